@@ -1,0 +1,21 @@
+# The daemon's image: a wheel built in one stage, installed in another; no root, nothing to write but the cache.
+FROM python:3.13-slim-trixie AS build
+WORKDIR /src
+COPY pyproject.toml setup.py requirements.lock README.md LICENSE ./
+COPY kubectl_reconcile kubectl_reconcile
+COPY crds crds
+COPY deploy deploy
+COPY examples examples
+RUN python -m venv /opt/reconcile \
+ && /opt/reconcile/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
+ && /opt/reconcile/bin/pip install --no-cache-dir --no-deps .
+
+FROM python:3.13-slim-trixie
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends git openssh-client \
+ && rm -rf /var/lib/apt/lists/*
+COPY --from=build /opt/reconcile /opt/reconcile
+ENV PATH=/opt/reconcile/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 65532:65532
+ENTRYPOINT ["kubectl-reconcile"]
+CMD ["daemon", "--listen=:8080", "--log-format=json"]

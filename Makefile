@@ -1,0 +1,87 @@
+# Every target does its own set-up: the virtual environment, the locked dependencies, the control plane.
+# A second run finds all of it done and starts in seconds.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+READY_BENCH := $(VENV)/.ready-bench
+WORKERS ?= 4
+
+.DEFAULT_GOAL := help
+.PHONY: help venv sandbox demo test test-core chaos factory soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+venv: $(READY) ## Make the virtual environment with the locked dependencies
+
+$(READY): requirements-dev.lock pyproject.toml setup.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is too old: Python 3.11 or newer is needed (make PYTHON=python3.12 …)"; exit 1; }
+	@echo "==> making $(VENV) with the locked dependencies (about half a minute, once)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+sandbox: $(READY) ## Build the sandbox's control plane (some six minutes the first time)
+	@$(BIN)/kubectl-reconcile sandbox build
+
+demo: sandbox ## See it work: git push to running pods on a real control plane (KEEP=1 leaves it running)
+	@$(BIN)/python examples/demo.py $(if $(KEEP),--keep)
+
+test: sandbox ## Run all tests, on a real API server and a real Git server
+	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal
+
+test-core: $(READY) ## Run the tests of the pure core: no cluster, seconds
+	@$(BIN)/pytest tests/core
+
+oracle: sandbox ## Put N random cases (2000) to the API server and to the merge; SEED=… repeats a run
+	@PYTHONPATH=tests $(BIN)/python -m oracle --cases $(or $(N),2000) $(if $(SEED),--seed $(SEED))
+
+chaos: sandbox ## Kill syncs of 300 objects at N random moments, and look for what leaked (N=50)
+	@$(BIN)/python -m tests.chaos $(or $(N),50) $(SEED)
+
+bench: sandbox $(READY_BENCH) ## Us against kubectl and a bare client, in one run (about an hour; ARGS="--workload large")
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-quick: sandbox $(READY_BENCH) ## The same with small numbers, in under three minutes
+	@$(BIN)/python -m benchmarks --quick $(ARGS)
+
+$(READY_BENCH): $(READY) requirements-bench.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
+	@touch $@
+
+factory: sandbox ## Let N things go wrong around a chocolate factory, and look for bars that are lost (N=500)
+	@$(BIN)/python -m tests.chaos.factory $(or $(N),500) $(if $(SEED),--seed $(SEED))
+
+soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; memory flat, every drift put back
+	@$(BIN)/python -m tests.soak $(or $(MINUTES),15) $(SEED)
+
+bench-daemon: sandbox ## Measure a daemon with N members (10000): memory, idle, drift, pushes, restart
+	@$(BIN)/python benchmarks/daemon.py $(or $(N),10000)
+
+check: $(READY) ## Lint, types, layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY) ## Format the code
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+manifests: $(READY) ## Write deploy/install.yaml and docs/cli.md anew, after a change of CRDs, rights or flags
+	@$(BIN)/kubectl-reconcile install --dry-run -o yaml > deploy/install.yaml
+	@$(BIN)/python -m kubectl_reconcile.cli.reference > docs/cli.md
+
+dist: $(READY) ## Build wheel, sdist, self-contained programs and krew's manifest (PLATFORM=all RELEASE_URL=https://…)
+	@$(BIN)/python plugin/release.py $(addprefix --platform=,$(PLATFORM)) $(if $(RELEASE_URL),--release-url=$(RELEASE_URL)) $(if $(HOMEPAGE),--homepage=$(HOMEPAGE))
+
+lock: $(READY) ## Pin the newest dependencies that pyproject.toml allows
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --group dev -o requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group bench -o requirements-bench.lock
+
+clean: ## Remove what make made here (the control plane's build stays in your cache)
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info

@@ -1,0 +1,1 @@
+"""Us against what you would use instead: see ``__main__``."""

@@ -1,0 +1,100 @@
+"""``make bench``: us against what you would use instead, on the same control plane, in one run.
+
+    python -m benchmarks [--quick] [--workload mixed]… [--count 1000]… [--race NAME]… [--laps 3] [--contestants FILE]
+
+Each workload and size gets a fresh sandbox; all contestants run on it in turn. Prints a table, and writes
+``build/benchmarks/results.{json,md}`` and ``growth.svg``. Seconds are the machine's; ratios are what counts.
+"""
+
+# ruff: noqa: T201 - a program that prints
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from benchmarks import micro, races, results
+from benchmarks.arena import Arena, BenchmarkError
+from benchmarks.workloads import WORKLOADS
+
+SEED = 20261121
+FULL = [("mixed", 100), ("mixed", 1000), ("mixed", 10_000), ("built-in", 1000), ("large", 1000), ("many-kinds", 5000)]
+QUICK = [("mixed", 100), ("mixed", 400)]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes and one lap: under three minutes")
+    parser.add_argument("--workload", action="append", choices=[*WORKLOADS], help="only this (again for more)")
+    parser.add_argument("--count", action="append", type=int, help="only this many objects (again for more)")
+    parser.add_argument("--race", action="append", choices=[race.name for race in races.RACES], help="only this race")
+    parser.add_argument("--laps", type=int, help="counted laps (default: 3, 1 if quick, fewer from 10,000 objects)")
+    parser.add_argument("--contestants", action="append", type=Path, help="a file with more contestants")
+    parser.add_argument("--only", action="append", help="only these contestants, besides ours")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--out", type=Path, default=results.HERE.parent / "build" / "benchmarks")
+    return parser.parse_args()
+
+
+def _contestants(files: list[Path], only: list[str] | None) -> list[races.Contestant]:
+    found = {}
+    for file in files:
+        found.update(yaml.safe_load(file.read_text()))
+    return [
+        races.Contestant(name, commands)
+        for name, commands in found.items()
+        if only is None or name in {*only, results.REFERENCE}
+    ]
+
+
+def _sizes(options: argparse.Namespace) -> list[tuple[str, int]]:
+    if options.workload or options.count:
+        return [(workload, count) for workload in options.workload or ["mixed"] for count in options.count or [1000]]
+    return QUICK if options.quick else FULL
+
+
+async def _measured(options: argparse.Namespace, workload: str, count: int) -> list[results.Entry]:
+    """Run all races of one workload and size on a sandbox of their own."""
+    laps = options.laps or (1 if options.quick or count >= 5000 else 3)
+    contestants = _contestants([results.HERE / "contestants.yaml", *(options.contestants or ())], options.only)
+    folder = Path(tempfile.mkdtemp(prefix="bench-"))
+    entries: list[results.Entry] = []
+    print(f"==> {workload}, {count} objects, {laps} laps: starting a control plane", flush=True)
+    arena = await Arena.open(folder)
+    try:
+        places = await races.stands(arena, contestants, workload, count, options.seed)
+        for race in races.RACES:
+            if options.race and race.name not in options.race:
+                continue
+            found = await races.run(arena, race, places, workload, laps, lambda text: print(f"    {text}", flush=True))
+            entries += [results.Entry(workload, count, race.name, who, runs) for who, runs in found.items()]
+    finally:
+        await arena.close()
+        shutil.rmtree(folder)
+    return entries
+
+
+async def _main() -> int:
+    options = _options()
+    entries: list[results.Entry] = []
+    for workload, count in _sizes(options):
+        try:
+            entries += await _measured(options, workload, count)
+        except BenchmarkError as error:
+            print(error, file=sys.stderr)
+            return 1
+        results.write(options.out, entries, {})
+    small = micro.measure()
+    results.write(options.out, entries, {"micro": small})
+    print("", *results.table(entries), "", *micro.lines(small), f"\nwritten to {options.out}", sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(_main()))

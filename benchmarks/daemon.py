@@ -1,0 +1,351 @@
+"""What a daemon costs and how fast it is, on a control plane of its own: ``python benchmarks/daemon.py 10000``.
+
+So many members, seven of ten custom resources and the others ConfigMaps, in one Sync with one file each. Looks from
+outside, through the API server and the operating system. Prints one line per figure with its budget for ten thousand members,
+and exits 1 if one is exceeded.
+"""
+
+# ruff: noqa: T201, S311 - a script that prints; what is random here needs no secrecy
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import psutil
+
+from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.core.syncs import REQUESTED_AT
+from kubectl_reconcile.sandbox.components import Options
+from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.gitserver import GitServer, Repository
+
+PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
+CRDS = Path(__file__).parents[1] / "crds"
+EDITS = 200
+IDLE_S = 30.0
+TOKEN = "bench"  # noqa: S105 - nobody else's
+TEXT = {"type": "string"}
+SPEC = {"type": "object", "properties": {"size": {"type": "integer"}, "owner": TEXT, "options": {
+    "type": "object", "additionalProperties": TEXT}}}  # fmt: skip
+GADGETS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "gadgets.bench.example.com"},
+    "spec": {
+        "group": "bench.example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget", "listKind": "GadgetList"},
+        "versions": [
+            {
+                "name": "v1", "served": True, "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}}},
+            }
+        ],
+    },
+}  # fmt: skip
+SYNC_PATH = "/apis/reconcile.dev/v1alpha1/namespaces/default/syncs/bench"
+
+
+def is_gadget(number: int) -> bool:
+    """Tell which members are custom resources: seven of ten."""
+    return number % 10 < 7
+
+
+def manifest(number: int, version: int = 0) -> str:
+    """Return the file of one member."""
+    name = f"member-{number:05}"
+    if is_gadget(number):
+        spec = {"size": 3, "owner": f"team-{number % 20}", "options": {"color": "red", "version": str(version)}}
+        body: dict[str, Any] = {"apiVersion": "bench.example.com/v1", "kind": "Gadget", "spec": spec}
+    else:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"color": "red", "version": str(version)}}
+    return json.dumps({**body, "metadata": {"name": name, "labels": {"team": f"team-{number % 20}"}}}, indent=2)
+
+
+def path_of(number: int) -> str:
+    """Return where one member lives."""
+    root, plural = ("/apis/bench.example.com/v1", "gadgets") if is_gadget(number) else ("/api/v1", "configmaps")
+    return f"{root}/namespaces/default/{plural}/member-{number:05}"
+
+
+def value_of(live: dict[str, Any], key: str) -> str:
+    """Return one of the texts that edits change."""
+    found: str = (live["spec"]["options"] if live["kind"] == "Gadget" else live["data"])[key]
+    return found
+
+
+def edit_of(number: int, color: str) -> dict[str, Any]:
+    """Return a patch that drifts one member."""
+    return {"spec": {"options": {"color": color}}} if is_gadget(number) else {"data": {"color": color}}
+
+
+@dataclass
+class Daemon:
+    """The daemon as a process."""
+
+    kubeconfig: Path
+    log: Path
+    home: Path
+    process: subprocess.Popen[bytes] | None = None
+    facts: psutil.Process = field(init=False)
+
+    def start(self) -> None:
+        """Start it; its log goes on."""
+        environ = {**os.environ, "XDG_CACHE_HOME": str(self.home)}
+        command = [PROGRAM, "daemon", "--listen=127.0.0.1:0", f"--kubeconfig={self.kubeconfig}"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environ)
+        self.facts = psutil.Process(self.process.pid)
+
+    def check(self) -> None:
+        """Look whether it still runs.
+
+        Raises:
+            RuntimeError: it ended by itself.
+        """
+        if self.process is not None and self.process.poll() is not None:
+            raise RuntimeError(f"the daemon ended by itself with status {self.process.returncode}")
+
+    def stop(self) -> None:
+        """End it in good order."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(60)
+
+    def text(self, since: int = 0) -> str:
+        """Return what it said."""
+        return self.log.read_text(errors="replace")[since:]
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return re.findall(r" started .*listen=([\w.:]+)", self.text())[-1]
+
+    @property
+    def rss_mb(self) -> float:
+        """Resident memory."""
+        return self.facts.memory_info().rss / 1e6
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time spent, without that of git."""
+        spent = self.facts.cpu_times()
+        return spent.user + spent.system
+
+
+async def until(
+    look: Callable[[], Awaitable[Any]], what: str, *, within_s: float = 600.0, pause_s: float = 0.005
+) -> Any:
+    """Return what *look* finds as soon as that is something.
+
+    Raises:
+        TimeoutError: it finds nothing in time.
+    """
+    deadline_s = time.monotonic() + within_s
+    while not (found := await look()):
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"not within {within_s:g} s: {what}")
+        await asyncio.sleep(pause_s)
+    return found
+
+
+@dataclass
+class Bench:
+    """One run over *count* members."""
+
+    client: Client
+    daemon: Daemon
+    repository: Repository
+    count: int
+    dice: random.Random = field(default_factory=lambda: random.Random(7))
+    exceeded: int = 0
+
+    def figure(self, name: str, value: float, unit: str, budget: float | None = None) -> None:
+        """Print one figure; budgets are for ten thousand members."""
+        over = budget is not None and value > budget
+        self.exceeded += over
+        limit = f"  (budget {budget:g} {unit}{', EXCEEDED' if over else ''})" if budget is not None else ""
+        print(f"{name:<46} {value:10.3f} {unit}{limit}", flush=True)
+
+    async def requests(self) -> float:
+        """Return how many requests the daemon has made, by its own count; watches are left out."""
+        async with aiohttp.ClientSession() as session, session.get(f"http://{self.daemon.address}/metrics") as answer:
+            lines = (await answer.text()).splitlines()
+        counts = (line for line in lines if line.startswith("reconcile_api_requests_total"))
+        return sum(float(line.rpartition(" ")[2]) for line in counts if 'verb="watch"' not in line)
+
+    async def synced(self, revision: str) -> bool:
+        """Tell whether the Sync is applied at *revision*."""
+        self.daemon.check()
+        live = await self.client.get(SYNC_PATH)
+        return bool((live.get("status") or {}).get("lastAppliedRevision") == revision)
+
+    async def first_sync(self) -> None:
+        """Apply all of it for the first time."""
+        sha = self.repository.push(
+            {f"{number // 100:03}/{number}.yaml": manifest(number) for number in range(self.count)}
+        )
+        began_s = time.monotonic()
+        self.daemon.start()
+        await until(lambda: self.synced(sha), "the first sync", within_s=1800, pause_s=0.05)
+        self.figure("first sync", time.monotonic() - began_s, "s")
+
+    async def restart(self) -> None:
+        """Start anew and wait for the first plan over all of it."""
+        self.daemon.stop()
+        said = len(self.daemon.text())
+        began_s = time.monotonic()
+        self.daemon.start()
+
+        async def planned() -> bool:
+            self.daemon.check()
+            return f"unchanged={self.count}" in self.daemon.text(said)
+
+        await until(planned, "the first plan", pause_s=0.02)
+        self.figure("restart to first correct plan", time.monotonic() - began_s, "s", 6.0)
+
+    async def idle(self) -> None:
+        """Do nothing for a while, and see what that costs."""
+        await asyncio.sleep(5)
+        before, cpu_s = await self.requests(), self.daemon.cpu_s
+        await asyncio.sleep(IDLE_S)
+        after, spent_s = await self.requests(), self.daemon.cpu_s - cpu_s
+        self.figure("idle CPU", spent_s / IDLE_S * 100, "%", 1.0)
+        self.figure("requests while idle, the Lease's 0.25/s included", (after - before) / IDLE_S, "/s", 0.3)
+        self.figure("resident memory", self.daemon.rss_mb, "MB", 200.0)
+
+    async def forced(self) -> None:
+        """Ask for a sync where nothing is to be done."""
+        took_s = []
+        for number in range(5):
+            token, began_s = f"bench-{number}-{time.time_ns()}", time.monotonic()
+            await self.client.patch(SYNC_PATH, {"metadata": {"annotations": {REQUESTED_AT: token}}}, manager="bench")
+
+            async def handled(token: str = token) -> bool:
+                live = await self.client.get(SYNC_PATH)
+                return bool((live.get("status") or {}).get("lastHandledSyncAt") == token)
+
+            await until(handled, "the answer")
+            took_s.append(time.monotonic() - began_s)
+        self.figure("forced sync without changes", statistics.median(took_s), "s", 0.3)
+
+    async def pushed(self) -> None:
+        """Change one file, and tell of the push."""
+        took_s = []
+        async with aiohttp.ClientSession() as session:
+            for version in range(1, 6):
+                number = self.dice.randrange(self.count)
+                self.repository.push({f"{number // 100:03}/{number}.yaml": manifest(number, version)})
+                proof = hmac.new(TOKEN.encode(), b"{}", hashlib.sha256).hexdigest()
+                began_s = time.monotonic()
+                url = f"http://{self.daemon.address}/hooks/default/bench"
+                async with session.post(url, data=b"{}", headers={"X-Signature-256": proof}) as answer:
+                    assert answer.status == 202, answer.status
+
+                async def applied(number: int = number, version: int = version) -> bool:
+                    return value_of(await self.client.get(path_of(number)), "version") == str(version)
+
+                await until(applied, "the change")
+                took_s.append(time.monotonic() - began_s)
+                await asyncio.sleep(1)
+        self.figure("one changed file, wake-up to applied", statistics.median(took_s), "s", 0.7)
+
+    async def drift(self) -> None:
+        """Change members by hand, one after the other, and see how soon they are put back."""
+        took_ms = []
+        for number in (self.dice.randrange(self.count) for _ in range(EDITS)):
+            await self.client.patch(path_of(number), edit_of(number, "blue"), manager="by-hand")
+            began_s = time.monotonic()
+
+            async def put_back(number: int = number) -> bool:
+                return value_of(await self.client.get(path_of(number)), "color") == "red"
+
+            await until(put_back, f"member {number} is put back", within_s=60)
+            took_ms.append((time.monotonic() - began_s) * 1000)
+        self.figure("drift put back, p50", statistics.median(took_ms), "ms", 150.0)
+        self.figure("drift put back, p99", statistics.quantiles(took_ms, n=100)[98], "ms", 1000.0)
+
+    async def run(self) -> None:
+        """Measure everything."""
+        await self.first_sync()
+        self.figure("resident memory after the first sync", self.daemon.rss_mb, "MB")
+        await self.restart()
+        await self.idle()
+        await self.forced()
+        await self.pushed()
+        await self.drift()
+        await self.idle()
+
+
+def prepare(sandbox: Sandbox, url: str) -> None:
+    """Bring in our CRDs, the kind, the Sync and its secret."""
+    environ = {**os.environ, "KUBECONFIG": str(sandbox.kubeconfig)}
+    kubectl = sandbox.programs / "kubectl"
+
+    def run(*arguments: str, stdin: str = "") -> None:
+        subprocess.run(
+            [kubectl, *arguments], check=True, env=environ, stdout=subprocess.DEVNULL, input=stdin, text=True
+        )
+
+    run("apply", "--server-side", "-f", str(CRDS))
+    run("apply", "--server-side", "-f", "-", stdin=json.dumps(GADGETS))
+    run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    hook = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hook"}, "stringData": {"token": TOKEN}}
+    git = {"url": url, "interval": "1h", "webhookSecretRef": {"name": "hook"}}
+    sync = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "bench"},
+            "spec": {"source": {"git": git}, "timeout": "30m"}}  # fmt: skip
+    run("apply", "--server-side", "-f", "-", stdin=f"{json.dumps(hook)}\n---\n{json.dumps(sync)}")
+
+
+async def measure(sandbox: Sandbox, repository: Repository, root: Path, count: int) -> int:
+    """Run the bench; return how many budgets were exceeded."""
+    daemon = Daemon(sandbox.kubeconfig, root / "daemon.log", root / "cache")
+    async with await Client.connect(Access(kubeconfig=str(sandbox.kubeconfig))) as client:
+        bench = Bench(client, daemon, repository, count)
+        try:
+            await bench.run()
+        except BaseException:
+            print(daemon.text()[-3000:])
+            raise
+        finally:
+            daemon.stop()
+    return bench.exceeded
+
+
+def main(count: int) -> int:
+    """Measure with so many members."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # and clean up
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        sandbox = Sandbox("bench-daemon", root=root / "sandbox")
+        try:
+            sandbox.up(Options(components=("etcd", "kube-apiserver")))
+            with GitServer(root / "git") as server:
+                repository = server.create("bench")
+                prepare(sandbox, repository.url)
+                print(f"{count} members, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+                return 1 if asyncio.run(measure(sandbox, repository, root, count)) else 0
+        finally:
+            sandbox.down()
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000))

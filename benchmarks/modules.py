@@ -1,0 +1,183 @@
+# ruff: noqa: ASYNC220, T201 - a script that starts a process and prints what it measured
+"""How fast modules are: many Memcacheds made at once, a deleted child coming back, and what rest costs.
+
+    python benchmarks/modules.py KUBECONFIG [--crs 1000] [--deletions 100]
+
+Runs a daemon of its own, limited to a namespace of its own, against a cluster that has our CRDs. The
+*floor* is what a bare client takes, right after, to apply the very same children to another namespace, until
+the cluster's own controllers have seen them too: on a shared machine only the ratio says something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import secrets
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.errors import NotFound
+
+CRS = "/apis/cache.example.com/v1alpha1/namespaces/{}/memcacheds"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
+SERVICES = "/api/v1/namespaces/{}/services"
+PROGRAM = Path(sys.executable).with_name("kubectl-reconcile")
+AT_ONCE = 24
+REST_S = 30
+KINDS = ("memcacheds", "deployments", "services")
+
+
+async def measure(client: Client, namespace: str, daemon: int, crs: int, deletions: int) -> None:
+    """Print what was measured."""
+    places, cpu_s = [path.format(namespace) for path in (CRS, DEPLOYMENTS, SERVICES)], cpu_of(daemon)
+    manifests = [
+        {
+            "apiVersion": "cache.example.com/v1alpha1",
+            "kind": "Memcached",
+            "metadata": {"name": f"c{number}"},
+            "spec": {"size": 0},
+        }
+        for number in range(crs)
+    ]
+    started_s = time.monotonic()
+    await at_once(client.create(places[0], manifest) for manifest in manifests)
+    created_s = time.monotonic() - started_s
+    await until_all_observed(client, places[0], crs)
+    all_s = time.monotonic() - started_s
+    children = [(await client.list(place))[0] for place in places[1:]]
+    print(
+        f"{crs} CRs: created in {created_s:.1f} s, all reconciled after {all_s:.1f} s, children "
+        f"{[len(found) for found in children]}, daemon {cpu_of(daemon) - cpu_s:.1f} CPU-s, load {os.getloadavg()[0]:.1f}"
+    )
+    floor_s = await floor(client, f"{namespace}-floor", children)
+    print(f"floor: {floor_s:.1f} s, load {os.getloadavg()[0]:.1f}; ratio {all_s / floor_s:.2f}")
+    before = await requests(client)
+    await asyncio.sleep(REST_S)
+    print(f"at rest: {await requests(client) - before} requests in {REST_S} s")
+    back_ms = [await deletion(client, places[2], f"c{number % crs}") for number in range(deletions)]
+    if back_ms:
+        print(
+            f"deleted child back: p50 {statistics.median(back_ms):.0f} ms, "
+            f"p90 {sorted(back_ms)[int(len(back_ms) * 0.9)]:.0f} ms, load {os.getloadavg()[0]:.1f}"
+        )
+
+
+async def at_once(calls: Any) -> None:
+    """Await all *calls*, so many at once."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(call: Any) -> None:
+        async with slots:
+            await call
+
+    await asyncio.gather(*map(one, calls))
+
+
+async def until_all_observed(client: Client, place: str, count: int) -> None:
+    """Wait until so many objects are there and each status speaks of the newest spec."""
+    while True:
+        items, _ = await client.list(place)
+        if sum((one.get("status") or {}).get("observedGeneration") == 1 for one in items) >= count:
+            return
+        await asyncio.sleep(0.25)
+
+
+async def floor(client: Client, namespace: str, children: list[list[dict[str, Any]]]) -> float:
+    """Return how long a bare client takes for the same objects, in seconds."""
+    await client.create("/api/v1/namespaces", named("v1", "Namespace", namespace))
+    deployments, services = DEPLOYMENTS.format(namespace), SERVICES.format(namespace)
+    bodies = [
+        (place, copied(child, version, kind))
+        for pair in zip(*children, strict=True)
+        for child, (place, version, kind) in zip(
+            pair, ((deployments, "apps/v1", "Deployment"), (services, "v1", "Service")), strict=True
+        )
+    ]
+    started_s = time.monotonic()
+    await at_once(
+        client.apply(f"{place}/{body['metadata']['name']}", body, manager="floor", force=True) for place, body in bodies
+    )
+    await until_all_observed(client, deployments, len(children[0]))
+    took_s = time.monotonic() - started_s
+    await client.delete(f"/api/v1/namespaces/{namespace}")
+    with suppress(NotFound):
+        while True:
+            await client.get(f"/api/v1/namespaces/{namespace}")
+            await asyncio.sleep(0.5)
+    return took_s
+
+
+def named(version: str, kind: str, name: str) -> dict[str, Any]:
+    """Return a manifest that is nothing but its name."""
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
+
+
+def copied(live: dict[str, Any], version: str, kind: str) -> dict[str, Any]:
+    """Return a live child as a manifest for another namespace."""
+    body = named(version, kind, live["metadata"]["name"])
+    body["metadata"]["labels"] = live["metadata"]["labels"]
+    return body | {
+        "spec": {key: value for key, value in live["spec"].items() if key not in {"clusterIP", "clusterIPs"}}
+    }
+
+
+async def requests(client: Client) -> int:
+    """Return how many requests about our kinds the server has answered, watches aside."""
+    text = (await client.get_bytes("/metrics")).decode()
+    lines = (line for line in text.splitlines() if line.startswith("apiserver_request_total{"))
+    found = ((dict(re.findall(r'(\w+)="([^"]*)"', line)), float(line.rpartition(" ")[2])) for line in lines)
+    return int(sum(count for labels, count in found if labels["resource"] in KINDS and labels["verb"] != "WATCH"))
+
+
+def cpu_of(pid: int) -> float:
+    """Return the CPU seconds that a process has used."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+async def deletion(client: Client, place: str, name: str) -> float:
+    """Return how long a deleted child stays away, in milliseconds, as a watch sees it."""
+    (before,), version = await client.list(place, fieldSelector=f"metadata.name={name}")
+    gone_s = 0.0
+    task = asyncio.create_task(client.delete(f"{place}/{name}"))
+    async for kind, live in client.watch(place, resourceVersion=version, fieldSelector=f"metadata.name={name}"):
+        if kind == "DELETED":
+            gone_s = time.monotonic()
+        elif gone_s and live["metadata"]["uid"] != before["metadata"]["uid"]:
+            break
+    back_s = time.monotonic()
+    await task
+    return (back_s - gone_s) * 1000
+
+
+async def main() -> None:
+    """Run it all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kubeconfig")
+    parser.add_argument("--crs", type=int, default=1000)
+    parser.add_argument("--deletions", type=int, default=100)
+    options = parser.parse_args()
+    namespace = f"bench-{secrets.token_hex(3)}"
+    async with await Client.connect(Access(kubeconfig=options.kubeconfig)) as client:
+        await client.create("/api/v1/namespaces", named("v1", "Namespace", namespace))
+        command = [PROGRAM, "daemon", "--kubeconfig", options.kubeconfig, "-n", namespace, "--listen", "127.0.0.1:0"]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as daemon:
+            try:
+                await asyncio.sleep(4)
+                await measure(client, namespace, daemon.pid, options.crs, options.deletions)
+            finally:
+                daemon.terminate()
+        await client.delete(f"/api/v1/namespaces/{namespace}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,122 @@
+"""What a run of the benchmarks found: a table for people, JSON for programs, a plot of how cost grows with N.
+
+Ratios are taken lap by lap, of two commands that ran within seconds of each other on the same server; the median
+of those is what we state. Seconds are printed for orientation only: they are the machine's as much as ours.
+"""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import psutil
+
+import kubectl_reconcile
+from benchmarks.arena import Run
+
+REFERENCE = "ours"
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One contestant in one race."""
+
+    workload: str
+    count: int
+    race: str
+    contestant: str
+    runs: Sequence[Run]
+
+    @property
+    def seconds(self) -> float:
+        """The median."""
+        return statistics.median(run.seconds for run in self.runs)
+
+    @property
+    def spread(self) -> float:
+        """Half of the distance between the fastest and the slowest lap, as a share of the median."""
+        seconds = [run.seconds for run in self.runs]
+        return (max(seconds) - min(seconds)) / 2 / self.seconds
+
+    def ratio_to(self, other: Entry) -> float:
+        """Return the median of *other*'s seconds over ours, lap by lap."""
+        return statistics.median(
+            mine.seconds / theirs.seconds for mine, theirs in zip(self.runs, other.runs, strict=True)
+        )
+
+
+def environment() -> dict[str, Any]:
+    """Return what the figures depend on."""
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "version": kubectl_reconcile.__version__,
+        "python": platform.python_version(),
+        "machine": f"{psutil.cpu_count()} cores, {psutil.virtual_memory().total // 2**30} GiB, {platform.system()}",
+        "load": round(psutil.getloadavg()[0], 2),
+    }
+
+
+def table(entries: Iterable[Entry]) -> list[str]:
+    """Return the lines of a Markdown table, a race after the other."""
+    entries = list(entries)
+    lines = [
+        "| workload | N | race | who | median s | spread | ours / theirs | CPU s | server CPU s | MiB | requests |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for entry in entries:
+        ours = next((each for each in entries if _same_race(each, entry) and each.contestant == REFERENCE), None)
+        ratio = f"{ours.ratio_to(entry):.2f}" if ours and ours is not entry else ""
+        cpu, server, memory = (
+            statistics.median(getattr(run, name) for run in entry.runs)
+            for name in ("cpu_s", "server_cpu_s", "memory_mib")
+        )
+        requests = " ".join(f"{verb} {count}" for verb, count in entry.runs[-1].requests.items())
+        lines.append(
+            f"| {entry.workload} | {entry.count} | {entry.race} | {entry.contestant} | {entry.seconds:.2f} "
+            f"| ± {entry.spread:.0%} | {ratio} | {cpu:.2f} | {server:.2f} | {memory:.0f} | {requests} |"
+        )
+    return lines
+
+
+def _same_race(one: Entry, other: Entry) -> bool:
+    return (one.workload, one.count, one.race) == (other.workload, other.count, other.race)
+
+
+def write(folder: Path, entries: Sequence[Entry], more: dict[str, Any]) -> None:
+    """Write ``results.json``, ``results.md`` and, where matplotlib is there, ``growth.svg``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {"environment": environment(), "entries": [_plain(entry) for entry in entries], **more}
+    (folder / "results.json").write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    (folder / "results.md").write_text("\n".join(table(entries)) + "\n")
+    _plot(folder / "growth.svg", entries)
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    return {**{name: getattr(entry, name) for name in ("workload", "count", "race", "contestant")},
+            "runs": [asdict(run) for run in entry.runs]}  # fmt: skip
+
+
+def _plot(path: Path, entries: Sequence[Entry]) -> None:
+    counts = sorted({entry.count for entry in entries if entry.workload == "mixed"})
+    if len(counts) < 2:
+        return
+    from matplotlib.figure import Figure  # noqa: PLC0415 - large, and of no use for a single N
+
+    races = list(dict.fromkeys(entry.race for entry in entries))
+    figure = Figure(figsize=(4.2 * len(races), 3.6), layout="constrained")
+    for axes, race in zip(figure.subplots(1, len(races), squeeze=False)[0], races, strict=True):
+        there = [entry for entry in entries if entry.race == race and entry.workload == "mixed"]
+        for who in dict.fromkeys(entry.contestant for entry in there):
+            points = sorted((entry.count, entry.seconds) for entry in there if entry.contestant == who)
+            axes.plot(*zip(*points, strict=True), marker="o", label=who, linewidth=2.5 if who == REFERENCE else 1.2)
+        axes.set(title=race, xlabel="objects", ylabel="seconds", xscale="log", yscale="log")
+        axes.grid(visible=True, which="both", alpha=0.2)
+        axes.legend(fontsize="small")
+    figure.savefig(path)

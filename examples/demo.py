@@ -1,0 +1,263 @@
+"""See it work: from git push to running pods, on a real control plane, in about a minute.
+
+Run it by ``make demo``. It starts a sandbox and a Git server on this machine, lets a daemon follow a
+repository made of ``examples/shop``, and then does what people do: push, edit by hand, remove, break.
+Every line below a ``$`` is the real output of that command. ``--keep`` leaves all of it running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubectl_reconcile.sandbox.build import build
+from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.gitserver import GitServer
+
+EXAMPLES = Path(__file__).parent
+COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+PATIENCE_S = 40.0
+
+
+def styled(text: str, code: str) -> str:
+    return f"\033[{code}m{text}\033[0m" if COLOUR else text
+
+
+def say(text: str, pause_s: float = 0.0) -> None:
+    print(f"\n{styled(text, '1')}", flush=True)
+    time.sleep(pause_s)
+
+
+@dataclass
+class Stage:
+    """Where it all plays: a sandbox, a working copy, and a shell that shows what it runs."""
+
+    sandbox: Sandbox
+    folder: Path
+    repository: Path
+    pace_s: float
+
+    @property
+    def environ(self) -> dict[str, str]:
+        person = {"NAME": "Sam Shopkeeper", "EMAIL": "sam@example.com"}
+        identity = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in person.items()}
+        path = os.pathsep.join([str(self.sandbox.programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+        return {**os.environ, **identity, "PATH": path, "KUBECONFIG": str(self.sandbox.kubeconfig)}
+
+    def run(self, command: str, *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            shlex.split(command), cwd=cwd, env=self.environ, text=True, capture_output=True, check=False
+        )
+
+    def show(self, command: str, *, cwd: Path | None = None) -> int:
+        """Run a command as a user would, with its output in view; return its exit status."""
+        print(styled(f"$ {command}", "36"), flush=True)
+        done = subprocess.run(shlex.split(command), cwd=cwd, env=self.environ, check=False)
+        time.sleep(self.pace_s)
+        return done.returncode
+
+    def write(self, name: str, change: Callable[[str], str]) -> None:
+        path = self.repository / name
+        path.write_text(change(path.read_text()))
+
+    def push(self, message: str) -> None:
+        self.show("git add --all", cwd=self.repository)
+        self.show(f"git commit --quiet -m {shlex.quote(message)}", cwd=self.repository)
+        self.show("git push --quiet origin main", cwd=self.repository)
+
+    def json(self, command: str) -> dict[str, object]:
+        done = self.run(f"{command} -o json")
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    def wait(self, what: str, holds: Callable[[], bool]) -> None:
+        """Wait until *holds*, and say how long that took."""
+        started = time.monotonic()
+        while not holds():
+            if time.monotonic() - started > PATIENCE_S:
+                sys.exit(f"gave up after {PATIENCE_S:.0f} s waiting until {what}; see {self.folder}/daemon.log")
+            time.sleep(0.05)
+        print(styled(f"  … {what} after {time.monotonic() - started:.1f} s", "32"), flush=True)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument(
+        "--keep", action="store_true", help="leave sandbox, Git server and daemon running until Ctrl-C"
+    )
+    arguments.add_argument(
+        "--pace", type=float, default=1.0, metavar="SECONDS", help="pause after each command (default: 1)"
+    )
+    chosen = arguments.parse_args()
+    with suppress(KeyboardInterrupt), staged(chosen.pace) as stage:
+        play(stage)
+        if chosen.keep:
+            keep_on(stage)
+
+
+@contextmanager
+def staged(pace_s: float) -> Iterator[Stage]:
+    """Set everything up, and clean it all up again."""
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="reconcile-demo-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        say("Starting a real Kubernetes control plane on this machine (no containers) …")
+        sandbox = Sandbox("demo")
+        sandbox.down()
+        stack.callback(sandbox.down)
+        sandbox.up(binaries=build(print))
+        server = stack.enter_context(GitServer(folder / "served"))
+        bare = server.create("shop")
+        stage = Stage(sandbox, folder, folder / "shop", pace_s)
+        clone(stage, bare.url)
+        stack.enter_context(daemon(stage))
+        yield stage
+
+
+def clone(stage: Stage, url: str) -> None:
+    """Fill the served repository with the shop of the examples."""
+    stage.repository.mkdir()
+    for command in ("git init --quiet --initial-branch=main", f"git remote add origin {url}"):
+        stage.run(command, cwd=stage.repository)
+    shutil.copytree(EXAMPLES / "shop", stage.repository / "shop")
+    for command in ("git add --all", "git commit --quiet -m 'Open the shop'", "git push --quiet origin main"):
+        done = stage.run(command, cwd=stage.repository)
+        if done.returncode:
+            sys.exit(f"{command} failed: {done.stderr}")
+    sync = re.sub(r"url: .*", f"url: {url}", (EXAMPLES / "sync.yaml").read_text())
+    (stage.folder / "sync.yaml").write_text(sync.replace("interval: 30s", "interval: 1s"))
+
+
+@contextmanager
+def daemon(stage: Stage) -> Iterator[None]:
+    """Run the daemon in the background, its log in a file."""
+    crds = stage.run(f"kubectl apply --server-side -f {EXAMPLES.parent / 'crds'}")
+    if crds.returncode:
+        sys.exit(crds.stderr)
+    log = (stage.folder / "daemon.log").open("wb")
+    command = [str(Path(sys.executable).parent / "kubectl-reconcile"), "daemon", "--listen=127.0.0.1:0"]
+    process = subprocess.Popen(command, env=stage.environ, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=30)
+        process.kill()
+        log.close()
+
+
+def play(stage: Stage) -> None:
+    started = time.monotonic()
+    first_sync(stage)
+    push_a_change(stage)
+    drift(stage)
+    remove(stage)
+    break_something(stage)
+    print(
+        f"\nThat was all real, in {time.monotonic() - started:.0f} s. Go on with the README, or play here: make demo KEEP=1"
+    )
+
+
+def synced(stage: Stage) -> bool:
+    head = stage.run("git rev-parse HEAD", cwd=stage.repository).stdout.strip()
+    status = stage.json("kubectl get sync shop").get("status")
+    return isinstance(status, dict) and status.get("lastAppliedRevision") == head
+
+
+def ready_pods(stage: Stage, name: str) -> int:
+    status = stage.json(f"kubectl -n shop get deployment {name}").get("status")
+    return int(status.get("readyReplicas", 0)) if isinstance(status, dict) else 0
+
+
+def first_sync(stage: Stage) -> None:
+    say("1. A Sync follows a Git repository. What would it do to this empty cluster?", stage.pace_s)
+    stage.show(f"cat {stage.folder}/sync.yaml")
+    stage.show("kubectl reconcile diff -f shop -o summary", cwd=stage.repository)
+    stage.show(f"kubectl apply -f {stage.folder}/sync.yaml")
+    stage.wait("the cluster is what Git asks for", lambda: synced(stage))
+    stage.wait("all pods of Memcached sessions are Ready", lambda: ready_pods(stage, "sessions") == 3)
+    stage.show("kubectl reconcile status")
+    stage.show("kubectl -n shop get memcached,deployments,pods")
+
+
+def push_a_change(stage: Stage) -> None:
+    say("2. Somebody wants more cache. What would that change, down to the Deployment?", stage.pace_s)
+    stage.write("shop/caches.yaml", lambda text: text.replace("size: 3", "size: 5"))
+    stage.show("kubectl reconcile diff -f shop", cwd=stage.repository)
+    stage.push("More room for sessions")
+    stage.wait("five pods are Ready", lambda: ready_pods(stage, "sessions") == 5)
+
+
+def drift(stage: Stage) -> None:
+    say("3. Somebody edits the cluster by hand, while nobody may put it back …", stage.pace_s)
+    stage.show('kubectl patch sync shop --type=merge -p \'{"spec":{"suspend":true}}\'')
+    stage.show("kubectl -n shop set image deployment/web web=nginx:latest")
+    stage.show("kubectl reconcile diff shop")
+    say("… and now it may.")
+    stage.show('kubectl patch sync shop --type=merge -p \'{"spec":{"suspend":false}}\'')
+    stage.wait(
+        "the image is what Git says",
+        lambda: "unprivileged" in stage.run("kubectl -n shop get deployment web -o wide").stdout,
+    )
+    stage.show("kubectl -n shop scale deployment sessions --replicas=1")
+    stage.wait(
+        "five pods are wanted again",
+        lambda: '"replicas": 5' in json.dumps(stage.json("kubectl -n shop get deployment sessions").get("spec")),
+    )
+
+
+def remove(stage: Stage) -> None:
+    say("4. A file goes, and with it what it asked for.", stage.pace_s)
+    stage.write("shop/caches.yaml", lambda text: text.partition("---")[0])
+    stage.push("The page cache is gone")
+    stage.wait(
+        "Memcached pages is gone, and all it owned", lambda: not stage.json("kubectl -n shop get deployment pages")
+    )
+    stage.show("kubectl -n shop get memcached,deployments")
+
+
+def break_something(stage: Stage) -> None:
+    say("5. A mistake: wrong indentation in one file, an impossible size in another.", stage.pace_s)
+    stage.write("shop/config.yaml", lambda text: text.replace("  GREETING", " GREETING"))
+    stage.write("shop/caches.yaml", lambda text: text.replace("size: 5", "size: -1"))
+    stage.show("kubectl reconcile diff -f shop -o summary", cwd=stage.repository)
+    stage.push("Oops")
+    head = stage.run("git rev-parse HEAD", cwd=stage.repository).stdout.strip()
+    stage.wait(
+        "the daemon says so",
+        lambda: head in json.dumps(stage.json("kubectl get sync shop").get("status", {}).get("lastAttemptedRevision")),
+    )  # type: ignore[attr-defined]
+    stage.show("kubectl reconcile status shop")
+    stage.show("kubectl -n shop get configmap/web memcached/sessions deployment/sessions")
+    say("Nothing was lost: what was fine stays, what is broken waits. Take the mistake back …")
+    stage.run("git revert --no-edit HEAD", cwd=stage.repository)
+    print(styled("$ git revert --no-edit HEAD", "36"))
+    stage.show("git push --quiet origin main", cwd=stage.repository)
+    stage.wait("all is well again", lambda: synced(stage))
+
+
+def keep_on(stage: Stage) -> None:
+    say("Everything keeps running until you press Ctrl-C. In another terminal:")
+    print(
+        f"  export KUBECONFIG={stage.sandbox.kubeconfig} PATH={stage.sandbox.programs}:{Path(sys.executable).parent}:$PATH"
+    )
+    print(f"  cd {stage.repository}      # edit, commit, push; then: kubectl reconcile status")
+    print(f"  tail -f {stage.folder}/daemon.log")
+    signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""GitOps reconciliation of Kubernetes custom resources.
+
+Rooms, top to bottom: ``cli`` > ``engine`` > ``source | cluster | modules`` > ``core``;
+``sandbox`` stands apart. Importing this package imports none of them.
+"""
+
+__version__ = "0.1.0"

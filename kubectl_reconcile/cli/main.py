@@ -1,0 +1,167 @@
+"""The command ``kubectl reconcile``: finds the verb, runs it, and turns what happens into an exit status.
+
+Verbs live in modules of their own, imported when they run. Their one-line helps stand in the table
+here, so that ``--help``, ``version`` and completion start in an instant.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+from kubectl_reconcile.cli.failures import reported
+from kubectl_reconcile.cli.options import accept_common_flags, common_flags
+
+PROGRAM = "kubectl reconcile"
+"""What the program is called in its own words: users reach it through kubectl."""
+
+
+_COMPLETE = "__complete"
+"""The word by which the scripts of ``completion`` ask, as cobra's programs have it; nobody types it."""
+
+
+class Verb(NamedTuple):
+    """Where a verb lives, and what it does in a phrase."""
+
+    module: str
+    short: str
+
+
+VERBS = {
+    "diff": Verb("diff", "Show what the next sync would change. Writes nothing."),
+    "sync": Verb("sync", "Make the cluster what the source asks for."),
+    "status": Verb("status", "Show how Syncs are doing. Writes nothing."),
+    "get": Verb("get", "Show Syncs in a table. Writes nothing."),
+    "create": Verb("create", "Create a Sync, once its repository has been read."),
+    "tree": Verb("tree", "Show what belongs to a Sync, and its health. Writes nothing."),
+    "explain": Verb("explain", "Show whose a field is, and why it is so. Writes nothing."),
+    "events": Verb("events", "Show what daemons say of their work. Writes nothing."),
+    "logs": Verb("events", "The same as events."),
+    "suspend": Verb("suspend", "Tell Syncs to leave the cluster as it is."),
+    "resume": Verb("suspend", "Tell Syncs to go on."),
+    "history": Verb("history", "Show which revisions a Sync has applied. Writes nothing."),
+    "rollback": Verb("history", "Take a Sync back to a commit, and the cluster with it."),
+    "approve": Verb("approve", "Let held deletions or actions through."),
+    "doctor": Verb("doctor", "Check that everything is in place. Writes nothing."),
+    "accept": Verb("accept", "Write what drifted in the cluster into the files that ask for it."),
+    "adopt": Verb("accept", "Write manifests for live objects, to bring them under a Sync."),
+    "daemon": Verb("daemon", "Follow all Syncs of a cluster, until told to end."),
+    "install": Verb("install", "Install CRDs, rights and the daemon in a cluster."),
+    "uninstall": Verb("install", "Remove the daemon and its rights from a cluster."),
+    "modules": Verb("modules", "List, show, begin and test domain modules."),
+    "record": Verb("record", "Record what a module sees and says, as a test case."),
+    "sandbox": Verb("sandbox", "Run a real control plane on this machine, to try things."),
+    "completion": Verb("completion", "Print the completion script of a shell."),
+    "options": Verb("main", "List the flags that all verbs take."),
+    "version": Verb("version", "Show the version."),
+}
+
+_EPILOG = """\b
+Start here:
+  kubectl reconcile sandbox up                   a control plane to play with
+  kubectl reconcile diff -f FOLDER               what would change
+  kubectl reconcile sync -f FOLDER --name NAME   change it
+
+\b
+Use "kubectl reconcile VERB --help" for more about a verb,
+"kubectl reconcile options" for the flags that all verbs take.
+"""
+
+
+class Verbs(click.Group):
+    """A group that imports a verb when it is asked for, and not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the verbs in the order in which people meet them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Return the command of a verb, imported now."""
+        return command(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or say which one may have been meant."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            close = difflib.get_close_matches(args[0], VERBS, n=1)
+            advice = f"; did you mean {close[0]}?" if close else ""
+            raise click.UsageError(f"unknown verb {args[0]!r}{advice}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """List the verbs without importing them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, verb.short) for name, verb in VERBS.items()])
+
+
+def command(name: str) -> click.Command | None:
+    """Return the command of verb *name*; None where there is no such verb."""
+    verb = VERBS.get(name)
+    if verb is None:
+        return None
+    found = getattr(importlib.import_module(f"kubectl_reconcile.cli.{verb.module}"), name)
+    return found if isinstance(found, click.Command) else None
+
+
+@click.command(
+    cls=Verbs,
+    invoke_without_command=True,
+    epilog=_EPILOG,
+    subcommand_metavar="VERB ...",
+    options_metavar="[FLAGS]",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@accept_common_flags
+@click.pass_context
+def reconcile(ctx: click.Context, /, **_flags: object) -> None:
+    """Preview, apply and explain what Git asks of a Kubernetes cluster."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@click.command(epilog="Example: kubectl reconcile diff shop --context production -n shop")
+def options() -> None:
+    """List the flags that all verbs take, before or after the verb. Writes nothing."""
+    formatter = click.HelpFormatter()
+    with formatter.section("Flags of all verbs"):
+        formatter.write_dl([(", ".join(flag.opts) + _metavar(flag), flag.help or "") for flag in common_flags()])
+    click.echo(formatter.getvalue(), nl=False)
+
+
+def _metavar(flag: click.Option) -> str:
+    return "" if flag.is_flag else f" {flag.metavar}"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Return the exit status of one command line, having done what it says."""
+    words = list(arguments)
+    return reported(lambda: _invoked(words), debug="--debug" in words)
+
+
+def _invoked(words: list[str]) -> object:
+    """Return what the verb returns. click's own entry would exit with 1, ``diff``'s status, where a pipe breaks."""
+    try:
+        with reconcile.make_context(PROGRAM, words) as context:
+            return reconcile.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+
+
+def main() -> None:
+    """Run the command line of this process, and end it."""
+    if sys.argv[1:2] == [_COMPLETE]:
+        from kubectl_reconcile.cli import complete  # noqa: PLC0415 - it imports us
+
+        complete.main(sys.argv[2:])
+        return
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""What reaches a terminal: clean text, colour where it is welcome, tables that fit.
+
+Vocabulary: a *span* is a piece of text with a *tone*, the reason why it stands out; a *line* is a
+few spans; a *terminal* says how lines are written to one stream.
+
+Rules: whatever is shown passes through `clean` here and nowhere else, so renderers needn't think of
+it. A line never breaks in two, whatever it holds. Nothing is cut unless a person's screen is there
+to cut it for.
+
+Never: lets a control character, an escape sequence or a change of direction through.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import IO, NamedTuple
+
+# Controls; surrogates; what YAML calls unprintable; and characters that are invisible or turn the
+# direction of text, by which a name can look like another. A tab moves the cursor and no more: it stays.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_NAMED = {"\n": "\\n", "\r": "\\r"}
+
+
+def clean(text: str) -> str:
+    r"""Return *text* as one line that can do a terminal no harm; what could is spelt as an escape (``\x1b``)."""
+    return _UNSAFE.sub(_escaped, text) if _UNSAFE.search(text) else text
+
+
+def is_clean(text: str) -> bool:
+    """Tell whether *text* can be shown as it is, on one line."""
+    return _UNSAFE.search(text) is None
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    if named := _NAMED.get(character):
+        return named
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+class Tone(Enum):
+    """Why a piece of text stands out. The value is the colour's code, for terminals that have colours."""
+
+    PLAIN = ""
+    """It doesn't."""
+    ADDED = "32"
+    """It will be there."""
+    REMOVED = "31"
+    """It won't be there any more."""
+    PLACE = "36"
+    """It says where in an object one looks."""
+    TITLE = "1"
+    """It begins something."""
+    ASIDE = "2"
+    """It may be passed over."""
+    GOOD = "32;1"
+    """All is well."""
+    WARNING = "33"
+    """It deserves a look before going on."""
+    BAD = "31;1"
+    """It is wrong."""
+
+
+class Span(NamedTuple):
+    """A piece of a line."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+Line = tuple[Span, ...]
+"""One line, without its end."""
+
+EMPTY: Line = ()
+
+
+def line(text: str, tone: Tone = Tone.PLAIN) -> Line:
+    """Return a line of one tone."""
+    return (Span(text, tone),)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """How to write to one stream. *width* is None where no person's screen limits a line."""
+
+    colour: bool = False
+    width: int | None = None
+
+    @classmethod
+    def of(cls, stream: IO[str], colour: str = "auto", environment: Mapping[str, str] = os.environ) -> Terminal:
+        """Return what is known of *stream*. *colour* is ``auto``, ``always`` or ``never``.
+
+        ``auto`` colours a terminal, unless it is a dumb one or ``NO_COLOR`` is set.
+        """
+        is_screen = stream.isatty()
+        welcome = is_screen and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+        wanted = colour == "always" or (colour == "auto" and welcome)
+        return cls(colour=wanted, width=shutil.get_terminal_size().columns if is_screen else None)
+
+    def text(self, one: Line) -> str:
+        """Return *one* line as it is written."""
+        return "".join(self._painted(span) for span in one)
+
+    def _painted(self, span: Span) -> str:
+        text = clean(span.text)
+        return f"\x1b[{span.tone.value}m{text}\x1b[0m" if self.colour and span.tone.value and text else text
+
+    def write(self, lines: Iterable[Line], stream: IO[str] | None = None) -> None:
+        """Write *lines*, each with its end, to *stream* (standard output)."""
+        into = stream or sys.stdout
+        into.writelines(f"{self.text(one)}\n" for one in lines)
+        into.flush()
+
+    def rewind(self, lines: int, stream: IO[str]) -> None:
+        """Go back to where the last *lines* lines of a screen began, and clear everything from there."""
+        stream.write(f"\x1b[{lines}F\x1b[J")
+        stream.flush()
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[Span]], width: int | None = None) -> list[Line]:
+    """Return a table in kubectl's manner: three spaces between columns, titles in capitals.
+
+    Beyond *width* the last column is cut, ending in an ellipsis; other columns never are, since
+    they hold names.
+    """
+    cells = [
+        tuple(Span(title) for title in titles),
+        *(tuple(Span(clean(text.replace("\t", " ")), tone) for text, tone in row) for row in rows),
+    ]
+    widths = [max(len(row[at].text) for row in cells) for at in range(len(titles))]
+    room = None if width is None else max(width - sum(widths[:-1]) - 3 * (len(widths) - 1), 12)
+    return [_row(row, widths, room) for row in cells]
+
+
+def _row(row: Sequence[Span], widths: Sequence[int], room: int | None) -> Line:
+    *first, last = row
+    text = last.text if room is None or len(last.text) <= room else f"{last.text[: room - 1]}…"
+    padded = [
+        part
+        for span, wide in zip(first, widths, strict=False)
+        for part in (span, Span(" " * (wide - len(span.text) + 3)))
+    ]
+    return (*padded, Span(text, last.tone)) if text else tuple(padded[:-1])

@@ -1,0 +1,1 @@
+"""The API server: verbs and errors, kinds and schemas, and caches of live objects."""

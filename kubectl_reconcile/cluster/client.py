@@ -1,0 +1,391 @@
+"""Verbs on one API server: wire JSON in, wire JSON out.
+
+Vocabulary: a *path* is the URL path of an object or a collection (``Resource.path`` makes them; a subresource is a
+suffix such as ``/status``), *params* are query parameters as the API spells them (``labelSelector="app=web"``).
+
+A *fence* around a piece of work (``FENCE``) is asked before each of its writes, however deep below that happens.
+
+Rules: no model classes and no copies; bodies go through orjson. Failures are ``ApiError`` and nothing else, while
+streaming too. Reads are repeated when that may help, writes never are (``transport.py``). Importing this module is
+cheap; ``connect`` loads what reading a kubeconfig takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from contextvars import ContextVar
+from typing import Any, Self, TypeAlias
+
+import orjson
+
+from kubectl_reconcile.cluster.access import Access, impersonation, resolve
+from kubectl_reconcile.cluster.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Cause,
+    Conflict,
+    Fenced,
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeconfigError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+    error_of,
+)
+from kubectl_reconcile.cluster.transport import JSON, Answer, Headers, Param, Request, Transport
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
+
+__all__ = [
+    "Access",
+    "AlreadyExists",
+    "ApiError",
+    "BadRequest",
+    "Cause",
+    "Client",
+    "Conflict",
+    "Fenced",
+    "Forbidden",
+    "Gone",
+    "Invalid",
+    "KubeconfigError",
+    "NotFound",
+    "ServerError",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unreachable",
+]
+
+PAGE_SIZE = 1000
+"""Objects per page: a page is held parsed, which takes ten times its size. Pages are read from etcd, a list in one go
+from the server's cache, so paging takes some three times as long; it is for what may be too large for one answer."""
+
+_APPLY_PATCH = "application/apply-patch+yaml"
+_MERGE_PATCH = "application/merge-patch+json"
+_JSON_PATCH = "application/json-patch+json"
+_WATCH_S = 290
+_WATCH_GRACE_S = 15.0
+
+Fence: TypeAlias = Callable[[], str]
+"""Asked before each write: why it may not be made (any more), or nothing."""
+
+FENCE: ContextVar[Fence | None] = ContextVar("fence", default=None)
+"""The fence around whatever is done in this context, and in the tasks that it starts."""
+
+Items: TypeAlias = list[dict[str, Any]]
+"""Objects of a list, each with its apiVersion and kind."""
+
+
+class Client:
+    """One identity at one API server. Use as an async context manager.
+
+    *on_warning*, if set, is called with the path and the text of each warning that the server attaches to an answer.
+    """
+
+    def __init__(self, transport: Transport, impersonating: Headers | None = None) -> None:
+        self._transport = transport
+        self._impersonating = impersonating
+        self.on_warning: Callable[[str, str], None] | None = None
+
+    @classmethod
+    async def connect(cls, access: Access | None = None) -> Self:
+        """Return a client for the cluster that *access* (kubectl's flags) leads to. No request is made yet.
+
+        Raises:
+            KubeconfigError: the kubeconfig can't be read, lacks what was asked for, or its credential plugin fails.
+        """
+        access = access or Access()
+        return cls(Transport(access, await resolve(access)))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections, also those of clients made by ``impersonate``."""
+        await self._transport.close()
+
+    def impersonate(self, user: str, groups: tuple[str, ...] = (), uid: str = "") -> Client:
+        """Return a client that acts as *user* over the same connections.
+
+        Raises:
+            KubeconfigError: *user* is empty, which would silently mean ourselves.
+        """
+        other = Client(self._transport, impersonation(user, groups, uid))
+        other.on_warning = self.on_warning
+        return other
+
+    def count_answers(self, count: Callable[[str, int], None]) -> None:
+        """Call *count* with the verb and the status of each answer from now on, 0 where none came."""
+        self._transport.on_answer = count
+
+    @property
+    def server(self) -> str:
+        """The server's URL, for messages and cache keys."""
+        return self._transport.route.server
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of objects that don't say: from the flag, the context, the pod, else ``default``."""
+        return self._transport.route.namespace
+
+    @property
+    def request_timeout_s(self) -> float | None:
+        """How long the user lets a request take, None without a limit of theirs. Watches aren't bound by it."""
+        return self._transport.request_timeout_s
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    async def get(self, path: str, **params: Param) -> dict[str, Any]:
+        """Return the object (or whatever JSON) at *path*.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        return _parsed(await self.request("GET", path, params=params), path)
+
+    async def get_bytes(self, path: str, **params: Param) -> bytes:
+        """Return the answer at *path* as it came.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        return (await self.request("GET", path, params=params)).body
+
+    async def list(self, path: str, **params: Param) -> tuple[Items, str]:
+        """Return all objects of a collection and the list's resourceVersion; in pages only with a ``limit``.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        items: Items = []
+        version = ""
+        async for page, version in self.pages(path, **{"limit": None, **params}):  # noqa: B007 - the last page's is the list's
+            items.extend(page)
+        return items, version
+
+    async def first_page(self, path: str, **params: Param) -> tuple[Items, str, bool]:
+        """Return a collection's first page, the list's resourceVersion, and whether that page is all of it.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        answer = await self.get(path, **{"limit": PAGE_SIZE, **params})
+        return _typed_items(answer), _version_of(answer), not (answer.get("metadata") or {}).get("continue")
+
+    async def pages(self, path: str, **params: Param) -> AsyncIterator[tuple[Items, str]]:
+        """Yield a collection page by page, with the list's resourceVersion. All pages show one state of the cluster.
+
+        Raises:
+            Gone: the pages took so long that the server has forgotten that state; start again.
+            ApiError: the server refuses, or doesn't answer.
+        """
+        query: dict[str, Param] = {"limit": PAGE_SIZE, **params}
+        while True:
+            answer = await self.get(path, **query)
+            yield _typed_items(answer), _version_of(answer)
+            query["continue"] = (answer.get("metadata") or {}).get("continue")
+            if not query["continue"]:
+                return
+            # The token stands for the version; the server refuses to be told both.
+            query = {name: value for name, value in query.items() if not name.startswith("resourceVersion")}
+
+    async def watch(
+        self,
+        path: str,
+        *,
+        silence_s: float | None = None,
+        on_open: Callable[[], None] | None = None,
+        **params: Param,
+    ) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+        """Yield ``(type, object)`` as things change: ADDED, MODIFIED, DELETED, and BOOKMARK where asked for.
+
+        Ends normally when the server ends it, which it does every few minutes (``timeoutSeconds``). *on_open* is called
+        when the server has accepted the watch, which may be long before the first event.
+
+        Raises:
+            Gone: ``resourceVersion`` is too old to continue from.
+            Unreachable: the connection broke, or nothing at all came for *silence_s* (default: a little longer than
+                the server lets a watch live).
+            ApiError: the server refuses, at once or by an ERROR event.
+        """
+        query: dict[str, Param] = {"timeoutSeconds": _WATCH_S, **params, "watch": True}
+        longest_s = silence_s or float(query["timeoutSeconds"] or _WATCH_S) + _WATCH_GRACE_S
+        request = Request("GET", path, query, impersonation=self._impersonating)
+        async with aclosing(self._transport.lines(request, silence_s=longest_s, on_open=on_open)) as lines:
+            async for line in lines:
+                yield _event(line, path)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    async def apply(
+        self,
+        path: str,
+        body: Manifest | bytes,
+        *,
+        manager: str = FIELD_MANAGER,
+        force: bool = False,
+        dry_run: bool = False,
+        field_validation: str = "Strict",
+    ) -> dict[str, Any]:
+        """Apply *body* server-side to the object (or its ``/status``) at *path*; return the object as it became.
+
+        Raises:
+            Conflict: another manager owns a field and *force* is off; the causes name both.
+            ApiError: the server refuses, or doesn't answer.
+        """
+        params = {**_write_params(manager, field_validation, dry_run=dry_run), "force": force}
+        answer = await self.request("PATCH", path, params=params, body=body, content_type=_APPLY_PATCH)
+        return _parsed(answer, path)
+
+    async def create(
+        self,
+        path: str,
+        body: Manifest | bytes,
+        *,
+        manager: str = FIELD_MANAGER,
+        dry_run: bool = False,
+        field_validation: str = "Strict",
+    ) -> dict[str, Any]:
+        """Create *body* in the collection at *path*; return the object as it became.
+
+        Raises:
+            AlreadyExists: the name is taken.
+            ApiError: the server refuses, or doesn't answer.
+        """
+        params = _write_params(manager, field_validation, dry_run=dry_run)
+        return _parsed(await self.request("POST", path, params=params, body=body), path)
+
+    async def replace(
+        self,
+        path: str,
+        body: Manifest | bytes,
+        *,
+        manager: str = FIELD_MANAGER,
+        dry_run: bool = False,
+        field_validation: str = "Strict",
+    ) -> dict[str, Any]:
+        """Replace the object (or its ``/status``) at *path*; a resourceVersion in *body* guards against races.
+
+        Raises:
+            Conflict: the object has changed since.
+            ApiError: the server refuses, or doesn't answer.
+        """
+        params = _write_params(manager, field_validation, dry_run=dry_run)
+        return _parsed(await self.request("PUT", path, params=params, body=body), path)
+
+    async def patch(
+        self,
+        path: str,
+        body: Manifest | Items | bytes,
+        *,
+        manager: str = FIELD_MANAGER,
+        dry_run: bool = False,
+        field_validation: str = "Strict",
+    ) -> dict[str, Any]:
+        """Patch the object at *path* by a merge patch (a mapping) or a JSON patch (a list of operations).
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        params = _write_params(manager, field_validation, dry_run=dry_run)
+        content_type = _JSON_PATCH if isinstance(body, list) else _MERGE_PATCH
+        return _parsed(await self.request("PATCH", path, params=params, body=body, content_type=content_type), path)
+
+    async def delete(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: str = "Background",
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Delete the object at *path*, only while it is the one with this *uid* and *resource_version* (where given).
+
+        Returns what the server says: a ``Status`` if the object is gone, else the object, which is terminating.
+
+        Raises:
+            Conflict: it is another object by now, or has changed.
+            NotFound: it was gone already.
+            ApiError: the server refuses, or doesn't answer.
+        """
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        if any(preconditions.values()):
+            body["preconditions"] = {key: value for key, value in preconditions.items() if value}
+        if dry_run:
+            body["dryRun"] = ["All"]
+        return _parsed(await self.request("DELETE", path, body=body), path)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Param] | None = None,
+        body: Manifest | Items | bytes | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        etag: str = "",
+    ) -> Answer:
+        """Make any other request; return the successful answer (304 where *etag* still holds) as it came.
+
+        Raises:
+            Fenced: a write, and it is no longer ours to make.
+            ApiError: the server refuses, or doesn't answer.
+        """
+        if method != "GET" and (fence := FENCE.get()) and (why := fence()):
+            raise Fenced(f"{method} {path} isn't sent: {why}")
+        data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
+        request = Request(method, path, params or {}, data, content_type, accept, etag, self._impersonating)
+        answer = await self._transport.send(request)
+        if self.on_warning is not None:
+            for text in answer.warnings:
+                self.on_warning(path, text)
+        return answer
+
+
+def _write_params(manager: str, field_validation: str, *, dry_run: bool) -> dict[str, Param]:
+    return {"fieldManager": manager, "fieldValidation": field_validation, "dryRun": "All" if dry_run else None}
+
+
+def _parsed(answer: Answer, path: str) -> dict[str, Any]:
+    try:
+        found = orjson.loads(answer.body)
+    except ValueError as error:
+        raise ServerError(f"the answer for {path} is not JSON: {error}", reason="BadAnswer") from error
+    if not isinstance(found, dict):
+        raise ServerError(f"the answer for {path} is not a JSON object", reason="BadAnswer")
+    return found
+
+
+def _event(line: bytes, path: str) -> tuple[str, dict[str, Any]]:
+    try:
+        event = orjson.loads(line)
+        type_, object_ = event["type"], event["object"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ServerError(f"the watch of {path} sent something that is no event", reason="BadAnswer") from error
+    if type_ == "ERROR":
+        raise error_of(object_, request=f"the watch of {path}")
+    return type_, object_
+
+
+def _version_of(answer: Mapping[str, Any]) -> str:
+    return str((answer.get("metadata") or {}).get("resourceVersion") or "")
+
+
+def _typed_items(answer: Mapping[str, Any]) -> Items:
+    """Return a list's items with apiVersion and kind, which the server leaves out of built-in kinds' lists."""
+    items: Items = answer.get("items") or []
+    if not items or "kind" in items[0]:
+        return items
+    api_version, kind = answer.get("apiVersion"), str(answer.get("kind") or "").removesuffix("List")
+    return [{"apiVersion": api_version, "kind": kind, **item} for item in items]

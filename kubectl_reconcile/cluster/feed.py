@@ -1,0 +1,174 @@
+"""What one feed holds, and what becomes of it when the server, or we ourselves, say something new.
+
+Vocabulary: a *feed* is what is asked of the server: one resource, narrowed by label selector or namespace. Its
+*position* is the resourceVersion up to which the server has told us everything about it; *loaded* says that it has told
+us a complete list. *Own writes* are told by whoever made them, often before the server's watch tells the same.
+
+Rules: nothing older than an own write, or than a deletion of our own, replaces it. A list that is compared with what
+was known reports what vanished as deleted, and nothing of what stayed. What the watch has already told, an own write
+that is reported late can't undo.
+
+Pure: lists, events and writes in, changes out; asking the server is the cache's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kubectl_reconcile.cluster.discovery import Resource
+from kubectl_reconcile.cluster.selector import Selector
+from kubectl_reconcile.cluster.store import Stored, Table, newer, older
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+
+_MOST_GONE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What to hold: the objects of a resource, narrowed by label selector and namespace (empty: all)."""
+
+    resource: Resource
+    label_selector: str = ""
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        place = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.resource}{place}" + (f" with {self.label_selector}" if self.label_selector else "")
+
+
+class EventKind(StrEnum):
+    """What happened to an object as a feed sees it."""
+
+    ADDED = "added"
+    """It is new, or has come to match the feed's selector."""
+    MODIFIED = "modified"
+    """It is another version of the object, or another object of the same name."""
+    DELETED = "deleted"
+    """It is gone, or no longer matches the feed's selector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change of a feed; *own* tells changes that we wrote ourselves from those the server told us."""
+
+    kind: EventKind
+    ref: ObjectRef
+    old: Stored | None
+    new: Stored | None
+    feed: Feed
+    own: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Contents:
+    """What is known of one feed. Each method takes one piece of news and returns the changes that came of it.
+
+    *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: for ever).
+    """
+
+    feed: Feed
+    selector: Selector
+    table: Table = field(default_factory=Table)
+    position: str = ""
+    loaded: bool = False
+    gone: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind of all the feed's objects."""
+        return self.feed.resource.gvk
+
+    def may_hold(self, ref: ObjectRef) -> bool:
+        """Tell whether an object of this reference is the feed's business, labels aside."""
+        return self.gvk.group_kind == ref.group_kind and self.feed.namespace in {"", ref.namespace}
+
+    def adopt(self, found: dict[ObjectRef, Stored], version: str) -> list[Event]:
+        """Take *found*, a complete list as of *version*, for what is there; own writes since then stay."""
+        before = {stored.ref: stored for stored in self.table}
+        now = {ref: stored for ref, stored in found.items() if not self._is_stale(stored)}
+        for ref, known in before.items():
+            listed = now.get(ref)
+            if older(version, known.resource_version) if listed is None else not _replaces(listed, known):
+                now[ref] = known
+        self.table.replace(now)
+        self.position, self.loaded = version, True
+        vanished = [self._event(known, None) for ref, known in before.items() if ref not in now]
+        return vanished + [self._event(before.get(ref), new) for ref, new in now.items() if before.get(ref) is not new]
+
+    def absorb(self, type_: str, manifest: Manifest) -> list[Event]:
+        """Take over one event of the watch, unless we know better from a write of our own."""
+        changes: list[Event] = []
+        version = manifest["metadata"].get("resourceVersion") or self.position
+        if type_ != "BOOKMARK":
+            stored = Stored.of(manifest, self.gvk)
+            known = self.table.get(stored.ref)
+            if type_ == "DELETED":
+                if known is not None and not older(stored.resource_version, known.resource_version):
+                    changes = self._drop(known)
+            elif not self._is_stale(stored) and _replaces(stored, known):
+                changes = self._put(stored)
+        self.position = version
+        return changes
+
+    def wrote(self, stored: Stored) -> list[Event]:
+        """Take over an own write, unless the watch has told what came after it."""
+        known = self.table.get(stored.ref)
+        told = self.loaded and not newer(stored.resource_version, self.position)
+        if self.gvk != stored.gvk or told or self._is_stale(stored) or not _replaces(stored, known):
+            return []
+        if self.selector.matches(stored.labels):
+            return self._put(stored, own=True)
+        self._forget(stored.uid, stored.resource_version)
+        return self._drop(known, own=True)
+
+    def deleted(self, ref: ObjectRef, uid: str) -> list[Event]:
+        """Take over an own delete: the object of this *uid* (empty: the one that is known) never comes back."""
+        known = self.table.get(ref)
+        removed = uid or (known.uid if known else "")
+        if removed:
+            self._forget(removed, "")
+        return self._drop(known, own=True) if known and known.uid == removed else []
+
+    def clear(self) -> list[Event]:
+        """Let go of everything: the kind itself is gone."""
+        known = tuple(self.table)
+        self.table.replace({})
+        self.unload()
+        return [self._event(stored, None) for stored in known]
+
+    def unload(self) -> None:
+        """Forget the position: what is held may have gaps until the next list is adopted."""
+        self.position, self.loaded = "", False
+
+    def _is_stale(self, stored: Stored) -> bool:
+        until = self.gone.get(stored.uid)
+        return until is not None and (until == "" or not newer(stored.resource_version, until))
+
+    def _forget(self, uid: str, until: str) -> None:
+        self.gone[uid] = until
+        if len(self.gone) > _MOST_GONE:
+            del self.gone[next(iter(self.gone))]
+
+    def _put(self, stored: Stored, *, own: bool = False) -> list[Event]:
+        known = self.table.get(stored.ref)
+        self.table.put(stored)
+        return [self._event(known, stored, own=own)]
+
+    def _drop(self, known: Stored | None, *, own: bool = False) -> list[Event]:
+        if known is None:
+            return []
+        self.table.drop(known.ref)
+        return [self._event(known, None, own=own)]
+
+    def _event(self, old: Stored | None, new: Stored | None, *, own: bool = False) -> Event:
+        kind = EventKind.ADDED if old is None else EventKind.DELETED if new is None else EventKind.MODIFIED
+        return Event(kind, _any(old, new).ref, old, new, self.feed, own)
+
+
+def _replaces(stored: Stored, known: Stored | None) -> bool:
+    return known is None or newer(stored.resource_version, known.resource_version)
+
+
+def _any(*candidates: Stored | None) -> Stored:
+    return next(stored for stored in candidates if stored is not None)

@@ -1,0 +1,376 @@
+"""Bytes to one API server and back: connections, TLS, credentials, broken lines.
+
+Vocabulary: a *request* says what to send, an *answer* is what came back; the *route* says where to and who we are
+(``access.py``). Several clients with different identities share one transport.
+
+Rules:
+- Reads are repeated a few times when the connection breaks, the server is busy (429, its Retry-After honoured) or
+  has trouble (5xx). Writes are never repeated here: whoever writes knows whether that is safe.
+- Credentials that ran out, or that the server no longer accepts (401), are resolved afresh once.
+- Watches have connections of their own, so that many of them never starve the requests.
+- Compression is asked for where the server is far away; on this machine or network it costs more than it saves.
+- ``ApiError`` is all that is raised.
+- Each request is logged at the level DEBUG: what was asked and how it ended, never headers or bodies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import logging
+import random
+import socket
+import ssl
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from urllib.parse import urlencode
+
+import aiohttp
+import orjson
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from kubectl_reconcile import __version__
+from kubectl_reconcile.cluster.access import Access, Route, resolve
+from kubectl_reconcile.cluster.errors import (
+    ApiError,
+    KubeconfigError,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+    error_of,
+    printable,
+)
+from kubectl_reconcile.cluster.tokens import expiry_of
+
+JSON = "application/json"
+
+_LOG = logging.getLogger(__name__)
+
+_CONNECTIONS = 64
+_CONNECT_S = 10.0
+_SILENCE_S = 65.0  # an API server ends a request itself after 60 s
+_READ_ATTEMPTS = 4
+_LONGEST_PAUSE_S = 10.0
+_READ_BUFFER = 2**20
+
+Param: TypeAlias = str | int | bool | None
+"""A query parameter; None leaves it out."""
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+"""HTTP headers in order; a name may come more than once."""
+
+_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionResetError, BrokenPipeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to send. *impersonation* replaces the route's own, if it isn't None."""
+
+    method: str
+    path: str
+    params: Mapping[str, Param] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    etag: str = ""
+    impersonation: Headers | None = None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def url(self, server: str) -> URL:
+        """Return the whole URL, its query spelt as the API expects it (``true``, not ``True``)."""
+        query = urlencode([(name, _param_text(value)) for name, value in self.params.items() if value is not None])
+        separator = "&" if "?" in self.path else "?"
+        return URL(f"{server}{self.path}{separator}{query}" if query else f"{server}{self.path}", encoded=True)
+
+    def headers(self, route: Route) -> CIMultiDict[str]:
+        """Return all headers, with the identity of *route* unless another is impersonated."""
+        far = self.method == "GET" and not route.near
+        found = CIMultiDict({"Accept": self.accept, "Accept-Encoding": "gzip" if far else "identity"})
+        found["User-Agent"] = f"kubectl-reconcile/{__version__}"
+        if self.body is not None:
+            found["Content-Type"] = self.content_type
+        if self.etag:
+            found["If-None-Match"] = self.etag
+        for name, value in route.headers:
+            if self.impersonation is None or not name.startswith("Impersonate-"):
+                found.add(name, value)
+        for name, value in self.impersonation or ():
+            found.add(name, value)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A successful answer (2xx, or 304 to an *etag*) as it came."""
+
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of the server's ``Warning`` headers."""
+        return tuple(_warning_text(value) for value in self.headers.getall("Warning", ()))
+
+
+class _Session:
+    """The connections along one route: a bounded pool for requests, and one each per watch."""
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        context = route.tls.context() if route.server.startswith("https:") else None
+        self.requests = self._open(context, limit=_CONNECTIONS)
+        self.watches = self._open(context, limit=0)
+
+    @staticmethod
+    def _open(context: ssl.SSLContext | None, *, limit: int) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=limit, ssl=context or True, keepalive_timeout=55.0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=_READ_BUFFER,
+        )
+
+    async def close(self) -> None:
+        await self.requests.close()
+        await self.watches.close()
+
+
+class Transport:
+    """The way to one API server, kept open. Sends requests with the credentials of the moment.
+
+    *on_answer* is called with the verb (``watch``, or the method) and the status of each answer, 0 where none came.
+    """
+
+    def __init__(self, access: Access, route: Route) -> None:
+        self._access = access
+        self._lock = asyncio.Lock()
+        self._retired: list[_Session] = []
+        self._session = _Session(route)
+        self.on_answer: Callable[[str, int], None] = lambda _verb, _status: None
+
+    @property
+    def route(self) -> Route:
+        """The route of the moment; another one after credentials were renewed."""
+        return self._session.route
+
+    @property
+    def request_timeout_s(self) -> float | None:
+        """How long the user lets a request take; None: no limit of theirs."""
+        return self._access.request_timeout_s or None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in (*self._retired, self._session):
+            await session.close()
+
+    async def send(self, request: Request) -> Answer:
+        """Send *request* and return the successful answer. Reads are repeated where that may help, writes aren't.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        timeout = aiohttp.ClientTimeout(total=self.request_timeout_s, sock_connect=_CONNECT_S, sock_read=_SILENCE_S)
+        attempt = 1
+        while True:
+            try:
+                response = await self._answering(request, timeout, watch=False)
+                async with self._translated():
+                    return Answer(response.status, response.headers, await response.read())
+            except ApiError as error:
+                pause_s = _pause_s(error, attempt)
+                if request.method != "GET" or attempt >= _READ_ATTEMPTS or pause_s is None:
+                    raise
+            await asyncio.sleep(pause_s)
+            attempt += 1
+
+    async def lines(
+        self, request: Request, *, silence_s: float, on_open: Callable[[], None] | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """Send *request* and yield the lines of the answer as they come, whatever their length.
+
+        *on_open* is called when the answer has begun.
+
+        Raises:
+            ServerError: the answer ended in the middle of a line.
+            Unreachable: nothing came for *silence_s*, or the connection broke.
+            ApiError: the server refuses.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=silence_s)
+        response = await self._answering(request, timeout, watch=True)
+        pending: list[bytes] = []
+        try:
+            if on_open is not None:
+                on_open()
+            while True:
+                async with self._translated():
+                    chunk = await response.content.readany()
+                if not chunk:
+                    break
+                first, *rest = chunk.split(b"\n")
+                pending.append(first)
+                for following in rest:
+                    line = b"".join(pending)
+                    pending = [following]
+                    if line:
+                        yield line
+        finally:
+            _hang_up(response)
+        if any(pending):
+            raise ServerError(f"the answer to {request} ended in the middle of a line", reason="BadAnswer")
+
+    async def _answering(
+        self,
+        request: Request,
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's own, with its parts
+        *,
+        watch: bool,
+    ) -> aiohttp.ClientResponse:
+        """Send, renewing refused credentials once; return a response whose head says success. Its body is unread."""
+        renewed = False
+        while True:
+            session = await self._current()
+            route, began_s = session.route, time.perf_counter()
+            async with self._translated(request, watch=watch):
+                response = await (session.watches if watch else session.requests).request(
+                    request.method,
+                    request.url(route.server),
+                    data=request.body,
+                    headers=request.headers(route),
+                    timeout=timeout,
+                    allow_redirects=False,
+                    proxy=route.proxy or None,
+                    server_hostname=route.tls_server_name or None,
+                )
+            took_ms = (time.perf_counter() - began_s) * 1000
+            _LOG.debug("%s %s answered %d in %.0f ms", request.method, response.url, response.status, took_ms)
+            self._count(request, response.status, watch=watch)
+            if response.status < 300 or response.status == 304:
+                return response
+            async with self._translated():
+                error = _refusal(request, response, await response.read(), route.server)
+            if response.status != 401 or renewed or not await self._renew(route):
+                raise _with_expiry(error, route)
+            renewed = True
+
+    def _count(self, request: Request, status: int, *, watch: bool) -> None:
+        self.on_answer("watch" if watch else request.method.lower(), status)
+
+    async def _current(self) -> _Session:
+        if time.monotonic() >= self.route.expires_at_s:
+            await self._renew(self.route)
+        return self._session
+
+    async def _renew(self, refused: Route) -> bool:
+        """Resolve the access afresh, unless somebody did since *refused* was in use; tell whether credentials changed."""
+        async with self._lock:
+            if self.route is refused:
+                try:
+                    route = await resolve(self._access)
+                except KubeconfigError as error:
+                    raise Unauthorized(f"the credentials can't be renewed: {error}", status=401) from error
+                if (route.server, route.tls) == (refused.server, refused.tls):
+                    self._session.route = route
+                else:
+                    self._retired.append(self._session)
+                    self._session = _Session(route)
+        return (self.route.headers, self.route.tls) != (refused.headers, refused.tls)
+
+    @asynccontextmanager
+    async def _translated(self, asked: Request | None = None, *, watch: bool = False) -> AsyncIterator[None]:
+        """Turn what the HTTP library raises into ``Unreachable``; count *asked* as not answered then."""
+        try:
+            yield
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            if asked is not None:
+                self._count(asked, 0, watch=watch)
+            raise _unreachable(self.route.server, error) from error
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Let go of an answer that may go on for minutes; waiting for a TLS farewell would keep its socket as long."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
+
+
+def _param_text(value: str | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _refusal(request: Request, response: aiohttp.ClientResponse, body: bytes, server: str) -> ApiError:
+    """Return the error in the server's words, or in ours where a proxy or a panic answered in its place."""
+    try:
+        status = orjson.loads(body)
+    except ValueError:
+        status = None
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        excerpt = printable(body[:200].decode(errors="replace"))
+        text = f"{request} was answered {response.status} {response.reason}" + (f": {excerpt}" if excerpt else "")
+        status = {"message": text, "reason": (response.reason or "").title().replace(" ", "")}
+    if response.status == 404 and body.startswith(b"404 page not found"):
+        status = {"message": f"the server has nothing at {request.path}", "reason": "NotFound"}
+    if status.get("message") == "Unauthorized":
+        status["message"] = f"the API server {server} doesn't accept the credentials"
+    retry_after_s = _seconds(response.headers.get("Retry-After"))
+    return error_of(status, http_status=response.status, retry_after_s=retry_after_s, request=str(request))
+
+
+def _with_expiry(error: ApiError, route: Route) -> ApiError:
+    """Return *error*, saying that the token has expired where that is why it was refused."""
+    expiry = next((expiry_of(value) for name, value in route.headers if name == "Authorization"), None)
+    if not isinstance(error, Unauthorized) or expiry is None or expiry > dt.datetime.now(dt.UTC):
+        return error
+    when = expiry.strftime("%Y-%m-%dT%H:%M:%SZ")
+    message = f"the API server {route.server} doesn't accept the credentials: the token expired at {when}"
+    return Unauthorized(message, status=error.status, reason=error.reason)
+
+
+def _pause_s(error: ApiError, attempt: int) -> float | None:
+    """Return how long to wait before reading again, None if that is pointless (or the server wants a long rest)."""
+    lost = isinstance(error, Unreachable) and isinstance(error.__cause__, _LOST)
+    if not lost and not isinstance(error, ServerError | TooManyRequests):
+        return None
+    if error.retry_after_s is not None:
+        return error.retry_after_s if error.retry_after_s <= _LONGEST_PAUSE_S else None
+    return random.uniform(0.5, 1.0) * 0.1 * 2.0**attempt  # noqa: S311 - jitter is no secret
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return max(0.0, float(text)) if text else None
+    except ValueError:
+        return None
+
+
+def _warning_text(header: str) -> str:
+    """Return the text of a ``Warning: 299 - "text"`` header."""
+    _, quote, text = header.partition('"')
+    return printable(text.rpartition('"')[0].replace('\\"', '"').replace("\\\\", "\\") if quote else header)
+
+
+def _unreachable(server: str, error: BaseException) -> Unreachable:
+    """Say in a user's words what went wrong on the way to the server."""
+    cause: BaseException = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        hint = "check the kubeconfig's certificate-authority, and that the certificate was issued for the server's name"
+        return Unreachable(server, f"its certificate isn't trusted: {cause.verify_message}", hint)
+    for kinds, message, hint in _TROUBLES:
+        if isinstance(cause, kinds):
+            return Unreachable(server, message, hint)
+    return Unreachable(server, getattr(cause, "strerror", None) or str(cause) or type(cause).__name__)
+
+
+_TROUBLES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
+    ((ssl.SSLError,), "no TLS connection came about", "is this an https port, and does it want a client certificate?"),
+    ((socket.gaierror,), "its name can't be resolved", "check the server's name and the DNS"),
+    ((TimeoutError,), "timed out", "is it overloaded, or a firewall in between?"),
+    ((ConnectionRefusedError,), "connection refused", "is it running, and is this its port?"),
+    (_LOST, "the connection broke off", ""),
+)

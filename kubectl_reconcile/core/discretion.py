@@ -1,0 +1,63 @@
+"""Keeps the values of Secrets out of sentences.
+
+A server that refuses a Secret may quote what it refuses, and so may a webhook, or our own merge.
+Whatever is said of a Secret passes through here before it reaches an error, an event, a status, a
+log or a terminal: each value, plain or in base64, becomes ``***``, and so does what a decoder quotes.
+
+Pure: text in, text out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kubectl_reconcile.core.objects import Manifest, annotations_of
+
+_HIDDEN = "***"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_QUOTED = re.compile(r"&value\.\w+\{.*\}")
+
+
+def discreet(text: str, *manifests: Manifest | None) -> str:
+    """Return *text* without the values of those *manifests* that are Secrets."""
+    secrets = [manifest for manifest in manifests if manifest is not None and manifest.get("kind") == "Secret"]
+    if not secrets:
+        return text
+    text = _QUOTED.sub(_HIDDEN, text)
+    for value in sorted({value for secret in secrets for value in _values(secret)}, key=len, reverse=True):
+        # A short value is hidden where it stands alone: "a" is in every sentence.
+        edge = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
+        pattern = re.escape(value) if len(value) > 4 else f"{edge[0]}{re.escape(value)}{edge[1]}"
+        text = re.sub(pattern, _HIDDEN, text)
+    return text
+
+
+def _values(secret: Manifest) -> Iterator[str]:
+    for name in ("data", "stringData"):
+        tree = secret.get(name)
+        yield from _spelled(tree)
+    if noted := annotations_of(secret).get(_LAST_APPLIED):
+        yield str(noted)
+
+
+def _spelled(value: Any) -> Iterator[str]:
+    """Yield every leaf as the text that it is, and as the text that it encodes."""
+    if isinstance(value, dict):
+        for below in value.values():
+            yield from _spelled(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _spelled(below)
+    elif value is not None and (text := str(value)):
+        yield text
+        yield base64.b64encode(text.encode()).decode()
+        try:
+            decoded = base64.b64decode(text, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError, ValueError):
+            return
+        if decoded:
+            yield decoded

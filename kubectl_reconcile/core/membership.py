@@ -1,0 +1,145 @@
+"""Which objects belong to a Sync: an ApplySet, after KEP-3659.
+
+Membership travels with the object: members carry ``applyset.kubernetes.io/part-of: <id>``, applied
+in the same request that creates them, so no crash can separate an object from its set. The
+parent (our Sync) says which kinds and namespaces members may have, and says so *before* the
+first object of a new kind is written. ``kubectl`` reads the same labels.
+
+Pure: names and digests only.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_reconcile.core.objects import (
+    API_GROUP,
+    FIELD_MANAGER,
+    GroupKind,
+    Manifest,
+    ObjectRef,
+    annotations_of,
+    labels_of,
+)
+
+PART_OF = "applyset.kubernetes.io/part-of"
+"""Label on every member: the id of its set."""
+
+SOURCE = f"{API_GROUP}/source"
+"""Annotation on every member: the file that asked for it, relative to the followed path."""
+
+KEEP = f"{API_GROUP}/prune"
+"""Annotation: ``"false"`` keeps an object in the cluster when its file goes."""
+
+REPLACE = f"{API_GROUP}/replace"
+"""Annotation: ``"true"`` lets an object be deleted and made anew where a changed field is immutable."""
+
+MOVED_FROM = f"{API_GROUP}/moved-from"
+"""Annotation: ``namespace/name`` of the Sync that an object belonged to, which this one may take it from."""
+
+MOVED_TO = f"{API_GROUP}/moved-to"
+"""Annotation: ``namespace/name`` of the Sync that an object goes to; it is neither written nor deleted here."""
+
+ID = "applyset.kubernetes.io/id"
+"""Label on the parent: the id of its set."""
+
+_TOOLING = "applyset.kubernetes.io/tooling"
+_KINDS = "applyset.kubernetes.io/contains-group-kinds"
+_NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
+
+
+def applyset_id(parent: ObjectRef) -> str:
+    """Return the id of the set whose parent is *parent*, by the KEP's formula."""
+    text = f"{parent.name}.{parent.namespace}.{parent.kind}.{parent.group}"
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Kinds and namespaces that members of a set may have."""
+
+    kinds: frozenset[GroupKind] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+
+    def __or__(self, other: Contents) -> Contents:
+        return Contents(self.kinds | other.kinds, self.namespaces | other.namespaces)
+
+    def __le__(self, other: Contents) -> bool:
+        return self.kinds <= other.kinds and self.namespaces <= other.namespaces
+
+    @classmethod
+    def of(cls, refs: Iterable[ObjectRef]) -> Contents:
+        """Return the kinds and namespaces of *refs*."""
+        found = tuple(refs)
+        return cls(
+            frozenset(ref.group_kind for ref in found), frozenset(ref.namespace for ref in found if ref.namespace)
+        )
+
+    @classmethod
+    def recorded(cls, parent: Manifest) -> Contents:
+        """Return what a live parent says of its members; malformed entries are passed over."""
+        noted = annotations_of(parent)
+        kinds = (entry.partition(".") for entry in _entries(noted.get(_KINDS, "")))
+        namespaces = set(_entries(noted.get(_NAMESPACES, "")))
+        if home := (parent.get("metadata") or {}).get("namespace"):
+            namespaces.add(home)
+        return cls(frozenset(GroupKind(group, kind) for kind, _, group in kinds), frozenset(namespaces))
+
+    def metadata(self, parent: ObjectRef, tooling: str) -> dict[str, Any]:
+        """Return the labels and annotations that make *parent* the parent of a set with these contents.
+
+        The parent's own namespace isn't listed: the KEP counts it in by itself.
+        """
+        return {
+            "labels": {ID: applyset_id(parent)},
+            "annotations": {
+                _TOOLING: tooling,
+                _KINDS: ",".join(sorted(map(str, self.kinds))),
+                _NAMESPACES: ",".join(sorted(self.namespaces - {parent.namespace})),
+            },
+        }
+
+
+def _entries(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+def member(manifest: Manifest, *, set_id: str, source: str) -> dict[str, Any]:
+    """Return *manifest* with the marks of a member; the input stays as it is."""
+    metadata = dict(manifest.get("metadata") or {})
+    metadata["labels"] = {**labels_of(manifest), PART_OF: set_id}
+    metadata["annotations"] = {**annotations_of(manifest), SOURCE: source}
+    return {**manifest, "metadata": metadata}
+
+
+def is_kept(manifest: Manifest) -> bool:
+    """Tell whether the object asks to outlive its file."""
+    return annotations_of(manifest).get(KEEP) == "false"
+
+
+def is_leaving(manifest: Manifest) -> bool:
+    """Tell whether the manifest says that the object goes to another Sync."""
+    return MOVED_TO in annotations_of(manifest)
+
+
+def came_from(manifest: Manifest) -> ObjectRef | None:
+    """Return the Sync that an object says it moved from, or None."""
+    namespace, slash, name = annotations_of(manifest).get(MOVED_FROM, "").partition("/")
+    return ObjectRef(API_GROUP, "Sync", namespace, name) if slash and namespace and name else None
+
+
+def is_marked_by_us(manifest: Manifest) -> bool:
+    """Tell whether we put the membership label on, and not a controller that copies labels about.
+
+    The server copies a Service's labels to its Endpoints and EndpointSlices; those aren't members.
+    """
+    for entry in manifest["metadata"].get("managedFields") or ():
+        labels = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
+        if entry.get("manager") == FIELD_MANAGER and f"f:{PART_OF}" in labels:
+            return True
+    return False

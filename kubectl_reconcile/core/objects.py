@@ -1,0 +1,237 @@
+"""The words that every other file uses: references, paths into objects, conditions, problems.
+
+A *manifest* is wire JSON exactly as the API server speaks it: a mapping with camelCase keys,
+never mutated and never copied into model classes. An *object reference* names an object
+without its version, since the same object is served at several. A *field path* is a tuple of
+``fieldsV1`` path elements (KEP-555), so paths and ``managedFields`` share one spelling.
+
+Pure: no I/O, no clock, no logging.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, TypeAlias
+
+Manifest: TypeAlias = Mapping[str, Any]
+"""Wire JSON of one object. Treat it as frozen: producers never mutate it after handing it out."""
+
+FIELD_MANAGER = "kubectl-reconcile"
+"""Field manager of everything that comes from Git. Modules append ``-<module>`` for their children."""
+
+API_GROUP = "reconcile.dev"
+"""Our API group, and the prefix of our labels and annotations."""
+
+
+class GroupKind(NamedTuple):
+    """A kind without its version. Prints as kubectl's ``Deployment.apps`` (core kinds: ``Service``)."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+class GroupVersionKind(NamedTuple):
+    """A kind at one version, as ``apiVersion`` and ``kind`` of a manifest say it."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or ``v1`` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """The same kind without its version."""
+        return GroupKind(self.group, self.kind)
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """Return the kind of *manifest*, which must carry ``apiVersion`` and ``kind``."""
+        return cls.parse(manifest["apiVersion"], manifest["kind"])
+
+    @classmethod
+    def parse(cls, api_version: str, kind: str) -> Self:
+        """Split an ``apiVersion`` (``apps/v1`` or ``v1``) and join it with *kind*."""
+        group, _, version = api_version.rpartition("/")
+        return cls(group, version, kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.api_version}"
+
+
+class ObjectRef(NamedTuple):
+    """Versionless identity of an object, ordered; prints ``Deployment.apps shop/web``.
+
+    *namespace* is empty for cluster-scoped objects.
+    """
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """Return the reference of *manifest* as it stands (no namespace is filled in)."""
+        metadata = manifest.get("metadata") or {}
+        group = manifest["apiVersion"].rpartition("/")[0]
+        return cls(group, manifest["kind"], metadata.get("namespace") or "", metadata.get("name") or "")
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """The kind of the object referred to."""
+        return GroupKind(self.group, self.kind)
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.group_kind} {place}"
+
+
+class FieldPath(tuple[str, ...]):
+    """A path into an object: a tuple of ``fieldsV1`` elements; prints as people write it.
+
+    Elements are the wire's: ``f:name`` a field, ``k:{"name":"web"}`` the list item with these
+    keys, ``v:"x"`` the item of a set, ``i:0`` an index. So
+    ``FieldPath(("f:spec", "f:containers", 'k:{"name":"web"}', "f:image"))`` prints
+    ``.spec.containers[name="web"].image``.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def fields(cls, *names: str) -> Self:
+        """Return the path of nested plain fields: ``fields("spec", "replicas")``."""
+        return cls(f"f:{name}" for name in names)
+
+    def __str__(self) -> str:
+        return "".join(_element_text(element) for element in self) or "."
+
+    def __repr__(self) -> str:
+        return f"FieldPath({str(self)!r})"
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+
+
+def _element_text(element: str) -> str:
+    kind, _, body = element.partition(":")
+    if kind == "f":
+        return f".{body}" if _PLAIN_NAME.fullmatch(body) else f"[{json.dumps(body, ensure_ascii=False)}]"
+    if kind == "k":
+        keys = json.loads(body)
+        inner = ",".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in keys.items())
+        return f"[{inner}]"
+    return f"[={body}]" if kind == "v" else f"[{body}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in the source. Problems are data: one never hides the rest.
+
+    *path* is relative to the repository or folder, *line* counts from 1 (0: the whole file).
+    """
+
+    path: str
+    line: int
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        hint = f" (hint: {self.hint})" if self.hint else ""
+        return f"{where}: {self.message}{hint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One entry of ``status.conditions``, after KEP-1623; *status* is ``True``, ``False`` or ``Unknown``."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what the API server would refuse later.
+
+        Raises:
+            ValueError: *status* is none of the three words, or *reason* isn't CamelCase.
+        """
+        if self.status not in {"True", "False", "Unknown"}:
+            raise ValueError(f"condition {self.type}: status must be True, False or Unknown, not {self.status!r}")
+        if not re.fullmatch(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", self.reason):
+            raise ValueError(f"condition {self.type}: reason must be one CamelCase word, not {self.reason!r}")
+
+
+def merge_conditions(
+    live: Iterable[Manifest], wanted: Iterable[Condition], *, generation: int, now: str
+) -> list[dict[str, Any]]:
+    """Return ``status.conditions`` as they must become.
+
+    ``lastTransitionTime`` moves only where the status changes, so an unchanged condition costs
+    no write; live conditions of types that nobody mentions stay. *now* is RFC 3339.
+    """
+    found = {condition["type"]: dict(condition) for condition in live}
+    for condition in wanted:
+        before = found.get(condition.type)
+        moved = before is None or before.get("status") != condition.status
+        found[condition.type] = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": generation,
+            "lastTransitionTime": now if moved or before is None else before.get("lastTransitionTime", now),
+        }
+    return list(found.values())
+
+
+def condition_of(manifest: Manifest, type_: str) -> Manifest | None:
+    """Return the live condition *type_* of an object, or None."""
+    for condition in (manifest.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == type_:
+            found: Manifest = condition
+            return found
+    return None
+
+
+def labels_of(manifest: Manifest) -> Mapping[str, str]:
+    """Return the labels of an object; empty where it has none."""
+    found: Mapping[str, str] = (manifest.get("metadata") or {}).get("labels") or {}
+    return found
+
+
+def annotations_of(manifest: Manifest) -> Mapping[str, str]:
+    """Return the annotations of an object; empty where it has none."""
+    found: Mapping[str, str] = (manifest.get("metadata") or {}).get("annotations") or {}
+    return found
+
+
+def controller_of(manifest: Manifest) -> Manifest | None:
+    """Return the owner reference with ``controller: true``, or None. At most one exists."""
+    for owner in (manifest.get("metadata") or {}).get("ownerReferences") or ():
+        if owner.get("controller"):
+            found: Manifest = owner
+            return found
+    return None
+
+
+def walk(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield every leaf of a JSON tree with its plain path (names and indexes)."""
+    if isinstance(tree, Mapping) and tree:
+        for name, value in tree.items():
+            yield from walk(value, (*path, name))
+    elif isinstance(tree, list | tuple) and tree:
+        for index, value in enumerate(tree):
+            yield from walk(value, (*path, index))
+    else:
+        yield path, tree

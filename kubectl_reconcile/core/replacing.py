@@ -1,0 +1,78 @@
+"""Delete and create anew: when a server's refusal calls for it, and how the old object is put back.
+
+A refusal counts only if every fault that the server names is that a field can't change. One fault of
+another kind, a bad value or an unknown field, means that the new object is wrong, and then
+deleting the old one would only make things worse.
+
+Pure: words and copies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of
+
+_REASONS = frozenset({"FieldValueInvalid", "FieldValueForbidden"})
+_IMMUTABLE = re.compile(
+    r"\bimmutable\b|may not change once set|may not be changed|may not change fields|cannot change roleRef"
+    r"|cannot be changed|updates? to .*\bforbidden\b|is not allowed to change",
+    re.IGNORECASE,
+)
+_SERVER_WRITES = ("uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionTimestamp",
+                  "deletionGracePeriodSeconds")  # fmt: skip
+_JOB = GroupKind("batch", "Job")
+_JOB_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
+
+
+class Fault(Protocol):
+    """One cause of a refusal, as servers name it."""
+
+    @property
+    def reason(self) -> str:
+        """One word for programs."""
+
+    @property
+    def message(self) -> str:
+        """A sentence for people."""
+
+
+def is_immutable(causes: Iterable[Fault]) -> bool:
+    """Tell whether all that a server has against an update is that fields can't change."""
+    found = list(causes)
+    return bool(found) and all(
+        cause.reason in _REASONS and _IMMUTABLE.search(cause.message) is not None for cause in found
+    )
+
+
+def as_restored(before: Manifest) -> dict[str, Any]:
+    """Return a deleted object as it can be created once more.
+
+    A Job that had ended comes back suspended: its record returns, its work isn't done twice.
+    """
+    metadata = {name: value for name, value in before["metadata"].items() if name not in _SERVER_WRITES}
+    body = {**{name: value for name, value in before.items() if name != "status"}, "metadata": metadata}
+    return _job(body, before) if GroupVersionKind.of(before).group_kind == _JOB else body
+
+
+def _job(body: dict[str, Any], before: Manifest) -> dict[str, Any]:
+    spec = dict(body["spec"])
+    if not spec.get("manualSelector"):  # the server chose the selector by the old uid, and will choose another
+        spec.pop("selector", None)
+        spec["template"] = _without_labels(spec["template"])
+    ended = any((condition_of(before, type_) or {}).get("status") == "True" for type_ in ("Complete", "Failed"))
+    if ended:
+        spec["suspend"] = True
+    metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
+    return {**body, "metadata": {**metadata, "labels": _kept(metadata.get("labels"))}, "spec": spec}
+
+
+def _without_labels(template: Manifest) -> dict[str, Any]:
+    metadata = dict(template.get("metadata") or {})
+    return {**template, "metadata": {**metadata, "labels": _kept(metadata.get("labels"))}}
+
+
+def _kept(labels: Manifest | None) -> dict[str, Any]:
+    return {name: value for name, value in (labels or {}).items() if name not in _JOB_LABELS}

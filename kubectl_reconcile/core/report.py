@@ -1,0 +1,162 @@
+"""What happened in a pass -> the status of its Sync.
+
+Conditions speak kstatus' language: Ready says whether the cluster is what the source asks for,
+Reconciling that work is under way, Stalled that nothing will happen until a person changes
+something. A pass that changed nothing yields the very status that is there, so it costs no write.
+
+Pure: time is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kubectl_reconcile.core.objects import Condition, Manifest, merge_conditions
+
+CONTESTED = "Contested"
+"""The condition that names fields which somebody else keeps overwriting, on Syncs and on CRs."""
+
+_HISTORY = 10
+_PROBLEMS = 20
+_SENTENCE = 1024
+
+
+class Ending(StrEnum):
+    """How a pass ended; the value is the reason of the condition Ready."""
+
+    SYNCED = "Synced"
+    """The cluster is what the source asks for."""
+    HELD = "Held"
+    """All but some deletions was done; those wait for a person."""
+    PROBLEMS = "ProblemsInSource"
+    """Some files or objects can't be used as they are; the rest was applied."""
+    FAILED = "ApplyFailed"
+    """The server refused some objects; the rest was applied."""
+    SOURCE = "SourceUnavailable"
+    """The source could not be read; nothing was touched."""
+    CLUSTER = "ClusterUnavailable"
+    """The server could not be asked; it is tried again."""
+    INVALID = "InvalidSpec"
+    """The Sync itself can't be meant so."""
+    WAITING = "DependencyNotReady"
+    """Another Sync must be Ready first; it is looked at again as soon as that changes."""
+    DRIFTED = "Drifted"
+    """Somebody changed objects in the cluster, and spec.drift says to ask before they are put back."""
+    SUSPENDED = "Suspended"
+    """The Sync is told to do nothing."""
+    STOPPED = "Stopped"
+    """The program ended in the middle; the next one goes on."""
+    CRASHED = "InternalError"
+    """A fault of this program; it is tried again."""
+
+    @property
+    def is_stalled(self) -> bool:
+        """Tell whether waiting won't help."""
+        return self in {Ending.HELD, Ending.INVALID, Ending.DRIFTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Objects of a set, and what one pass did to them."""
+
+    total: int = 0
+    created: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    failed: int = 0
+
+    @property
+    def wrote(self) -> bool:
+        """Tell whether the pass changed the cluster."""
+        return bool(self.created or self.updated or self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How one pass went. *message* is a sentence for people; *problems* one sentence each."""
+
+    ending: Ending
+    message: str
+    revision: str = ""
+    tally: Tally = field(default_factory=Tally)
+    problems: Sequence[str] = ()
+    drifted: Sequence[str] | None = None
+    """Objects left as somebody changed them, one sentence each; None where drift is put back anyway."""
+    contested: Sequence[str] = ()
+    """Fields that somebody else keeps overwriting and that are left alone for a while, one sentence each."""
+
+
+def sync_status(before: Manifest, report: Report, *, generation: int, requested_at: str, now: str) -> dict[str, Any]:
+    """Return the status after *report*; *before* is the live one, *requested_at* the request that was answered."""
+    status = dict(before)
+    status["observedGeneration"] = generation
+    if requested_at:
+        status["lastHandledSyncAt"] = requested_at
+    if report.revision:
+        status["lastAttemptedRevision"] = report.revision
+        status["summary"] = _summary(before.get("summary") or {}, report.tally)
+        status["problems"] = [problem[:_SENTENCE] for problem in report.problems[:_PROBLEMS]]
+        status["history"] = _history(before.get("history") or [], report, now)
+    if report.ending is Ending.SYNCED:
+        status["lastAppliedRevision"] = report.revision
+    ready = _condition("Ready", report.ending is Ending.SYNCED, report)
+    stalled = _condition("Stalled", report.ending.is_stalled, report)
+    idle = Condition("Reconciling", "False", "Idle")
+    conditions = [ready, idle, stalled, *_drift_condition(before, report), *_contested_condition(before, report)]
+    status["conditions"] = merge_conditions(before.get("conditions") or (), conditions, generation=generation, now=now)
+    return status
+
+
+def _contested_condition(before: Manifest, report: Report) -> list[Condition]:
+    """Tell of fields that are left to others; a Sync that never had any has no such condition."""
+    if report.contested:
+        return [Condition(CONTESTED, "True", "LeftAlone", "; ".join(report.contested)[:_SENTENCE])]
+    known = any(condition.get("type") == CONTESTED for condition in before.get("conditions") or ())
+    return [Condition(CONTESTED, "False", "AsGitAsksFor")] if known else []
+
+
+def _drift_condition(before: Manifest, report: Report) -> list[Condition]:
+    """Tell of drift that is left alone; a Sync that never leaves any has no such condition."""
+    if report.drifted:
+        message = "; ".join(report.drifted)
+        return [Condition("Drifted", "True", "LeftAlone", message[:_SENTENCE])]
+    known = any(condition.get("type") == "Drifted" for condition in before.get("conditions") or ())
+    return [Condition("Drifted", "False", "AsGitAsksFor")] if known or report.drifted is not None else []
+
+
+def reconciling(before: Manifest, message: str, *, generation: int, now: str) -> dict[str, Any]:
+    """Return the status of a Sync whose pass begins to write."""
+    busy = Condition("Reconciling", "True", "Applying", message)
+    conditions = merge_conditions(before.get("conditions") or (), (busy,), generation=generation, now=now)
+    return {**before, "conditions": conditions}
+
+
+def _condition(type_: str, holds: bool, report: Report) -> Condition:  # noqa: FBT001 - True or False is the condition
+    message = report.message[:_SENTENCE] if holds or type_ == "Ready" else ""
+    return Condition(type_, str(holds), report.ending.value if holds or type_ == "Ready" else "NotStalled", message)
+
+
+def _summary(before: Manifest, tally: Tally) -> dict[str, Any]:
+    """Keep what the last pass that did something did; a quiet pass only recounts the set."""
+    if tally.wrote or tally.failed or before.get("failed") or not before:
+        return asdict(tally)
+    return {**before, "total": tally.total}
+
+
+def _history(before: list[Any], report: Report, now: str) -> list[Any]:
+    newest = before[0] if before else {}
+    same = newest.get("revision") == report.revision and newest.get("result") == report.ending.value
+    if same:
+        return before
+    entry = {
+        "revision": report.revision,
+        "time": now,
+        "result": report.ending.value,
+        "message": report.message[:_SENTENCE],
+        **asdict(report.tally),
+    }
+    return [entry, *before][:_HISTORY]

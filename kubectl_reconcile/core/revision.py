@@ -1,0 +1,79 @@
+"""One state of the source: which manifest files there are, and what each holds.
+
+A *revision* is a commit of a Git repository, or a local folder as it is now. It lists *files*:
+path -> *blob id*, the name of the file's content. Equal ids mean equal bytes, so whatever is
+derived from a file (its manifests, its problems) is computed once per blob id and kept.
+
+Paths are relative to the root of the repository (or of the folder), with ``/`` between names,
+and hold no control characters. Only files that may hold manifests are listed; what was left out
+and deserves a word (a symbolic link, a submodule, an unreadable file) is among the *problems*.
+
+A *source* yields revisions. Its calls block, for as long as its own timeouts allow; call them
+in a thread. Sources never execute, expand or follow anything that a repository holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubectl_reconcile.core.objects import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The manifest files of one commit, or of a folder.
+
+    *sha* is the commit, or for a folder ``worktree-`` and a digest of its files; equal shas mean
+    equal files. *committed_at* is the committer's time in RFC 3339 and UTC
+    (``2026-11-20T23:43:10Z``), empty for a folder. *files* is ordered by path.
+    """
+
+    sha: str
+    committed_at: str
+    files: Mapping[str, str]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def short(self) -> str:
+        """The revision as people quote it: the first seven digits of a commit, or ``worktree``."""
+        return "worktree" if self.sha.startswith("worktree-") else self.sha[:7]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Who changed something in Git, when and why; *subject* is the message's first line.
+
+    Author and subject hold no control characters and are safe to show.
+    """
+
+    sha: str
+    author: str
+    committed_at: str
+    subject: str
+
+
+class Source(Protocol):
+    """Where desired state comes from: a Git repository at a ref, or a local folder."""
+
+    def revision(self) -> Revision:
+        """Return the newest revision, fetching it where that is needed.
+
+        Raises:
+            SourceError: it can't be had; the message says why and the hint what to do.
+        """
+
+    def read(self, blob_id: str) -> bytes:
+        """Return the content that a revision of this source listed as *blob_id*.
+
+        Raises:
+            SourceError: no revision of this source listed it, or it is gone since.
+        """
+
+    def read_many(self, blob_ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield each of *blob_ids* with its content, faster than one ``read`` each.
+
+        Raises:
+            SourceError: as ``read``.
+        """

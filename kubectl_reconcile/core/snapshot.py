@@ -1,0 +1,125 @@
+"""What the planner can ask about the cluster: an immutable view of live objects.
+
+Asking it costs no request, and it never changes under the planner's feet. The caches of a running
+daemon are one such view; a handful of objects in a test is another; two can be laid over each other.
+
+Pure: views on values.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, controller_of, labels_of
+
+
+class Stored(Protocol):
+    """One live object, as caches keep it: cheap facts at hand, the whole parsed on demand."""
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Which object this is."""
+
+    @property
+    def uid(self) -> str:
+        """Tells it from any other object that ever had this name."""
+
+    @property
+    def resource_version(self) -> str:
+        """Changes with every write to it."""
+
+    def manifest(self) -> Manifest:
+        """Return the whole object, parsed."""
+
+
+class Snapshot(Protocol):
+    """Immutable view of live objects."""
+
+    def stored(self, ref: ObjectRef) -> Stored | None:
+        """Return the live object, or None."""
+
+    def owned_by(self, uid: str) -> Sequence[Stored]:
+        """Return the objects whose controller has this uid."""
+
+    def labelled(self, key: str, value: str) -> Sequence[Stored]:
+        """Return the objects that carry a label with this value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A live object kept as it is."""
+
+    ref: ObjectRef
+    body: Manifest
+
+    @property
+    def uid(self) -> str:
+        """Tells it from any other object that ever had this name."""
+        return self.body["metadata"].get("uid") or ""
+
+    @property
+    def resource_version(self) -> str:
+        """Changes with every write to it."""
+        return self.body["metadata"].get("resourceVersion") or ""
+
+    def manifest(self) -> Manifest:
+        """Return the object."""
+        return self.body
+
+
+class Objects:
+    """A view of just these objects."""
+
+    __slots__ = ("_by_label", "_by_owner", "_by_ref")
+
+    def __init__(self, manifests: Iterable[Manifest] = ()) -> None:
+        self._by_ref = {(ref := ObjectRef.of(each)): Whole(ref, each) for each in manifests}
+        self._by_owner: dict[str, list[Whole]] = defaultdict(list)
+        self._by_label: dict[tuple[str, str], list[Whole]] = defaultdict(list)
+        for _, whole in sorted(self._by_ref.items()):
+            if controller := controller_of(whole.body):
+                self._by_owner[controller["uid"]].append(whole)
+            for label in labels_of(whole.body).items():
+                self._by_label[label].append(whole)
+
+    def stored(self, ref: ObjectRef) -> Stored | None:
+        """Return the live object, or None."""
+        return self._by_ref.get(ref)
+
+    def owned_by(self, uid: str) -> Sequence[Stored]:
+        """Return the objects whose controller has this uid."""
+        return tuple(self._by_owner.get(uid, ()))
+
+    def labelled(self, key: str, value: str) -> Sequence[Stored]:
+        """Return the objects that carry a label with this value."""
+        return tuple(self._by_label.get((key, value), ()))
+
+    def __len__(self) -> int:
+        return len(self._by_ref)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A view, and objects found besides; the view's word counts where both know an object."""
+
+    below: Snapshot
+    found: Objects
+
+    def stored(self, ref: ObjectRef) -> Stored | None:
+        """Return the live object, or None."""
+        return self.below.stored(ref) or self.found.stored(ref)
+
+    def owned_by(self, uid: str) -> Sequence[Stored]:
+        """Return the objects whose controller has this uid."""
+        return self._joined(self.below.owned_by(uid), self.found.owned_by(uid))
+
+    def labelled(self, key: str, value: str) -> Sequence[Stored]:
+        """Return the objects that carry a label with this value."""
+        return self._joined(self.below.labelled(key, value), self.found.labelled(key, value))
+
+    def _joined(self, below: Sequence[Stored], found: Sequence[Stored]) -> Sequence[Stored]:
+        new = [each for each in found if self.below.stored(each.ref) is None]
+        return (*below, *new) if new else below

@@ -1,0 +1,154 @@
+"""How fast to ask: as many requests at once as the server takes without complaint, and how often again.
+
+The number under way starts in the middle and follows what the server says: an answer in time
+widens it by a little, a 429 halves it, and nothing new starts before the time that the server asked to
+be left alone. So many clients share one server as connections share a line.
+
+A request is tried again where the server or the way to it was at fault, never where it was refused.
+Tries are bounded, in number or in time, and spread out, so that clients that failed together don't come
+back together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from kubectl_reconcile.cluster.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+
+START = 24
+"""Requests at once to begin with: enough to keep a server busy, few enough to leave it room for others."""
+MOST = 32
+
+_RETRIED: tuple[type[ApiError], ...] = (TooManyRequests, ServerError, Unreachable, Conflict)
+_ATTEMPTS = 6
+_OUTAGE_S = 45.0
+_STORM_S = 90.0
+_LONGEST_PAUSE_S = 3.0
+_COOLDOWN_S = 0.5
+_RECOVERY_S = 20.0
+
+Attempt: TypeAlias = Callable[[], Awaitable[Any]]
+
+
+class Pace:
+    """A limit on requests under way that follows the server's mood. Use ``async with`` around each request."""
+
+    def __init__(self, start: int = START, most: int = MOST) -> None:
+        self._most = most
+        self._limit = float(start)
+        self._busy = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._quiet_until_s = 0.0
+        self._slowed_s = 0.0
+        self._outage_s = float("-inf")
+
+    @property
+    def is_recovering(self) -> bool:
+        """Tell whether the server was away a moment ago: it may not know yet who may do what, nor all of its kinds."""
+        return time.monotonic() - self._outage_s < _RECOVERY_S
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be under way now."""
+        return max(int(self._limit), 1)
+
+    async def __aenter__(self) -> None:
+        while (wait_s := self._quiet_until_s - time.monotonic()) > 0:  # noqa: ASYNC110 - a time, no event, ends it
+            await asyncio.sleep(wait_s * random.uniform(1.0, 1.3))  # noqa: S311 - jitter, no secret
+        while self._busy >= self.limit:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self._waiting = deque(each for each in self._waiting if each is not turn)
+                self._wake()
+                raise
+        self._busy += 1
+
+    async def __aexit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        self._busy -= 1
+        if isinstance(error, TooManyRequests):
+            self._slow(error.retry_after_s)
+        elif isinstance(error, Unreachable):
+            self._outage_s = time.monotonic()
+        elif error is None:
+            self._limit = min(self._limit + 1 / self._limit, self._most)
+        self._wake()
+
+    def _slow(self, retry_after_s: float | None) -> None:
+        """Halve the limit, once for all answers of one storm, and leave the server alone as it asked."""
+        now = time.monotonic()
+        self._quiet_until_s = max(self._quiet_until_s, now + (retry_after_s or 0.0))
+        if now - self._slowed_s > _COOLDOWN_S:
+            self._slowed_s = now
+            self._limit = max(self._limit / 2, 1.0)
+
+    def _wake(self) -> None:
+        for _ in range(self.limit - self._busy):
+            while self._waiting:
+                turn = self._waiting.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    break
+
+
+async def patiently(attempt: Attempt, *, also: tuple[type[ApiError], ...] = (), pace: Pace | None = None) -> Any:
+    """Return what *attempt* returns, trying again where the server or the way to it was at fault.
+
+    *also* are refusals that pass by themselves, such as a kind that isn't served yet. Between two tries
+    the place in the line is given up.
+
+    Raises:
+        ApiError: the last error, once tries are used up; any other refusal at once.
+    """
+    number, began_s = 0, time.monotonic()
+    while True:
+        try:
+            if pace is None:
+                return await attempt()
+            async with pace:
+                return await attempt()
+        except ApiError as error:
+            passing = isinstance(error, (*_RETRIED, *also)) or _is_of_a_server_that_starts(error, pace)
+            if not passing or not _is_worth_another(error, number, time.monotonic() - began_s):
+                raise
+            await pause(error, number)
+            number += 1
+
+
+def _is_of_a_server_that_starts(error: ApiError, pace: Pace | None) -> bool:
+    if pace is None or not pace.is_recovering:
+        return False
+    no_such_kind = isinstance(error, NotFound) and error.message.startswith("the server could not find the requested")
+    return isinstance(error, (Forbidden, Unauthorized)) or no_such_kind
+
+
+def _is_worth_another(error: ApiError, number: int, spent_s: float) -> bool:
+    if isinstance(error, Conflict) and error.causes:
+        return False  # fields that belong to others: trying again changes nothing
+    if isinstance(error, TooManyRequests):
+        return spent_s < _STORM_S
+    if isinstance(error, Unreachable) or error.status in {502, 503, 504}:
+        return spent_s < _OUTAGE_S
+    return number < _ATTEMPTS - 1
+
+
+async def pause(error: ApiError, number: int) -> None:
+    """Wait before another try: as long as the server asked, else longer each time."""
+    wait_s = error.retry_after_s or min(0.1 * 2**number, _LONGEST_PAUSE_S)
+    await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret

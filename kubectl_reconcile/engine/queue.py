@@ -1,0 +1,222 @@
+"""What is to be looked at next: one entry per item, however often it was asked for.
+
+Rules, after Kubernetes' own work queues:
+
+- An item that is being worked on and asked for again runs once more afterwards, never twice at once.
+- Higher priority first; among equals, first come, first served.
+- A failed item waits longer each time, with jitter, up to a cap; success forgets the failures.
+- A delayed request never postpones one that is already due.
+- What the cluster does (drift, a child, a time that has come) is waited for a moment, since it comes in bursts; what
+  a person or Git asks for isn't.
+- An item that writes in pass after pass is paced: a burst is free, after that it gets a turn every few seconds, since
+  somebody undoes what it does. Only a person or a push goes past that.
+
+All waiting of passes is decided here; whoever works on an item only says how it went.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import random
+import time
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Generic, NamedTuple, TypeVar
+
+Item = TypeVar("Item", bound=Hashable)
+
+RETRY_CAP_S = 60.0
+"""The longest pause after failures, unless whoever failed knows better."""
+
+DEBOUNCE_S = 0.02
+"""How long news from the cluster is waited for to be complete."""
+
+_BURST = 10
+_REFILL_S = 3.0
+_MOST_ALLOWANCES = 1000
+
+
+class Priority(IntEnum):
+    """Why an item is looked at; the lower number goes first."""
+
+    ASKED = 0
+    """A person is waiting."""
+    PUSH = 1
+    """Git has something new."""
+    DRIFT = 2
+    """The cluster changed under us."""
+    POLL = 3
+    """Its time has come."""
+    RESYNC = 4
+    """Just to be sure."""
+
+
+def backoff_s(failures: int, *, base_s: float = 1.0, cap_s: float = RETRY_CAP_S) -> float:
+    """Return how long to wait before the next attempt, in seconds.
+
+    The delay doubles with each consecutive failure, never exceeding *cap_s*. Jitter is the
+    caller's business, so the result is reproducible.
+
+    Raises:
+        ValueError: *failures* is less than 1.
+    """
+    if failures < 1:
+        raise ValueError(f"backoff needs at least one failure, not {failures}")
+    return float(min(base_s * 2.0 ** min(failures - 1, 32), cap_s))
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """How many passes that write are free: so many at once, and one more every few seconds."""
+
+    left: float = _BURST
+    at_s: float = 0.0
+
+    def spend(self, now_s: float) -> float:
+        """Count one such pass; return how long the next must wait."""
+        self.left = min(_BURST, self.left + (now_s - self.at_s) / _REFILL_S) - 1
+        self.at_s = now_s
+        return max(0.0, -self.left * _REFILL_S)
+
+    def is_full(self, now_s: float) -> bool:
+        """Tell whether nothing is left to remember."""
+        return self.left + (now_s - self.at_s) / _REFILL_S >= _BURST
+
+
+class Turn(NamedTuple, Generic[Item]):
+    """An item whose turn it is, why, and how long it has been due."""
+
+    item: Item
+    priority: Priority
+    waited_s: float
+
+
+@dataclass(slots=True)
+class _Entry(Generic[Item]):
+    item: Item
+    priority: Priority
+    due_s: float
+
+
+@dataclass(slots=True)
+class WorkQueue(Generic[Item]):
+    """Items waiting to be worked on; used from one event loop."""
+
+    _waiting: dict[Item, _Entry[Item]] = field(default_factory=dict)
+    _later: list[tuple[float, int, _Entry[Item]]] = field(default_factory=list)
+    _ready: list[tuple[int, int, _Entry[Item]]] = field(default_factory=list)
+    _running: set[Item] = field(default_factory=set)
+    _failures: dict[Item, int] = field(default_factory=dict)
+    _allowances: dict[Item, _Allowance] = field(default_factory=dict)
+    _paced_until_s: dict[Item, float] = field(default_factory=dict)
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, item: Item, priority: Priority, *, after_s: float = 0.0) -> None:
+        """Ask for *item* to be worked on, at the earliest *after_s* from now."""
+        due_s = time.monotonic() + after_s
+        if priority > Priority.PUSH:
+            due_s = max(due_s, self._paced_until_s.get(item, 0.0))
+        waiting = self._waiting.get(item)
+        if waiting is not None and waiting.due_s <= due_s and waiting.priority <= priority:
+            return
+        if waiting is not None:
+            due_s, priority = min(due_s, waiting.due_s), min(priority, waiting.priority)
+        entry = _Entry(item, priority, due_s)
+        self._waiting[item] = entry
+        heapq.heappush(self._later, (due_s, next(self._order), entry))
+        self._wake.set()
+
+    def changed(self, item: Item) -> None:
+        """Ask for *item* because something changed in the cluster; what else changes in this moment is waited for."""
+        self.add(item, Priority.DRIFT, after_s=DEBOUNCE_S)
+
+    def wrote(self, item: Item) -> None:
+        """Note that a pass over *item* wrote something; one that always does is made to wait for its next turn."""
+        now_s = time.monotonic()
+        if len(self._allowances) >= _MOST_ALLOWANCES:
+            self._forget_rested(now_s)
+        wait_s = self._allowances.setdefault(item, _Allowance(at_s=now_s)).spend(now_s)
+        if wait_s:
+            self._paced_until_s[item] = now_s + wait_s
+
+    def pause_s(self, item: Item) -> float:
+        """Return how long *item* still waits because it was written too often, 0 if it needn't."""
+        return max(self._paced_until_s.get(item, 0.0) - time.monotonic(), 0.0)
+
+    def failed(self, item: Item, priority: Priority = Priority.RESYNC, *, cap_s: float = RETRY_CAP_S) -> float:
+        """Ask for *item* again after a delay that grows with each failure; return the delay in seconds."""
+        failures = self._failures[item] = self._failures.get(item, 0) + 1
+        delay_s = backoff_s(failures, cap_s=cap_s) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, no secret
+        self.add(item, priority, after_s=delay_s)
+        return delay_s
+
+    def succeeded(self, item: Item) -> None:
+        """Forget the failures of *item*."""
+        self._failures.pop(item, None)
+
+    def forget(self, item: Item) -> None:
+        """Drop *item*: it doesn't exist any more."""
+        for memory in (self._waiting, self._failures, self._allowances, self._paced_until_s):
+            memory.pop(item, None)
+
+    async def get(self) -> Turn[Item]:
+        """Wait for the next item that is due, and mark it as being worked on until ``done``."""
+        while True:
+            self._promote()
+            if entry := self._next():
+                self._running.add(entry.item)
+                return Turn(entry.item, entry.priority, max(time.monotonic() - entry.due_s, 0.0))
+            self._wake.clear()
+            wait_s = max(self._later[0][0] - time.monotonic(), 0) if self._later else None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):  # wait_for would lose a cancellation that comes with a wake-up
+                    await self._wake.wait()
+
+    def done(self, item: Item) -> None:
+        """Say that the work on *item* is over; if it was asked for meanwhile, it is next."""
+        self._running.discard(item)
+        self._wake.set()
+
+    async def idle(self, among: Callable[[Item], bool] = lambda _: True) -> None:
+        """Wait until no item, or none *among* these, is being worked on."""
+        while any(among(item) for item in self._running):
+            self._wake.clear()
+            await self._wake.wait()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def _forget_rested(self, now_s: float) -> None:
+        """Drop the allowances that are full again: they say nothing any more."""
+        self._allowances = {item: each for item, each in self._allowances.items() if not each.is_full(now_s)}
+        self._paced_until_s = {item: at_s for item, at_s in self._paced_until_s.items() if at_s > now_s}
+
+    def _promote(self) -> None:
+        now_s = time.monotonic()
+        while self._later and self._later[0][0] <= now_s:
+            *_, entry = heapq.heappop(self._later)
+            if self._waiting.get(entry.item) is entry:
+                heapq.heappush(self._ready, (entry.priority, next(self._order), entry))
+
+    def _next(self) -> _Entry[Item] | None:
+        """Take the first ready entry whose item isn't running; entries that were replaced are dropped."""
+        passed = []
+        found = None
+        while self._ready and found is None:
+            key = heapq.heappop(self._ready)
+            entry = key[2]
+            if self._waiting.get(entry.item) is not entry:
+                continue
+            if entry.item in self._running:
+                passed.append(key)
+            else:
+                found = entry
+                del self._waiting[entry.item]
+        for key in passed:
+            heapq.heappush(self._ready, key)
+        return found

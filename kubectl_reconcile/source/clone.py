@@ -1,0 +1,396 @@
+"""The bare clone of one repository on this machine, and the only place that starts git.
+
+Whoever changes a clone holds its *lock*, a lock of the operating system on a file beside it: it
+excludes threads and processes alike and vanishes with its holder, however that dies. Reading needs
+no lock, since git replaces files and never rewrites them.
+
+Git runs in a process group of its own, without a terminal, in an environment that neither the
+repository nor whoever started us has a say in, until its deadline; then the whole group is killed.
+What it complains of is turned into one of ``SourceFault``, in a line that holds no secret.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from kubectl_reconcile.core.documents import MAX_BYTES
+from kubectl_reconcile.source.errors import SourceError, SourceFault, scrubbed
+from kubectl_reconcile.source.remote import Repository
+
+T = TypeVar("T")
+
+LOCAL_TIMEOUT_S = 600.0
+"""How long a git command may take that stays on this machine, in seconds."""
+
+
+class Clone:
+    """One bare clone in a cache folder; the repository's URL alone decides which."""
+
+    def __init__(self, repository: Repository, cache_dir: Path) -> None:
+        digest = hashlib.sha256(repository.url.encode()).hexdigest()[:32]
+        self._repository = repository
+        self._folder = cache_dir / f"{digest}.git"
+        self._lock_file = cache_dir / f"{digest}.lock"
+
+    def exists(self) -> bool:
+        """Return whether there is a clone, sound or not. Without a proper HEAD git takes a folder for nothing at all."""
+        try:
+            head = (self._folder / "HEAD").read_bytes()
+        except OSError:
+            return False
+        return head.startswith(b"ref: refs/") and (self._folder / "objects").is_dir()
+
+    def at(self, name: str) -> str:
+        """Return the commit that our ref *name* (below ``refs/``) is at; empty where there is none."""
+        if not self.exists():
+            return ""
+        return self._asked(["rev-parse", "--verify", "--quiet", f"refs/{name}^{{commit}}"]) or ""
+
+    def has(self, sha: str) -> bool:
+        """Return whether the commit *sha* is here and whole enough to be looked at."""
+        return self.exists() and self._asked(["cat-file", "-e", f"{sha}^{{commit}}"]) is not None
+
+    def tips(self) -> frozenset[str]:
+        """Return what our refs point at, whether or not it is there."""
+        listed = self._asked(["for-each-ref", "--format=%(objectname)"]) if self.exists() else None
+        return frozenset((listed or "").split())
+
+    def is_other_than_commit(self, name: str) -> bool:
+        """Return whether our ref *name* points at a file or a folder instead of a commit."""
+        return self._asked(["cat-file", "-t", f"refs/{name}^{{}}"]) in {"blob", "tree"}
+
+    def _asked(self, arguments: list[str]) -> str | None:
+        try:
+            return self.run(arguments).decode().strip()
+        except SourceError:
+            return None
+
+    def ready(self) -> None:
+        """Make the clone if it isn't there, and remove the locks of a git that was killed. Call it locked."""
+        if not self.exists():
+            self.discard()
+            self.run(["init", "--quiet", "--bare", "--template=", "--", str(self._folder)])
+        for stale in (*self._folder.glob("*.lock"), *self._folder.glob("refs/**/*.lock")):
+            stale.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Remove the clone. Call it locked."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def locked(self, timeout_s: float) -> Iterator[None]:
+        """Hold the clone's lock against other threads and processes; it vanishes with its holder.
+
+        Raises:
+            SourceError: another holds it for longer than *timeout_s*, or the cache can't be written.
+        """
+        try:
+            self._lock_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            message = f"{self._lock_file.parent}: {error.strerror}"
+            raise SourceError(SourceFault.UNREADABLE, message, "the cache folder must be writable") from None
+        try:
+            self._wait_for(lock, time.monotonic() + timeout_s)
+            yield
+        finally:
+            os.close(lock)
+
+    def _wait_for(self, lock: int, deadline: float) -> None:
+        pause_s = 0.005
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    message = f"{self._repository}: another process is still fetching it"
+                    raise SourceError(SourceFault.UNREACHABLE, message, f"see who holds {self._lock_file}") from None
+                time.sleep(pause_s)
+                pause_s = min(pause_s * 2, 0.1)
+            else:
+                return
+
+    def repairing(self, work: Callable[[], T], renew: Callable[[], object] | None = None) -> T:
+        """Do *work*; if the clone is damaged, *renew* it (or only remove it) and do the work once more."""
+        try:
+            return work()
+        except SourceError as error:
+            if error.fault is not SourceFault.CORRUPT:
+                raise
+        if renew is not None:
+            renew()
+        else:
+            with self.locked(LOCAL_TIMEOUT_S):
+                self.discard()
+        return work()
+
+    def run(self, arguments: list[str], *, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> bytes:
+        """Run a git command that stays on this machine and return what it prints.
+
+        Raises:
+            SourceError: it failed.
+        """
+        settings = {**_QUIET, **self._place(), **(environment or {})}
+        if not stdin:
+            return self._run(arguments, settings, LOCAL_TIMEOUT_S)
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            return self._run(arguments, settings, LOCAL_TIMEOUT_S, given)
+
+    def talk(self, arguments: list[str], timeout_s: float) -> bytes:
+        """Run a git command that talks to the server and return what it prints.
+
+        Raises:
+            SourceError: it failed, or took longer than *timeout_s*.
+        """
+        place = _NOWHERE if arguments[0] == "ls-remote" else self._place()
+        with self._repository.environment() as environment:
+            return self._run(arguments, {**_QUIET, **place, **environment}, timeout_s)
+
+    def objects(self, names: list[str]) -> Iterator[bytes | None]:
+        """Yield the content of each blob, or None for what is none; nothing beyond ``MAX_BYTES`` is kept."""
+        if not names:
+            return
+        with tempfile.TemporaryFile() as questions:
+            questions.write("".join(f"{name}\n" for name in names).encode())
+            questions.seek(0)
+            process = _start(["cat-file", "--batch", "--buffer"], {**_QUIET, **self._place()}, questions)
+            with _ended(process, LOCAL_TIMEOUT_S):
+                for _ in names:
+                    yield _answer(process.stdout)
+
+    def _place(self) -> dict[str, str]:
+        return {"GIT_DIR": str(self._folder), "GIT_OBJECT_DIRECTORY": str(self._folder / "objects")}
+
+    def _run(
+        self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, stdin: BinaryIO | None = None
+    ) -> bytes:
+        process = _start(arguments, environment, stdin)
+        with _ended(process, timeout_s) as late:
+            output, complaint = process.communicate()
+        if late.is_set():
+            message = f"{self._repository}: no answer within {timeout_s:g} s"
+            raise SourceError(SourceFault.UNREACHABLE, message, "is the server overloaded, or a proxy in between?")
+        if process.returncode != 0:
+            said = scrubbed(complaint.decode(errors="replace"), self._repository.credentials.secrets())
+            raise _explained(self._repository, said)
+        return bytes(output)
+
+
+def git_version() -> tuple[int, ...]:
+    """Return the version of the git on this machine, as in (2, 39, 5).
+
+    Raises:
+        SourceError: there is none.
+    """
+    process = _start(["version"], {**_QUIET, **_NOWHERE})
+    with _ended(process, LOCAL_TIMEOUT_S):
+        output, _ = process.communicate()
+    found = re.search(rb"\d+(?:\.\d+)+", output)
+    return tuple(map(int, found[0].split(b"."))) if found else ()
+
+
+# --------------------------------------------------------------------------------- running git
+
+_QUIET = {
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
+    "GIT_NAMESPACE": "",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_TRACE": "0",
+    "GIT_TRACE_CURL": "0",
+    "GIT_TRACE_PACKET": "0",
+}
+_NOWHERE = {"GIT_DIR": os.devnull}
+
+
+def _start(arguments: list[str], environment: Mapping[str, str], stdin: BinaryIO | None = None) -> Any:
+    """Start git, the leader of its own process group, without a terminal to ask at."""
+    try:
+        from git.cmd import Git  # noqa: PLC0415 - importing GitPython runs git, which may not be there
+        from git.exc import GitCommandNotFound  # noqa: PLC0415
+    except ImportError:
+        raise _no_git() from None
+    try:
+        command = ["git", "--no-pager", *arguments]
+        started = Git().execute(
+            command, istream=stdin, env=dict(environment), as_process=True, start_new_session=True, shell=False
+        )
+    except GitCommandNotFound:
+        raise _no_git() from None
+    process, started.proc = started.proc, None  # GitPython would end it as soon as we let go of its wrapper
+    return process
+
+
+def _no_git() -> SourceError:
+    return SourceError(SourceFault.FAILED, "git is not installed here", "install git 2.31 or newer")
+
+
+@contextlib.contextmanager
+def _ended(process: Any, timeout_s: float) -> Iterator[threading.Event]:
+    """See *process* to its end: killed with its children after *timeout_s*, or when the block is left early.
+
+    Yields an event that is set if it was too late.
+    """
+    late = threading.Event()
+
+    def kill_late() -> None:
+        late.set()
+        _kill_group(process)
+
+    watchdog = threading.Timer(timeout_s, kill_late)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield late
+    finally:
+        watchdog.cancel()
+        if process.poll() is None:
+            _kill_group(process)
+        for stream in (process.stdout, process.stderr):
+            stream.close()
+        process.wait()
+
+
+def _kill_group(process: Any) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if process.returncode is None:  # else its id may be another's by now
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _answer(stream: BinaryIO) -> bytes | None:
+    """Read one answer of ``git cat-file --batch``."""
+    header = stream.readline()
+    if not header:
+        raise SourceError(SourceFault.CORRUPT, "the local clone can't be read")
+    if header.endswith((b" missing\n", b" ambiguous\n")):
+        return None
+    kind, size = header.split()[-2:]
+    wanted = min(int(size), MAX_BYTES + 1)
+    data = stream.read(wanted)
+    rest = int(size) + 1 - len(data)
+    while rest > 0 and (skipped := stream.read(min(rest, 1024 * 1024))):
+        rest -= len(skipped)
+    if rest:
+        raise SourceError(SourceFault.CORRUPT, "the local clone can't be read")
+    return data if kind == b"blob" else None
+
+
+# -------------------------------------------------------------------------- what git complains of
+
+_UNREACHABLE = (
+    r"Could not resolve|resolve host|Connection refused|Failed to connect|timed out|Connection reset|Network is unreachable"
+    r"|No route to host|returned error: (?:429|5\d\d)|Empty reply|early EOF|unexpected disconnect|hung up|Connection closed"
+    r"|unable to access"
+)
+_DAMAGED = (
+    r"not a git repository|loose object|object file .* is empty|bad object|[Cc]ould not parse|packfile|inflate|corrupt"
+    r"|missing blob|missing tree|invalid sha1 pointer|unable to read (?:tree|sha1|object)|does not match index"
+    r"|not a valid object|bad config|bad tree|did not send all necessary objects|unable to parse|invalid object"
+)
+
+_COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
+    (
+        r"! \[remote rejected\]|hook declined|protected branch",
+        SourceFault.REFUSED,
+        "the server refused the push",
+        "is the branch protected? then make the change by a pull request",
+    ),
+    (
+        r"! \[rejected\]|non-fast-forward|fetch first",
+        SourceFault.REFUSED,
+        "somebody pushed to the branch meanwhile",
+        "run it again",
+    ),
+    (
+        r"[Pp]lease tell me who you are|empty ident name|unable to auto-detect email",
+        SourceFault.REFUSED,
+        "git doesn't know who you are",
+        "git config --global user.name and user.email say it",
+    ),
+    (
+        r"returned error: 30\d|unable to update url base from redirection",
+        SourceFault.REFUSED,
+        "the server redirects to another address",
+        "credentials aren't sent along; use the address it redirects to",
+    ),
+    (
+        r"SSL certificate problem|certificate (?:verif|subject name)|server verification failed|unable to get local issuer",
+        SourceFault.UNTRUSTED,
+        "its TLS certificate isn't trusted",
+        "give the CA that signed it as CA bundle",
+    ),
+    (
+        r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No .* host key is known",
+        SourceFault.UNTRUSTED,
+        "its SSH host key isn't in known_hosts",
+        "ssh-keyscan prints the line to add; compare it with what the host publishes",
+    ),
+    (
+        r"Authentication failed|could not read (?:Username|Password)|returned error: 40[13]|Permission denied \(|HTTP Basic: Access denied",
+        SourceFault.UNAUTHORIZED,
+        "the server refused the credentials",
+        "check user, token or key, and that they may read this repository",
+    ),
+    (
+        r"error in libcrypto|invalid format|Load key .*:",
+        SourceFault.UNAUTHORIZED,
+        "the SSH private key can't be read",
+        "give it in PEM or OpenSSH format, without a passphrase",
+    ),
+    (
+        r"repository '.*' not found|returned error: 404|does not appear to be a git repository|[Rr]epository not found|does not exist|not a git repository: '/",
+        SourceFault.NO_SUCH_REPOSITORY,
+        "there is no such repository",
+        "check the URL; some servers also say so when credentials are missing",
+    ),
+    (
+        r"couldn't find remote ref|not our ref|no such remote ref|unadvertised object",
+        SourceFault.NO_SUCH_REF,
+        "it has no such ref",
+        "",
+    ),
+    (
+        _UNREACHABLE,
+        SourceFault.UNREACHABLE,
+        "",
+        "it is tried again; check the URL and the network",
+    ),
+    (
+        _DAMAGED,
+        SourceFault.CORRUPT,
+        "the local clone is damaged",
+        "remove it from the cache folder",
+    ),
+)
+
+
+def _explained(repository: Repository, complaint: str) -> SourceError:
+    """Return the error that git's *complaint* amounts to."""
+    lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+    told = [
+        re.sub(r"^(?:fatal|error|ssh|remote): ", "", line)
+        for line in lines
+        if not line.startswith(("hint:", "warning:"))
+    ]
+    for pattern, fault, message, hint in _COMPLAINTS:
+        match = next((line for line in told if re.search(pattern, line)), None)
+        if match is not None:
+            said = message or re.sub(r"^unable to access '[^']*': ", "", match)
+            return SourceError(fault, f"{repository}: {said}", hint)
+    return SourceError(SourceFault.FAILED, f"{repository}: git failed: {told[0] if told else 'without a word'}")

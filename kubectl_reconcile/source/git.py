@@ -1,0 +1,425 @@
+"""Desired state in a Git repository: one path of it, at a branch, a tag or a commit.
+
+Each URL has one bare *clone* in the cache folder, shared by all who follow it, in this process
+and others. A clone is fetched by ref with that ref's whole history (it answers *which commit* changed a line),
+and only when ``git ls-remote`` says that the ref moved: an unchanged remote costs one small
+request. A rewritten branch is followed; a clone that turns out damaged is made anew.
+
+Files are read from git's object store by blob id. Nothing is ever checked out, so no filter,
+hook or attribute of a repository has a say, and no link leads anywhere: symbolic links and
+submodules are left out, with a problem.
+
+All calls block and may be made from any thread.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+from kubectl_reconcile.core.manifests import IGNORE_FILE, Ignore, is_manifest_path
+from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.revision import Commit, Revision
+from kubectl_reconcile.source.clone import Clone
+from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.remote import Credentials, Repository, check_path, check_ref
+
+__all__ = ["Credentials", "GitSource", "Ref", "RefKind", "Repository", "SourceError", "SourceFault"]
+
+
+class RefKind(StrEnum):
+    """What a ref's name names."""
+
+    BRANCH = "branch"
+    """Follow the branch, wherever it is moved."""
+    TAG = "tag"
+    """The commit that the tag points at, annotated or not; followed should it be moved."""
+    COMMIT = "commit"
+    """One commit by its full hash, for ever."""
+    ANY = "any"
+    """The branch of that name, else the tag, else the commit, also by its first digits. Without a name, the default branch.
+
+    A name that begins with ``refs/`` is that very ref; ``pull/12/head`` and the like are found too.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """What to follow in a repository."""
+
+    kind: RefKind = RefKind.ANY
+    name: str = ""
+
+    @classmethod
+    def of(cls, *, branch: str = "", tag: str = "", commit: str = "") -> Self:
+        """Return the one that is given, as in a Sync; the commit before the tag before the branch."""
+        if commit:
+            return cls(RefKind.COMMIT, commit)
+        if tag:
+            return cls(RefKind.TAG, tag)
+        return cls(RefKind.BRANCH, branch) if branch else cls()
+
+    def __str__(self) -> str:
+        if not self.name:
+            return "the default branch"
+        return f'"{self.name}"' if self.kind is RefKind.ANY else f'{self.kind} "{self.name}"'
+
+
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_DIGITS = re.compile(r"[0-9a-f]{4,64}")
+_COMMIT_FORM = "%H%x1f%an%x1f%ct%x1f%s"
+
+
+class GitSource:
+    """One path of a repository at a ref; see the module. *timeout_s* is for one answer of the server.
+
+    Raises:
+        SourceError: the ref or the path is none that git may be given.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        ref: Ref | None = None,
+        path: str = "",
+        *,
+        cache_dir: Path,
+        timeout_s: float = 60.0,
+        fetch_timeout_s: float = 600.0,
+    ) -> None:
+        self.repository = repository
+        self.ref = ref or Ref()
+        self.path = check_path(path)
+        if self.ref.name:
+            check_ref(self.ref.name)
+        if self.ref.kind is RefKind.COMMIT and not _HASH.fullmatch(self.ref.name):
+            raise SourceError(SourceFault.REFUSED, f"{self.ref} is no full hash", "give all 40 digits, in lower case")
+        self._timeout_s, self._fetch_timeout_s = timeout_s, fetch_timeout_s
+        self._clone = Clone(repository, cache_dir)
+        self._state = threading.Lock()
+        self._admitted = False
+        self._listed: Revision | None = None
+
+    def remote_sha(self) -> str:
+        """Ask the server which commit the ref is at now. Fetches nothing.
+
+        Raises:
+            SourceError: there is no answer, or no such ref.
+        """
+        return self._remote()[1]
+
+    def fetch(self) -> str:
+        """Bring the clone up to the ref and return its commit; one small request where nothing moved.
+
+        Raises:
+            SourceError: the server can't be reached or refuses, or has no such ref.
+        """
+        if self.ref.kind is RefKind.COMMIT and self._admitted and self._clone.at(f"commits/{self.ref.name}"):
+            return self.ref.name  # a commit never moves
+        name, sha = self._remote()
+        self._admitted = True
+        if self._clone.at(_ours(name)) == sha or (name == sha != self.ref.name and self._clone.has(sha)):
+            return sha
+        return self._clone.repairing(lambda: self._fetch(name, _ours(name)))
+
+    def revision(self) -> Revision:
+        """Return the revision that the ref is at now, fetching what is missing.
+
+        Raises:
+            SourceError: as ``fetch``; or the commit has nothing at the path.
+        """
+        return self.revision_at(self.fetch())
+
+    def revision_at(self, sha: str) -> Revision:
+        """Return the revision of the commit *sha*, which must be in the clone: any that the ref has passed.
+
+        Raises:
+            SourceError: it isn't there, or has nothing at the path.
+        """
+        if not _HASH.fullmatch(sha):
+            raise SourceError(SourceFault.REFUSED, f'"{sha}" is no full hash of a commit')
+        with self._state:
+            if self._listed is None or self._listed.sha != sha:
+                if not self._clone.has(sha) and not self._promised(sha):
+                    message = f"{self.repository}: the local clone has no commit {sha[:7]}"
+                    raise SourceError(SourceFault.NO_SUCH_REF, message, "was the branch rewritten?")
+                self._listed = self._clone.repairing(lambda: self._list(sha), renew=self._renew)
+            return self._listed
+
+    def read(self, blob_id: str) -> bytes:
+        """Return the content of a file that a revision lists. Of one larger than is parsed, only the beginning.
+
+        Raises:
+            SourceError: the clone has no such blob.
+        """
+        [(_, data)] = self.read_many([blob_id])
+        return data
+
+    def read_many(self, blob_ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield each of *blob_ids* with its content; 10,000 small ones take about a third of a second.
+
+        Raises:
+            SourceError: as ``read``.
+        """
+        ids = list(dict.fromkeys(blob_ids))
+        done = 0
+        for last in (False, True):
+            try:
+                for blob_id, data in zip(ids[done:], self._clone.objects(ids[done:]), strict=True):
+                    yield blob_id, self._present(blob_id, data)
+                    done += 1
+            except SourceError as error:
+                if last or error.fault is not SourceFault.CORRUPT:
+                    raise
+                self._renew()
+            else:
+                return
+
+    def read_at(self, sha: str, path: str) -> bytes | None:
+        """Return what the file at *path* held in the commit *sha*, or None where either isn't in the clone."""
+        path = check_path(path)
+        if not _HASH.fullmatch(sha) or not path or not self._clone.exists():
+            return None
+        [data] = self._clone.objects([f"{sha}:{path}"])
+        return data
+
+    def versions(self, path: str, shas: Sequence[str]) -> Iterator[bytes | None]:
+        """Yield what the file at *path* held in each of these commits, None where either isn't in the clone."""
+        path = check_path(path)
+        if not path or not all(map(_HASH.fullmatch, shas)) or not self._clone.exists():
+            return iter([None] * len(shas))
+        return self._clone.objects([f"{sha}:{path}" for sha in shas])
+
+    def last_commit_of(self, path: str, sha: str) -> Commit | None:
+        """Return the commit that last changed *path*, seen from *sha*."""
+        return next(iter(self.commits_touching(path, sha, limit=1)), None)
+
+    def commit(self, sha: str) -> Commit | None:
+        """Return who made the commit *sha*, when and why; None where it isn't in the clone."""
+        if not _HASH.fullmatch(sha) or not self._clone.has(sha):
+            return None
+        output = self._clone.run(["log", "-z", "--max-count=1", f"--format={_COMMIT_FORM}", sha])
+        return _commit(output.decode(errors="replace").rstrip("\0"))
+
+    def resolve(self, text: str) -> str:
+        """Return the full hash of the commit that *text*, its first digits, means among those of the clone; empty if none.
+
+        Raises:
+            SourceError: there are several (``REFUSED``).
+        """
+        if not _DIGITS.fullmatch(text) or not self._clone.exists():
+            return ""
+        listed = self._clone.run(["rev-parse", f"--disambiguate={text}"]).decode().split()
+        found = [each for each in listed if self._clone.has(each)]
+        if len(found) > 1:
+            raise SourceError(SourceFault.REFUSED, f"{text} may be {' or '.join(found[:3])}", "give more digits")
+        return found[0] if found else ""
+
+    def commits_touching(self, path: str, sha: str, *, since: str = "", limit: int = 100) -> tuple[Commit, ...]:
+        """Return the commits up to *sha* that changed *path* (a file, a folder, or ``""``), newest first.
+
+        Those that *since* has already are left out. Empty where the clone doesn't hold the commits.
+        """
+        path = check_path(path)
+        if not all(_HASH.fullmatch(each) for each in (sha, since) if each) or not self._clone.exists():
+            return ()
+        span = [sha, f"^{since}"] if since else [sha]
+        where = ["--", path] if path else []
+        command = ["log", "-z", f"--max-count={limit}", f"--format={_COMMIT_FORM}", *span, *where]
+        try:
+            output = self._clone.run(command)
+        except SourceError:
+            return ()
+        return tuple(_commit(line) for line in output.decode(errors="replace").split("\0") if line)
+
+    def _remote(self) -> tuple[str, str]:
+        """Return the full name of the ref on the server, and its commit. For a commit both are its hash."""
+        name, kind = self.ref.name, self.ref.kind
+        wanted = {
+            RefKind.BRANCH: [f"refs/heads/{name}"],
+            RefKind.TAG: [f"refs/tags/{name}^{{}}", f"refs/tags/{name}"],
+            RefKind.COMMIT: [],
+            RefKind.ANY: _names_of(name),
+        }[kind]
+        asked = ["ls-remote", "--quiet", "--", self.repository.url, *(wanted or ["HEAD"])]
+        lines = self._clone.talk(asked, self._timeout_s).decode(errors="replace").splitlines()
+        found = {full: sha for sha, _, full in (line.partition("\t") for line in lines) if _HASH.fullmatch(sha)}
+        for full in wanted:
+            if full in found:
+                return full.removesuffix("^{}"), found[full]
+        if kind in {RefKind.COMMIT, RefKind.ANY} and _HASH.fullmatch(name):
+            return name, name
+        if kind is RefKind.ANY and _DIGITS.fullmatch(name) and (sha := self._abbreviated(name)):
+            return sha, sha
+        raise self._no_such_ref()
+
+    def _abbreviated(self, digits: str) -> str:
+        """Return the commit that begins with *digits*, if the clone has it or the default branch brings it."""
+        return self.resolve(digits) or (self._fetch("HEAD", _DEFAULT) and self.resolve(digits))
+
+    def _no_such_ref(self) -> SourceError:
+        if not self.ref.name:
+            return SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: it is empty", "push a first commit")
+        hints = {
+            RefKind.BRANCH: "has it been deleted or renamed?",
+            RefKind.TAG: "has it been pushed?",
+            RefKind.COMMIT: "is it on any branch of that repository?",
+            RefKind.ANY: "give a branch, a tag, a ref such as refs/pull/12/head, or the digits of a commit",
+        }
+        return SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: it has no {self.ref}", hints[self.ref.kind])
+
+    def _present(self, blob_id: str, data: bytes | None) -> bytes:
+        if data is None:
+            raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone has no blob {blob_id}")
+        return data
+
+    def _promised(self, sha: str) -> bool:
+        """Return whether a ref of the clone says that it has *sha*: if it hasn't, the clone is damaged."""
+        return sha in self._clone.tips()
+
+    def _renew(self) -> None:
+        """Make the clone anew, with this ref in it."""
+        with self._clone.locked(self._fetch_timeout_s):
+            self._clone.discard()
+        name, _ = self._remote()
+        self._fetch(name, _ours(name))
+
+    def _fetch(self, name: str, ours: str) -> str:
+        target = f"refs/{ours}"
+        command = ["fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
+        command += ["--", self.repository.url, f"+{name}:{target}"]
+        with self._clone.locked(self._fetch_timeout_s):
+            self._clone.ready()
+            try:
+                self._clone.talk(command, self._fetch_timeout_s)
+            except SourceError as error:
+                if error.fault is SourceFault.NO_SUCH_REF:
+                    raise self._no_such_ref() from None
+                raise
+            sha = self._clone.at(ours)
+            if sha:
+                return sha
+            if self._clone.is_other_than_commit(ours):
+                raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} is no commit")
+            raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone is damaged")
+
+    def _list(self, sha: str) -> Revision:
+        when = self._clone.run(["show", "--no-patch", "--format=%ct", f"{sha}^{{commit}}"]).decode()
+        entries = self._entries(sha)
+        ignore = Ignore(self._ignore_files(sha, entries))
+        files, problems = _select(entries, self.path, ignore)
+        return Revision(sha, _rfc3339(when), files, (*ignore.problems, *problems))
+
+    def _entries(self, sha: str) -> list[tuple[str, str, str]]:
+        """Return mode, id and path of everything below the path; of one file if that is what it names."""
+        if self.path:
+            top = _entries(self._clone.run(["ls-tree", "-z", "--full-tree", sha, "--", self.path]))
+            if not top:
+                message = f"{self.repository}: there is no {self.path} at {sha[:7]}"
+                raise SourceError(SourceFault.NO_SUCH_PATH, message, "paths start at the root of the repository")
+            if top[0][0] != _FOLDER:
+                return top
+        below = ["--", f"{self.path}/"] if self.path else []
+        return _entries(self._clone.run(["ls-tree", "-r", "-z", "--full-tree", sha, *below]))
+
+    def _ignore_files(self, sha: str, entries: list[tuple[str, str, str]]) -> dict[str, bytes]:
+        parts = self.path.split("/") if self.path else []
+        above = ["/".join(parts[:length]) for length in range(len(parts))]
+        names = [f"{sha}:{folder}/{IGNORE_FILE}" if folder else f"{sha}:{IGNORE_FILE}" for folder in above]
+        found = [
+            (folder, data) for folder, data in zip(above, self._clone.objects(names), strict=True) if data is not None
+        ]
+        inside = [(path.rpartition("/")[0], blob) for mode, blob, path in entries if _is_ignore_file(mode, path)]
+        contents = self._clone.objects([blob for _, blob in inside])
+        found += [(folder, data or b"") for (folder, _), data in zip(inside, contents, strict=True)]
+        return dict(found)
+
+
+_DEFAULT = "default/HEAD"
+"""What the server's default branch is called in the clone, below ``refs/``."""
+
+
+def _names_of(name: str) -> list[str]:
+    """Return the full names that *name* may stand for, the likeliest first."""
+    if not name:
+        return ["HEAD"]
+    if name.startswith("refs/"):
+        return [f"{name}^{{}}", name]
+    return [f"refs/heads/{name}", f"refs/tags/{name}^{{}}", f"refs/tags/{name}", f"refs/{name}"]
+
+
+def _ours(name: str) -> str:
+    """Return what a ref of the server is called in the clone, below ``refs/``."""
+    return f"commits/{name}" if _HASH.fullmatch(name) else name.removeprefix("refs/")
+
+
+# ------------------------------------------------------------------------------ what a tree has
+
+_FOLDER, _LINK, _SUBMODULE = "040000", "120000", "160000"
+
+
+def _entries(listing: bytes) -> list[tuple[str, str, str]]:
+    entries = []
+    for line in listing.decode(errors="surrogateescape").split("\0"):
+        if line:
+            facts, _, path = line.partition("\t")
+            mode, _, blob = facts.split(" ")
+            entries.append((mode, blob, path))
+    return entries
+
+
+def _is_ignore_file(mode: str, path: str) -> bool:
+    return path.rpartition("/")[2] == IGNORE_FILE and mode not in {_LINK, _SUBMODULE}
+
+
+def _select(entries: list[tuple[str, str, str]], root: str, ignore: Ignore) -> tuple[dict[str, str], list[Problem]]:
+    """Return the manifest files among *entries*, and a problem for each that can't be read as one but may have been meant."""
+    files: dict[str, str] = {}
+    problems: list[Problem] = []
+    for mode, blob, path in entries:
+        inside = path[len(root) + 1 :] if root and path != root else path.rpartition("/")[2] if root else path
+        chosen = path == root or is_manifest_path(inside)
+        if mode in {_LINK, _SUBMODULE}:
+            chosen = chosen or (
+                "." not in inside.rpartition("/")[2] and not inside.startswith(".") and "/." not in inside
+            )
+        if not chosen or ignore.matches(path):
+            continue
+        if not path.isprintable():
+            shown = path.encode("utf-8", "backslashreplace").decode("unicode_escape", "ignore")
+            problems.append(
+                Problem(one_line(shown), 0, "a file name with control characters or not in UTF-8", "rename it")
+            )
+        elif mode == _LINK:
+            problems.append(
+                Problem(
+                    path, 0, "a symbolic link, which isn't followed", f"commit the file, or list it in {IGNORE_FILE}"
+                )
+            )
+        elif mode == _SUBMODULE:
+            problems.append(
+                Problem(
+                    path,
+                    0,
+                    "a submodule, which isn't followed",
+                    f"follow it by its own Sync, or list it in {IGNORE_FILE}",
+                )
+            )
+        else:
+            files[path] = blob
+    return files, problems
+
+
+def _rfc3339(epoch_s: str) -> str:
+    return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _commit(line: str) -> Commit:
+    sha, author, when, subject = line.strip("\n").split("\x1f", 3)
+    return Commit(sha, one_line(author), _rfc3339(when), one_line(subject))

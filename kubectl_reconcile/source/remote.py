@@ -1,0 +1,286 @@
+"""Naming a Git repository safely, and proving to its server who we are.
+
+A *repository* is a URL and the credentials for it. URLs, refs and paths come from Syncs that
+anybody with access to a namespace may write, and end as arguments of ``git``: so each is checked
+against what it may look like, and everything else is refused (``ext::sh -c …``, ``--upload-pack=…``,
+``ssh://-oProxyCommand=…``, ``../../etc``).
+
+Credentials reach git through its environment or through files only we can read, for the time of
+one command: never through its arguments, the clone's configuration, or an error message. They go
+to the host of the URL and are not carried along a redirect. Certificates and host keys are always
+checked. Unless a repository says *user_config*, the configuration, keys and helpers of whoever
+runs us play no part.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """How to get at a repository. Nothing of it shows in a ``repr``.
+
+    Over HTTP: *username* and *password* (a token counts as one), or a *bearer_token*, and
+    *ca_bundle*, PEM certificates to trust instead of the system's. Over SSH: *ssh_private_key*
+    (without passphrase) and *known_hosts*, lines as ``ssh-keyscan`` prints them.
+    """
+
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    bearer_token: str = field(default="", repr=False)
+    ca_bundle: str = field(default="", repr=False)
+    ssh_private_key: str = field(default="", repr=False)
+    known_hosts: str = field(default="", repr=False)
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return every text that must not be shown."""
+        return tuple(filter(None, (self.password, self.bearer_token, self._basic(), self.ssh_private_key)))
+
+    def header(self) -> str:
+        """Return the HTTP header that authenticates, or nothing."""
+        if self.bearer_token:
+            return f"Authorization: Bearer {self.bearer_token}"
+        return f"Authorization: Basic {self._basic()}" if self.username or self.password else ""
+
+    def _basic(self) -> str:
+        return base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+
+class Scheme(StrEnum):
+    """How a repository is reached."""
+
+    HTTP = "http"
+    """Over HTTP or HTTPS."""
+    SSH = "ssh"
+    """Over SSH, written as a URL or as ``user@host:path``."""
+    LOCAL = "file"
+    """A folder of this machine. Only for callers that act for the person at the keyboard."""
+
+
+_SCP = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!//|:)[^-].*")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9A-Fa-f:.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository that is safe to hand to git: *url* is checked and free of credentials.
+
+    Make one with ``Repository.of``.
+    """
+
+    url: str
+    scheme: Scheme
+    credentials: Credentials
+    user_config: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        url: str,
+        credentials: Credentials | None = None,
+        *,
+        allow_local: bool = False,
+        user_config: bool = False,
+    ) -> Repository:
+        """Return the repository at *url*.
+
+        A user and password within an http URL are moved to the credentials, unless those have their
+        own. *allow_local* admits ``file://`` and absolute paths; *user_config* lets git read the
+        user's configuration, credential helpers and SSH keys. Both are for the command line only.
+
+        Raises:
+            SourceError: git isn't to be given that URL (``REFUSED``).
+        """
+        credentials = credentials or Credentials()
+        scheme = _scheme_of(url)
+        if scheme is Scheme.LOCAL and not allow_local:
+            raise _refused(url, "is a path of the machine that reads it", "use an https or ssh URL")
+        if scheme is Scheme.HTTP:
+            url, credentials = _without_userinfo(url, credentials)
+        if scheme is Scheme.SSH and not user_config and not (credentials.ssh_private_key and credentials.known_hosts):
+            raise _refused(
+                url, "is SSH and needs a private key and known_hosts", "ssh-keyscan prints lines for known_hosts"
+            )
+        return cls(url, scheme, credentials, user_config)
+
+    def __str__(self) -> str:
+        return one_line(self.url)
+
+    @contextmanager
+    def environment(self) -> Iterator[Mapping[str, str]]:
+        """Yield what git's environment must hold to talk to this repository; its files vanish afterwards."""
+        with tempfile.TemporaryDirectory(prefix="kubectl-reconcile-") as name:
+            yield {**_basics(self, Path(name)), **_configuration(self, Path(name)), **_ssh(self, Path(name))}
+
+
+def check_ref(name: str) -> str:
+    """Return *name* of a branch, tag or commit if git would accept it.
+
+    Raises:
+        SourceError: it is no name of a ref (``REFUSED``).
+    """
+    bad = re.search(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)", name)
+    if (
+        not name
+        or bad
+        or name.startswith(("-", "/", "."))
+        or name.endswith(("/", "."))
+        or name == "@"
+        or not _clean(name)
+    ):
+        raise SourceError(
+            SourceFault.REFUSED, f'"{name}" is no name of a branch, tag or commit', "see git check-ref-format"
+        )
+    return name
+
+
+def check_path(path: str) -> str:
+    """Return *path* within a repository in its plain form: ``./apps/`` becomes ``apps``, the root ``""``.
+
+    Raises:
+        SourceError: it leads out of the repository, or is no path at all (``REFUSED``).
+    """
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    if path.startswith("/") or ".." in parts or not _clean(path) or "\\" in path:
+        raise SourceError(
+            SourceFault.REFUSED, f'path "{path}" is not within the repository', "as in apps/shop, without .."
+        )
+    return "/".join(parts)
+
+
+def _clean(text: str) -> bool:
+    return text.isprintable()
+
+
+def _refused(url: str, why: str, hint: str) -> SourceError:
+    return SourceError(SourceFault.REFUSED, f"repository {re.sub(r'(?<=://)[^/@]+@', '', url)} {why}", hint)
+
+
+def _scheme_of(url: str) -> Scheme:
+    hint = "use https://host/path, ssh://user@host/path or user@host:path"
+    if not url or not _clean(url) or " " in url or url.startswith("-"):
+        raise _refused(url, "is no URL", hint)
+    if "://" in url:
+        return _scheme_of_url(url, hint)
+    if url.startswith("/"):
+        return Scheme.LOCAL
+    if _SCP.fullmatch(url):
+        return Scheme.SSH
+    raise _refused(url, "is no URL", hint)
+
+
+def _scheme_of_url(url: str, hint: str) -> Scheme:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise _refused(url, f"is no URL: {error}", hint) from None
+    if parts.scheme == "file" and not parts.netloc:
+        return Scheme.LOCAL
+    scheme = {"https": Scheme.HTTP, "http": Scheme.HTTP, "ssh": Scheme.SSH}.get(parts.scheme)
+    if scheme is None:
+        raise _refused(url, "has a scheme that isn't supported", hint)
+    if not _HOST.fullmatch(host) or (parts.username or "").startswith("-") or parts.path.startswith("/-"):
+        raise _refused(url, "has no proper host, user or path", hint)
+    if scheme is Scheme.SSH and parts.password:
+        raise _refused(url, "has a password, which SSH can't take", "use a private key")
+    return scheme
+
+
+def _without_userinfo(url: str, credentials: Credentials) -> tuple[str, Credentials]:
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url, credentials
+    if not credentials.header():
+        username, password = unquote(parts.username or ""), unquote(parts.password or "")
+        credentials = Credentials(username=username, password=password, ca_bundle=credentials.ca_bundle)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])), credentials
+
+
+# --------------------------------------------------------------------------------- environment
+
+_PROTOCOLS = {Scheme.HTTP: "http:https", Scheme.SSH: "ssh", Scheme.LOCAL: "file"}
+
+
+def _basics(repository: Repository, private: Path) -> dict[str, str]:
+    if "GIT_SSL_NO_VERIFY" in os.environ:
+        raise SourceError(
+            SourceFault.REFUSED, "GIT_SSL_NO_VERIFY is set, so no certificate would be checked", "unset it"
+        )
+    names = {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "",
+        "SSH_ASKPASS_REQUIRE": "never",
+        "GIT_ALLOW_PROTOCOL": _PROTOCOLS[repository.scheme],
+    }
+    if not repository.user_config:
+        home = private / "home"
+        home.mkdir()
+        names |= {
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_PARAMETERS": "",
+        }
+    return names
+
+
+def _configuration(repository: Repository, private: Path) -> dict[str, str]:
+    """Return git's configuration for one command: environment variables, since arguments show in a process list."""
+    credentials = repository.credentials
+    settings = {"protocol.ext.allow": "never", "http.sslVerify": "true"}
+    if not repository.user_config:
+        settings["credential.helper"] = ""
+    if repository.scheme is Scheme.HTTP and (header := credentials.header()):
+        settings |= {
+            f"http.{repository.url}.extraHeader": header,
+            "http.followRedirects": "false",
+            "credential.helper": "",
+        }
+    if credentials.ca_bundle:
+        settings["http.sslCAInfo"] = str(_private_file(private / "ca.pem", credentials.ca_bundle))
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for index, (key, value) in enumerate(settings.items()):
+        variables |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
+    return variables
+
+
+def _ssh(repository: Repository, private: Path) -> dict[str, str]:
+    credentials = repository.credentials
+    options = {"BatchMode": "yes", "ConnectTimeout": "20"}
+    if not repository.user_config:
+        options |= {"StrictHostKeyChecking": "yes", "GlobalKnownHostsFile": "none", "UserKnownHostsFile": "none"}
+    if credentials.known_hosts:
+        hosts = _private_file(private / "known_hosts", credentials.known_hosts)
+        options |= {"StrictHostKeyChecking": "yes", "GlobalKnownHostsFile": "none", "UserKnownHostsFile": str(hosts)}
+    words = ["ssh"] if repository.user_config else ["ssh", "-F", "none"]
+    if credentials.ssh_private_key:
+        key = _private_file(private / "key", credentials.ssh_private_key)
+        words += ["-i", str(key)]
+        options |= {"IdentitiesOnly": "yes", "IdentityAgent": "none", "PreferredAuthentications": "publickey"}
+    elif repository.user_config and "GIT_SSH_COMMAND" in os.environ:
+        return {}
+    for name, value in options.items():
+        words += ["-o", f"{name}={value}"]
+    return {"GIT_SSH_COMMAND": shlex.join(words), "GIT_SSH_VARIANT": "ssh"}
+
+
+def _private_file(path: Path, text: str) -> Path:
+    """Write *text* where only we can read it; keys and certificates end with a newline or aren't read at all."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text if text.endswith("\n") else f"{text}\n")
+    return path

@@ -1,0 +1,373 @@
+"""Desired state in a local folder, or a single file: what the command line's ``-f`` names.
+
+A folder is read with all below it, in the order of paths, under the same rules as a repository:
+only manifest files, no dot-files, nothing that ``.reconcileignore`` lists. A file that is named
+itself is read whatever its name. Blob ids are git's own, so a file in a folder and the same file
+in a repository have one id; the digest of an unchanged file (same size, time and inode) is
+remembered for as long as the source lives.
+
+A symbolic link to what the folder has elsewhere adds nothing, since that is read where it stands. A
+link to a file that isn't read otherwise (kubelet mounts a ConfigMap that way) is followed as long
+as it stays within the folder; one that leads out, and one to a hidden folder, is a problem. Sockets,
+pipes and devices are never opened. A file that can't be read is a problem and hides no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+
+from kubectl_reconcile.core.documents import MAX_BYTES
+from kubectl_reconcile.core.manifests import IGNORE_FILE, Ignore, is_manifest_path
+from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.revision import Revision
+from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.remote import check_path
+
+_CLOCK_STEP_NS = 100_000_000
+"""Two writes closer than this may leave the same time on a file, so a digest that young isn't kept."""
+
+_NO_LINK_HINT = f"link within the folder, copy the file, or list it in {IGNORE_FILE}"
+
+
+class WorktreeSource:
+    """The manifest files at *location*, a folder or a file, as they are whenever they are asked for.
+
+    With *below*, a path in the folder, only what is there is read, as of a repository; unless *recursive*, folders
+    in it are left out. Paths of its revisions are relative to *location*; a single file goes by its name.
+
+    Raises:
+        SourceError: there is nothing there, or neither a file nor a folder.
+    """
+
+    def __init__(self, location: Path, below: str = "", *, recursive: bool = True) -> None:
+        self._root, self._below, self._recursive = location, check_path(below), recursive
+        location = location / self._below
+        try:
+            mode = location.stat().st_mode
+            self._root = self._root.resolve(strict=True)
+            self.location = location.resolve(strict=True)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise _not_there(location, error) from None
+        if self._below and not self.location.is_relative_to(self._root):
+            raise SourceError(SourceFault.REFUSED, f"{location} leads out of {self._root}")
+        if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+            raise SourceError(SourceFault.UNREADABLE, f"{location}: neither a file nor a folder")
+        self._is_file = stat.S_ISREG(mode)
+        self._digests: dict[str, tuple[_Stamp, str]] = {}
+        self._files: dict[str, Path] = {}
+        self._state = threading.Lock()
+
+    def revision(self) -> Revision:
+        """Return the files as they are now. Its sha is a digest of them: it is the same while they are.
+
+        Raises:
+            SourceError: the location is gone, or the folder itself can't be read.
+        """
+        with self._state:
+            found = (
+                self._single()
+                if self._is_file
+                else _Walk(self._root if self._below else self.location, self._below, recursive=self._recursive).done()
+            )
+            files: dict[str, str] = {}
+            problems = list(found.problems)
+            for path, file in sorted(found.files.items()):
+                try:
+                    files[path] = self._digest(file)
+                except OSError as error:
+                    problems.append(Problem(path, 0, f"can't be read: {error.strerror}", "check its permissions"))
+            self._files = {blob_id: found.files[path] for path, blob_id in files.items()}
+            there = {str(file) for file in found.files.values()}
+            self._digests = {name: known for name, known in self._digests.items() if name in there}
+        digest = hashlib.sha256("".join(f"{path}\0{blob_id}\n" for path, blob_id in files.items()).encode())
+        return Revision(f"worktree-{digest.hexdigest()[:32]}", "", files, tuple(problems))
+
+    def read(self, blob_id: str) -> bytes:
+        """Return the content that the newest revision lists as *blob_id*.
+
+        Raises:
+            SourceError: the file has changed since, or can't be read any more.
+        """
+        file = self._files.get(blob_id)
+        if file is None:
+            raise SourceError(SourceFault.UNREADABLE, f"{self.location}: the newest revision has no file {blob_id[:7]}")
+        try:
+            data = _content(file)
+        except OSError as error:
+            raise SourceError(SourceFault.UNREADABLE, f"{file}: {error.strerror}") from None
+        if _blob_id(data) != blob_id:
+            raise SourceError(SourceFault.UNREADABLE, f"{file}: it changed while it was read", "try again")
+        return data
+
+    def read_many(self, blob_ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield each of *blob_ids* with its content.
+
+        Raises:
+            SourceError: as ``read``.
+        """
+        for blob_id in dict.fromkeys(blob_ids):
+            yield blob_id, self.read(blob_id)
+
+    def place_of(self, path: str) -> Path:
+        """Return where the file is that revisions call *path*, be it there or not.
+
+        Raises:
+            SourceError: the path leads out of the folder.
+        """
+        if self._is_file:
+            return self.location
+        place = (self._root / check_path(path)).resolve()
+        if not place.is_relative_to(self._root):
+            raise SourceError(SourceFault.REFUSED, f"{path} leads out of {self._root}")
+        return place
+
+    def watch(self, callback: Callable[[], None], *, quiet_s: float = 0.1) -> Watch:
+        """Call *callback* (in another thread) after files changed and then rested for *quiet_s*.
+
+        A burst of changes makes one call. Changes may be reported that leave the revision as it is.
+        Close the watch to end it.
+        """
+        return Watch(self.location, callback, quiet_s)
+
+    def _single(self) -> _Found:
+        if not self.location.is_file():
+            raise _not_there(self.location, FileNotFoundError(2, "No such file or directory"))
+        return _Found({self._below or self.location.name: self.location})
+
+    def _digest(self, file: Path) -> str:
+        stamp = _Stamp.of(file.stat())
+        known = self._digests.get(str(file))
+        if known is not None and known[0] == stamp:
+            return known[1]
+        blob_id = _blob_id(_content(file))
+        if time.time_ns() - max(stamp.modified_ns, stamp.changed_ns) > _CLOCK_STEP_NS:
+            self._digests[str(file)] = (stamp, blob_id)
+        return blob_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """What moves whenever somebody writes to a file."""
+
+    size: int
+    modified_ns: int
+    changed_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, facts: os.stat_result) -> Self:
+        return cls(facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
+
+
+def _content(file: Path) -> bytes:
+    """Return what is in a file; of one larger than is parsed, only the beginning."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe put in its place won't hold us up
+    with os.fdopen(descriptor, "rb") as opened:
+        return opened.read(MAX_BYTES + 1)
+
+
+def _blob_id(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
+
+
+def _not_there(location: Path, error: Exception) -> SourceError:
+    why = getattr(error, "strerror", None) or str(error)
+    fault = (
+        SourceFault.NO_SUCH_PATH
+        if isinstance(error, FileNotFoundError | NotADirectoryError)
+        else SourceFault.UNREADABLE
+    )
+    return SourceError(fault, f"{location}: {why}", "give a folder or a file of manifests")
+
+
+# ------------------------------------------------------------------------------------- walking
+
+
+@dataclass(slots=True)
+class _Found:
+    files: dict[str, Path] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class _Walk:
+    """One walk through a folder, or what is *below* a path in it."""
+
+    def __init__(self, root: Path, below: str = "", *, recursive: bool = True) -> None:
+        self._root, self._below, self._recursive = root, below, recursive
+        self._found = _Found()
+        self._ignored: dict[str, bytes] = {}
+        self._links: list[tuple[str, Path]] = []
+
+    def done(self) -> _Found:
+        """Walk and return what there is.
+
+        Raises:
+            SourceError: the folder itself can't be listed.
+        """
+        top = self._root / self._below
+        try:
+            os.scandir(top).close()
+        except OSError as error:
+            raise _not_there(top, error) from None
+        self._look_above()
+        self._folder(top, f"{self._below}/" if self._below else "")
+        read_anyway = set(self._found.files.values())
+        for path, target in self._links:
+            self._link(path, target, read_anyway)
+        ignore = Ignore(self._ignored)
+        files = {path: file for path, file in self._found.files.items() if not ignore.matches(path)}
+        problems = [problem for problem in self._found.problems if not ignore.matches(problem.path)]
+        return _Found(files, [*ignore.problems, *problems])
+
+    def _look_above(self) -> None:
+        """Take in what the folders above the path ignore."""
+        parts = self._below.split("/") if self._below else []
+        for length in range(len(parts)):
+            folder = "/".join(parts[:length])
+            file = self._root / folder / IGNORE_FILE
+            if file.is_file() and not file.is_symlink():
+                self._ignored[folder] = _content(file)
+
+    def _folder(self, folder: Path, prefix: str) -> None:
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            self._problem(prefix.rstrip("/"), f"the folder can't be read: {error.strerror}", "check its permissions")
+            return
+        for entry in entries:
+            try:
+                self._entry(entry, prefix + entry.name)
+            except OSError as error:
+                self._problem(prefix + entry.name, f"can't be read: {error.strerror}", "check its permissions")
+
+    def _entry(self, entry: os.DirEntry[str], path: str) -> None:
+        if entry.name == IGNORE_FILE:
+            if entry.is_file(follow_symlinks=False):
+                self._ignored[path.rpartition("/")[0]] = _content(Path(entry.path))
+        elif entry.name.startswith("."):
+            return
+        elif entry.is_symlink():
+            self._links.append((path, Path(entry.path)))
+        elif entry.is_dir():
+            if not self._recursive:
+                return
+            self._folder(Path(entry.path), f"{path}/")
+        elif entry.is_file() and is_manifest_path(path):
+            if path.isprintable():
+                self._found.files[path] = Path(entry.path)
+            else:
+                self._problem(path, "a file name with control characters or not in UTF-8", "rename it")
+
+    def _link(self, path: str, link: Path, read_anyway: set[Path]) -> None:
+        try:
+            target = link.resolve(strict=True)
+        except (OSError, RuntimeError):
+            if is_manifest_path(path):
+                self._problem(path, "a symbolic link to nothing", _NO_LINK_HINT)
+            return
+        inside = target.is_relative_to(self._root)
+        if target.is_dir():
+            hidden = inside and any(part.startswith(".") for part in target.relative_to(self._root).parts)
+            if hidden or not inside:
+                self._problem(path, "a symbolic link to a folder that isn't read", _NO_LINK_HINT)
+        elif not is_manifest_path(path) or target in read_anyway:
+            return
+        elif not inside:
+            self._problem(path, "a symbolic link out of the folder, which isn't followed", _NO_LINK_HINT)
+        elif target.is_file() and path.isprintable():
+            self._found.files[path] = target
+            read_anyway.add(target)
+
+    def _problem(self, path: str, message: str, hint: str) -> None:
+        shown = path if path.isprintable() else one_line(path.encode("utf-8", "backslashreplace").decode())
+        self._found.problems.append(Problem(shown, 0, message, hint))
+
+
+# ------------------------------------------------------------------------------------ watching
+
+
+class Watch:
+    """A running watch of a folder or a file; close it, or use it as a context manager."""
+
+    def __init__(self, location: Path, callback: Callable[[], None], quiet_s: float) -> None:
+        self._callback, self._quiet_s = callback, quiet_s
+        self._lock = threading.Lock()
+        self._calling = threading.RLock()  # held while the callback runs; close() may be called from within
+        self._timer: threading.Timer | None = None
+        self._closed = False
+        self._observer = Observer()
+        alone = location.is_file()
+        folder = location.parent if alone else location
+        heard = _Handler(folder, location.name if alone else "", self._touched)
+        try:
+            self._observer.schedule(heard, str(folder), recursive=not alone)
+            self._observer.start()
+        except OSError as error:
+            hint = "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances"
+            raise SourceError(SourceFault.UNREADABLE, f"{folder}: can't be watched: {error.strerror}", hint) from None
+
+    def close(self) -> None:
+        """End the watch; returns once no call is running, and none comes after."""
+        with self._lock:
+            self._closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+        self._observer.stop()
+        self._observer.join()
+        with self._calling:
+            pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _touched(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = threading.Timer(self._quiet_s, self._rested)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _rested(self) -> None:
+        with self._calling:
+            if not self._closed:
+                self._callback()
+
+
+class _Handler(FileSystemEventHandler):
+    """Hears of what may change the revision: not of reading, and not of hidden files such as git's."""
+
+    def __init__(self, folder: Path, only: str, touched: Callable[[], None]) -> None:
+        self._folder, self._only, self._touched = str(folder), only, touched
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        """Pass on a change of a file that counts."""
+        if event.event_type in {"created", "modified", "moved", "deleted", "closed"} and any(
+            self._counts(os.fsdecode(path), event.is_directory) for path in (event.src_path, event.dest_path) if path
+        ):
+            self._touched()
+
+    def _counts(self, path: str, is_folder: bool) -> bool:  # noqa: FBT001 - watchdog's own word
+        inside = os.path.relpath(path, self._folder)
+        if self._only:
+            return inside == self._only
+        if is_folder:
+            return not any(part.startswith(".") for part in Path(inside).parts)
+        return is_manifest_path(inside) or inside.rpartition(os.sep)[2] == IGNORE_FILE

@@ -1,0 +1,164 @@
+"""Build what a release consists of, into ``dist/``: wheel, sdist, a self-contained program per platform, krew's manifest.
+
+krew installs no Python packages, so each platform's archive holds one file with everything that the program needs, for
+all versions of Python that are supported, besides the completion script and the license. An interpreter is all that
+has to be there: 3.11 or newer as ``python3``.
+
+Archives are named after version and platform, and hold nothing of the time and place of their making, so that the same
+sources make the same archives. krew's manifest says where they will lie: it is written when that is told (RELEASE_URL).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PLATFORMS = {
+    "linux_amd64": "x86_64-manylinux_2_28",
+    "linux_arm64": "aarch64-manylinux_2_28",
+    "darwin_amd64": "x86_64-apple-darwin",
+    "darwin_arm64": "aarch64-apple-darwin",
+}
+"""The platforms as Go and krew call them, and as Python's packages do."""
+
+EPOCH = 315532800  # 1980-01-01, the first day that a zip file can tell
+
+
+def main() -> None:
+    """Build everything for the platforms asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder to build into")
+    parser.add_argument("--platform", action="append", choices=[*PLATFORMS, "all"], help="default: this machine's")
+    parser.add_argument("--python", action="append", help="versions of Python to support (default: %(default)s)")
+    parser.add_argument("--release-url", default="", help="where the archives will be; without it, no krew manifest")
+    parser.add_argument("--homepage", default="", help="page of the project, for krew (default: the release URL)")
+    wanted = parser.parse_args()
+    platforms = list(PLATFORMS) if "all" in (wanted.platform or ()) else wanted.platform or [this_platform()]
+    shutil.rmtree(wanted.out, ignore_errors=True)
+    wheel = packages(wanted.out)
+    archives = {name: archive(wheel, name, wanted.out, wanted.python or PYTHONS) for name in platforms}
+    if wanted.release_url:
+        krew_manifest(archives, version_of(wheel), wanted.release_url, wanted.homepage, wanted.out)
+    else:
+        sys.stderr.write("no krew manifest: say where the archives will be, as in make dist RELEASE_URL=https://…\n")
+    sums = "".join(f"{digest(file)}  {file.name}\n" for file in sorted(wanted.out.iterdir()))
+    (wanted.out / "SHA256SUMS").write_text(sums)
+    sys.stdout.write(sums)
+
+
+def this_platform() -> str:
+    """Return the platform of this machine."""
+    facts = os.uname()
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(facts.machine, facts.machine)
+    return f"{facts.sysname.lower()}_{machine}"
+
+
+def packages(out: Path) -> Path:
+    """Build wheel and sdist; return the wheel."""
+    run("uv", "build", "--quiet", "--out-dir", str(out), str(ROOT))
+    (out / ".gitignore").unlink(missing_ok=True)
+    [wheel] = out.glob("*.whl")
+    return wheel
+
+
+def version_of(wheel: Path) -> str:
+    """Return the version of the release as krew writes it: ``v0.1.0``."""
+    return f"v{wheel.name.split('-')[1]}"
+
+
+def archive(wheel: Path, platform: str, out: Path, pythons: tuple[str, ...]) -> Path:
+    """Build the archive of one platform, and return it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        site, content = folder / "site", folder / "content"
+        content.mkdir()
+        for python in pythons:
+            # Compiled parts are named after the Python they are for, so all of them share one folder.
+            install(wheel, site, PLATFORMS[platform], python, folder / python)
+        run(
+            "shiv", "--site-packages", str(site), "--console-script", "kubectl-reconcile", "--reproducible",
+            "--python", "/usr/bin/env python3", "--output-file", str(content / "kubectl-reconcile"),
+            environ={"SOURCE_DATE_EPOCH": str(EPOCH)},
+        )  # fmt: skip
+        shutil.copy(ROOT / "plugin" / "kubectl_complete-reconcile.sh", content / "kubectl_complete-reconcile")
+        shutil.copy(ROOT / "LICENSE", content)
+        file = out / f"kubectl-reconcile_{version_of(wheel)}_{platform}.tar.gz"
+        pack(content, file)
+    return file
+
+
+def install(wheel: Path, site: Path, platform: str, python: str, scratch: Path) -> None:
+    """Put the program and its locked dependencies, for one platform and one Python, into *site*."""
+    common = ["uv", "pip", "install", "--quiet", "--target", str(scratch), "--no-deps"]
+    common += ["--python-platform", platform, "--python-version", python, "--only-binary", ":all:"]
+    run(*common, "--require-hashes", "--requirement", str(ROOT / "requirements.lock"))
+    run(*common, str(wheel))
+    shutil.copytree(scratch, site, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".lock", "bin"))
+    shutil.rmtree(scratch)
+
+
+def pack(folder: Path, into: Path) -> None:
+    """Write the files of *folder* into an archive that tells nothing of when and by whom."""
+    with (
+        into.open("wb") as raw,
+        gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=EPOCH) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as tar,
+    ):
+        for file in sorted(folder.iterdir()):
+            facts = tarfile.TarInfo(file.name)
+            facts.size, facts.mtime = file.stat().st_size, EPOCH
+            facts.mode = 0o644 if file.name == "LICENSE" else 0o755
+            with file.open("rb") as content:
+                tar.addfile(facts, content)
+
+
+def krew_manifest(archives: dict[str, Path], version: str, url: str, homepage: str, out: Path) -> None:
+    """Write krew's manifest: the description that stands beside this page, completed."""
+    form = YAML()
+    form.width = 1000
+    manifest = form.load(ROOT / "plugin" / "reconcile.yaml")
+    manifest["spec"].update(
+        version=version,
+        homepage=homepage or url,
+        platforms=[platform_entry(name, file, url) for name, file in sorted(archives.items())],
+    )
+    form.dump(manifest, out / "reconcile.yaml")
+
+
+def platform_entry(name: str, file: Path, url: str) -> dict[str, object]:
+    """Return what krew has to know of one platform."""
+    system, _, machine = name.partition("_")
+    return {
+        "selector": {"matchLabels": {"os": system, "arch": machine}},
+        "uri": f"{url.rstrip('/')}/{file.name}",
+        "sha256": digest(file),
+        "bin": "kubectl-reconcile",
+        "files": [{"from": "*", "to": "."}],
+    }
+
+
+def digest(file: Path) -> str:
+    """Return the SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def run(*command: str, environ: dict[str, str] | None = None) -> None:
+    """Run a program of the virtual environment that runs this one."""
+    program = Path(sys.executable).parent / command[0]
+    subprocess.run([str(program), *command[1:]], check=True, env={**os.environ, **(environ or {})})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,335 @@
+"""Our CRDs and examples on a real API server: what it takes, what it refuses and in which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_reconcile.core.domain import Context, Owned, outcome_of
+from kubectl_reconcile.core.manifests import parse
+from kubectl_reconcile.core.membership import Contents, applyset_id
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.modules.memcached import memcached
+
+ROOT = Path(__file__).parents[2]
+DEFAULT = "default"  # dry runs write nothing, so they need no namespace of their own
+SERVER_DRY_RUN = ("--server-side", "--dry-run=server", "--validate=strict")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def crds(kubectl):
+    kubectl("apply", "--server-side", "--validate=strict", "-f", str(ROOT / "crds"))
+    kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
+
+
+def taken(kubectl, manifest):
+    """The object as the server would hold it."""
+    return yaml.safe_load(kubectl.apply(manifest, *SERVER_DRY_RUN, "-o", "yaml"))
+
+
+def refusal(kubectl, manifest):
+    """What the server says against *manifest*; fails if it takes it."""
+    with pytest.raises(Exception, match=r"is invalid|typed patch") as refused:
+        kubectl.apply(manifest, *SERVER_DRY_RUN)
+    return str(refused.value)
+
+
+def a_sync(namespace, **spec):
+    metadata = {"name": "shop", "namespace": namespace}
+    return {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": metadata, "spec": spec}
+
+
+def a_memcached(namespace, name="sessions", **spec):
+    metadata = {"name": name, "namespace": namespace}
+    spec = {"size": 2, **spec}
+    return {"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadata": metadata, "spec": spec}
+
+
+def git(url="https://git.example.com/team/shop.git", **more):
+    return {"source": {"git": {"url": url, **more}}}
+
+
+# --- Sync ---
+
+GOOD_SYNCS = {
+    "membership only": {},
+    "https": git(),
+    "http with a port": git("http://127.0.0.1:8080/shop.git"),
+    "ssh": git("ssh://git@git.example.com:2222/team/shop.git"),
+    "a file URL, for the daemon to decide": git("file:///srv/git/shop"),
+    "scp-like": git("git@git.example.com:team/shop.git"),
+    "an at sign in the path": git("https://git.example.com/team/@shop.git"),
+    "a branch with a slash": git(branch="feature/cache-2"),
+    "a branch in another script": git(branch="größer"),
+    "a tag": git(tag="v1.2.3"),
+    "a commit": git(commit="0123456789abcdef0123456789abcdef01234567"),
+    "a SHA-256 commit": git(commit="ab" * 32),
+    "a path": git(path="deploy/shop"),
+    "dots in names are fine": git(path="deploy/..shop/v1..2/.hidden"),
+    "hours and minutes": git(interval="1h30m"),
+    "fractions of seconds": git(interval="1.5s"),
+    "a secret": git(secretRef={"name": "shop-git"}),
+    "a number of deletions": {"maxDeletes": 0},
+    "a percentage of deletions": {"maxDeletes": "100%"},
+    "suspended": {"suspend": True},
+    "without prune": {"prune": False},
+    "yielding": {"conflicts": "Yield"},
+    "failing": {"conflicts": "Fail"},
+    "ignoring": {"ignore": [{"path": ".spec.replicas", "manager": "hpa"}, {"path": '.metadata.annotations["a/b"]'}]},
+    "ignoring by a JSON pointer": {"ignore": [{"path": "/spec/replicas"}]},
+    "another namespace": {"targetNamespace": "shop-1"},
+    "a timeout": {"timeout": "90s"},
+}
+
+
+@pytest.mark.parametrize("spec", GOOD_SYNCS.values(), ids=GOOD_SYNCS)
+def test_a_sync_that_makes_sense_is_taken(kubectl, spec):
+    assert keeps(taken(kubectl, a_sync(DEFAULT, **spec))["spec"], spec)
+
+
+NO_URL = "must be a repository's address"
+NO_REF = "is no name that git allows for a branch or tag"
+NO_COMMIT = "must be a full commit hash"
+NO_DURATION = "must be a duration such as 30s, 5m or 1h30m"
+CREDENTIALS = "must not contain credentials; put them into a Secret and name it in secretRef"
+
+BAD_SYNCS = {
+    "branch and tag": (git(branch="main", tag="v1"), "branch, tag and commit exclude each other"),
+    "all three": (git(branch="main", tag="v1", commit="ab" * 20), "branch, tag and commit exclude each other"),
+    "a source of no kind": ({"source": {}}, "spec.source.git: Required value"),
+    "no URL": ({"source": {"git": {}}}, "spec.source.git.url: Required value"),
+    "an empty URL": (git(""), NO_URL),
+    "a local folder": (git("/srv/git/shop"), NO_URL),
+    "a file URL with a host": (git("file://srv/git/shop"), NO_URL),
+    "a helper that runs programs": (git("ext::sh -c reboot"), NO_URL),
+    "an option as URL": (git("--upload-pack=reboot"), NO_URL),
+    "an option as host": (git("ssh://-oProxyCommand=reboot/x"), NO_URL),
+    "an option as scp-like host": (git("git@-oProxyCommand=reboot:x"), NO_URL),
+    "a space in the URL": (git("https://git.example.com/a b"), NO_URL),
+    "a password in the URL": (git("https://me:secret@git.example.com/shop"), CREDENTIALS),
+    "a token in the URL": (git("https://token@git.example.com/shop"), CREDENTIALS),
+    "a password for ssh": (git("ssh://git:secret@git.example.com/shop"), CREDENTIALS),
+    "an empty branch": (git(branch=""), NO_REF),
+    "an option as branch": (git(branch="--upload-pack=x"), NO_REF),
+    "two dots in a branch": (git(branch="a..b"), NO_REF),
+    "a space in a tag": (git(tag="v 1"), NO_REF),
+    "a line break in a tag": (git(tag="v1\nv2"), NO_REF),
+    "a refspec as branch": (git(branch="a:b"), NO_REF),
+    "a short commit": (git(commit="0123abc"), NO_COMMIT),
+    "a branch as commit": (git(commit="main"), NO_COMMIT),
+    "an absolute path": (git(path="/etc"), "must be relative to the repository's root"),
+    "an empty path": (git(path=""), "must be relative to the repository's root"),
+    "a path out": (git(path="../secrets"), 'must not leave the repository through ".."'),
+    "a path out by a detour": (git(path="a/../../secrets"), 'must not leave the repository through ".."'),
+    "a path ending above": (git(path="a/.."), 'must not leave the repository through ".."'),
+    "an interval in words": (git(interval="often"), NO_DURATION),
+    "an interval without unit": (git(interval="30"), NO_DURATION),
+    "an empty interval": (git(interval=""), NO_DURATION),
+    "a negative interval": (git(interval="-5s"), NO_DURATION),
+    "an interval of zero": (git(interval="0s"), "must be at least 1s"),
+    "an interval of milliseconds": (git(interval="0.2s"), "must be at least 1s"),
+    "a secret without name": (git(secretRef={"name": ""}), "spec.source.git.secretRef.name"),
+    "a conflict policy of ours alone": ({"conflicts": "override"}, 'supported values: "Override", "Yield", "Fail"'),
+    "an ignored field that is none": ({"ignore": [{"path": "spec.replicas"}]}, "must be the path of a field"),
+    "an ignored nothing": ({"ignore": [{}]}, "spec.ignore[0].path: Required value"),
+    "negative deletions": ({"maxDeletes": -1}, "must be a number of objects, or a percentage such as 20%"),
+    "deletions in words": ({"maxDeletes": "few"}, "must be a number of objects, or a percentage such as 20%"),
+    "more than all": ({"maxDeletes": "101%"}, "must be a number of objects, or a percentage such as 20%"),
+    "a namespace that can't be": ({"targetNamespace": "Shop"}, "must be a namespace's name"),
+    "a timeout of zero": ({"timeout": "0s"}, "must be at least 1s"),
+    "a timeout in words": ({"timeout": "soon"}, NO_DURATION),
+}
+
+
+@pytest.mark.parametrize(("spec", "message"), BAD_SYNCS.values(), ids=BAD_SYNCS)
+def test_a_sync_that_makes_no_sense_is_refused_with_a_sentence(kubectl, spec, message):
+    assert message in refusal(kubectl, a_sync(DEFAULT, **spec))
+
+
+def test_a_sync_comes_with_defaults(kubectl):
+    assert taken(kubectl, a_sync(DEFAULT, **git()))["spec"] == {
+        "source": {"git": {"url": git()["source"]["git"]["url"], "path": ".", "interval": "1m"}},
+        "suspend": False,
+        "prune": True,
+        "conflicts": "Override",
+        "drift": "Correct",
+        "deletionPolicy": "Orphan",
+        "replace": False,
+        "atomic": False,
+        "timeout": "5m",
+    }
+
+
+def test_a_misspelt_field_is_refused(kubectl):
+    with pytest.raises(Exception, match=r"unknown field|field not declared"):
+        kubectl.apply(a_sync(DEFAULT, suspended=True), *SERVER_DRY_RUN)
+
+
+CONDITION = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "Applied",
+    "message": "applied 3f9c2e1",
+    "observedGeneration": 1,
+}
+NOW = "2026-01-01T00:00:00Z"
+
+
+def write_status(kubectl, manifest, status):
+    """Apply *status* as the engine does."""
+    body = {key: value for key, value in manifest.items() if key != "spec"}
+    body["status"] = {"observedGeneration": 1, "conditions": [{**CONDITION, "lastTransitionTime": NOW}], **status}
+    arguments = ("--server-side", "--subresource=status", "--validate=strict", "--field-manager=kubectl-reconcile")
+    kubectl.apply(body, *arguments)
+
+
+def test_the_status_of_a_sync_shows_in_its_columns(kubectl, namespace):
+    sync = a_sync(namespace, **git())
+    kubectl.apply(sync)
+    counts = {"created": 1, "updated": 2, "deleted": 0, "failed": 0, "unchanged": 7}
+    entry = {"revision": "3f9c2e1", "time": NOW, "result": "Succeeded", "message": "3 changes", **counts}
+    status = {
+        "lastAttemptedRevision": "3f9c2e1",
+        "lastAppliedRevision": "3f9c2e1",
+        "lastHandledSyncAt": NOW,
+        "summary": {"total": 10, **counts},
+        "problems": ["web.yaml:3: no kind"],
+        "history": [entry],
+    }
+    write_status(kubectl, sync, status)
+    assert kubectl.json("get", "sync", "shop", "-n", namespace)["status"].items() >= status.items()
+    head, row = kubectl("get", "syncs", "-n", namespace).splitlines()
+    assert head.split() == ["NAME", "READY", "REVISION", "STATUS", "AGE"]
+    assert row.split()[:-1] == ["shop", "True", "3f9c2e1", "applied", "3f9c2e1"]
+
+
+def test_kubectl_takes_a_sync_for_the_parent_of_an_applyset(kubectl, namespace, monkeypatch):
+    monkeypatch.setenv("KUBECTL_APPLYSET", "true")
+    parent = a_sync(namespace)
+    member = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": namespace}}
+    contents = Contents.of([ObjectRef.of(member)])
+    parent["metadata"] |= contents.metadata(ObjectRef.of(parent), "kubectl/v1.36")
+    kubectl.apply(parent)
+    arguments = ("--server-side", "--prune", f"--namespace={namespace}", "--applyset=syncs.reconcile.dev/shop")
+    kubectl.apply(member, *arguments)
+    found = kubectl.json("get", "configmap", "web", "-n", namespace)["metadata"]["labels"]
+    assert found["applyset.kubernetes.io/part-of"] == applyset_id(ObjectRef.of(parent))
+
+
+# --- Memcached ---
+
+GOOD_MEMCACHEDS = {
+    "a size alone": {},
+    "no nodes": {"size": 0},
+    "a port": {"containerPort": 65535},
+    "an image with a digest": {"image": "cache.example.com:5000/memcached@sha256:" + "0" * 64},
+    "resources": {"resources": {"requests": {"cpu": "50m", "memory": "1Gi"}, "limits": {"cpu": 1, "memory": "1024Mi"}}},
+    "a request without a limit": {"resources": {"requests": {"cpu": "0.5"}, "limits": {"memory": "1e9"}}},
+}
+
+
+@pytest.mark.parametrize("spec", GOOD_MEMCACHEDS.values(), ids=GOOD_MEMCACHEDS)
+def test_a_memcached_that_makes_sense_is_taken(kubectl, spec):
+    found = taken(kubectl, a_memcached(DEFAULT, **spec))
+    outcome_of(memcached, found, Owned(), {}, Context(NOW, memcached.name, found))
+
+
+BAD_MEMCACHEDS = {
+    "a negative size": ({"size": -1}, "spec.size in body should be greater than or equal to 0"),
+    "far too many": ({"size": 1001}, "spec.size in body should be less than or equal to 1000"),
+    "a size in words": ({"size": "two"}, ".spec.size: expected numeric (int or float), got string"),
+    "a privileged port": ({"containerPort": 80}, "nodes run without root and can't listen below port 1024"),
+    "no such port": ({"containerPort": 65536}, "should be less than or equal to 65535"),
+    "an empty image": ({"image": ""}, "must be an image reference such as memcached:1.6.39-alpine"),
+    "a blank in the image": (
+        {"image": "memcached latest"},
+        "must be an image reference such as memcached:1.6.39-alpine",
+    ),
+    "a quantity that is none": ({"resources": {"limits": {"cpu": "much"}}}, "spec.resources.limits.cpu"),
+    "a request above its limit": (
+        {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "100Mi"}}},
+        "a request can't be higher than its limit",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "message"), BAD_MEMCACHEDS.values(), ids=BAD_MEMCACHEDS)
+def test_a_memcached_that_makes_no_sense_is_refused_with_a_sentence(kubectl, spec, message):
+    assert message in refusal(kubectl, a_memcached(DEFAULT, **spec))
+
+
+@pytest.mark.parametrize("name", ["1st", "a.b", "a" * 64])
+def test_a_memcached_whose_name_no_service_can_have_is_refused(kubectl, name):
+    assert "the name becomes a Service's and must fit" in refusal(kubectl, a_memcached(DEFAULT, name))
+
+
+def test_a_memcached_needs_a_size(kubectl):
+    assert "spec.size: Required value" in refusal(kubectl, {**a_memcached(DEFAULT), "spec": {}})
+
+
+def test_a_memcached_comes_with_the_defaults_of_its_module(kubectl):
+    bare = a_memcached(DEFAULT)
+    filled = taken(kubectl, bare)
+    assert filled["spec"] == {"size": 2, "containerPort": 11211, "image": "memcached:1.6.39-alpine"}
+    assert children(bare) == children(filled)
+
+
+def children(cr):
+    return outcome_of(memcached, cr, Owned(), {}, Context(NOW, memcached.name, cr)).children
+
+
+def keeps(found, stated):
+    """Whether every stated value came through, whatever the server added around it."""
+    if isinstance(stated, dict):
+        return all(key in found and keeps(found[key], value) for key, value in stated.items())
+    if isinstance(stated, list):
+        return len(found) == len(stated) and all(map(keeps, found, stated))
+    return found == stated
+
+
+@pytest.mark.parametrize("spec", GOOD_MEMCACHEDS.values(), ids=GOOD_MEMCACHEDS)
+def test_the_server_keeps_what_the_module_states(kubectl, spec):
+    for child in children(a_memcached(DEFAULT, **{**spec, "resources": {}})):
+        placed = {**child, "metadata": {**child["metadata"], "namespace": DEFAULT}}
+        assert keeps(taken(kubectl, placed), placed)
+
+
+def test_the_status_of_a_memcached_shows_in_its_columns(kubectl, namespace):
+    cr = a_memcached(namespace)
+    kubectl.apply(cr)
+    conditions = [{**CONDITION, "type": name, "lastTransitionTime": NOW} for name in ("Available", "Degraded")]
+    write_status(kubectl, cr, {"nodes": ["b", "a"], "readyReplicas": 2, "conditions": conditions})
+    head, row = kubectl("get", "mc", "-n", namespace).splitlines()
+    assert head.split() == ["NAME", "SIZE", "READY", "AVAILABLE", "DEGRADED", "AGE"]
+    assert row.split()[:-1] == ["sessions", "2", "2", "True", "True"]
+    assert kubectl.json("get", "mc", "sessions", "-n", namespace)["status"]["nodes"] == ["b", "a"]
+
+
+def test_fields_are_explained(kubectl):
+    assert "How many nodes run." in kubectl("explain", "memcached.spec.size")
+    assert "Address of the repository" in kubectl("explain", "sync.spec.source.git.url")
+
+
+# --- examples ---
+
+EXAMPLES = [
+    located
+    for file in sorted((ROOT / "examples").rglob("*.yaml"))
+    for located in parse(file.read_bytes(), str(file.relative_to(ROOT))).manifests
+]
+
+
+@pytest.mark.parametrize("located", EXAMPLES, ids=lambda one: f"{one.path}:{one.line}")
+def test_the_server_takes_every_example(kubectl, located):
+    manifest = located.manifest
+    if manifest["kind"] != "Namespace":
+        manifest = {**manifest, "metadata": {**manifest["metadata"], "namespace": DEFAULT}}
+    assert taken(kubectl, manifest)["kind"] == located.manifest["kind"]
+
+
+def test_no_example_is_unreadable():
+    files = sorted((ROOT / "examples").rglob("*.yaml"))
+    assert [problem for file in files for problem in parse(file.read_bytes(), file.name).problems] == []
+    assert len(EXAMPLES) >= 8

@@ -1,0 +1,309 @@
+"""Fixtures for tests on the real thing: a control plane, a Git server, and a home that is nobody's.
+
+One sandbox serves a whole run, however many workers it has: whoever needs it first starts it, and the process that
+started the run ends it once all workers are done. It lives in a folder of the run, beside a file that says which
+process owns the run; what a killed run has left behind is removed by the next one.
+
+Set KUBECTL_RECONCILE_TEST_KUBECONFIG to a disposable cluster's kubeconfig to use that cluster instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_reconcile.sandbox.build import Binaries, build, cache_dir
+from kubectl_reconcile.sandbox.components import Options
+from kubectl_reconcile.sandbox.controlplane import Sandbox, list_sandboxes, state_dir
+from kubectl_reconcile.sandbox.errors import SandboxError
+from kubectl_reconcile.sandbox.gitserver import GitServer, Repository
+from kubectl_reconcile.sandbox.processes import ProcessId
+
+CLUSTER = "KUBECTL_RECONCILE_TEST_KUBECONFIG"
+RUNS = cache_dir() / "test-runs"
+RUN = pytest.StashKey[Path]()
+RUNNER = pytest.StashKey[str]()  # the process that started the run, as OWNER holds it
+OWNER = "owner.json"
+OTHERS = "KUBE", "GIT_", "XDG_"  # variables with these prefixes never reach a test
+
+
+# -- the run -----------------------------------------------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # our programs
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for what runs in its background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the programs under test are to hear Ctrl-C
+    worker = getattr(config, "workerinput", None)
+    if worker:
+        config.stash[RUN] = Path(worker["sandbox_run"])
+        config.stash[RUNNER] = worker["sandbox_runner"]
+        return
+    runner = ProcessId.of(os.getpid())
+    config.stash[RUN] = RUNS / f"{runner.pid}-{secrets.token_hex(4)}"
+    config.stash[RUNNER] = json.dumps([runner.pid, runner.born])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node) -> None:
+    node.workerinput["sandbox_run"] = str(node.config.stash[RUN])
+    node.workerinput["sandbox_runner"] = node.config.stash[RUNNER]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):
+        end_run(session.config.stash[RUN])
+
+
+@pytest.fixture(scope="session")
+def run_folder(pytestconfig) -> Path:
+    """The folder of this run, shared by its workers."""
+    folder = pytestconfig.stash[RUN]
+    if not folder.exists():
+        RUNS.mkdir(mode=0o700, parents=True, exist_ok=True)
+        end_killed_runs()
+        folder.mkdir(mode=0o700, exist_ok=True)
+        (folder / OWNER).write_text(pytestconfig.stash[RUNNER])
+    return folder
+
+
+def end_killed_runs() -> None:
+    for folder in RUNS.iterdir():
+        with contextlib.suppress(FileNotFoundError, SandboxError, json.JSONDecodeError):  # one may just begin
+            if not ProcessId(*json.loads((folder / OWNER).read_text())).alive:
+                end_run(folder)
+
+
+def end_run(folder: Path) -> None:
+    for root in (folder, state_dir({"XDG_STATE_HOME": str(folder)})):
+        for sandbox in list_sandboxes(root):
+            sandbox.down()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- the environment ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory) -> Path:
+    """A home folder for the run's programs, with the user's builds of the sandbox in its cache."""
+    home = tmp_path_factory.mktemp("home")
+    cache = home / ".cache" / "kubectl-reconcile"
+    cache.mkdir(parents=True)
+    builds = cache_dir() / "sandbox"
+    builds.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (cache / "sandbox").symlink_to(builds)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_home(request, monkeypatch) -> None:
+    """Keep the user's settings away from the tests, and the tests away from the user's files."""
+    if "core" in request.node.path.relative_to(Path(__file__).parent).parts[:1]:
+        return  # pure: there is nothing to keep away
+    for name in os.environ:
+        if name.startswith(OTHERS) and name not in (CLUSTER, "KUBEBUILDER_ASSETS"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(request.getfixturevalue("home")))
+    monkeypatch.setenv("XDG_STATE_HOME", str(request.getfixturevalue("run_folder")))  # the run ends what a test forgot
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Tester")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "tester@localhost")
+
+
+# -- the cluster -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GivenCluster:
+    """A cluster that somebody else runs."""
+
+    kubeconfig: Path
+
+    def kubeconfig_for(self, user, groups=(), *, namespace="") -> Path:
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        context = next(one["context"] for one in config["contexts"] if one["name"] == config["current-context"])
+        context["namespace"] = namespace or "default"
+        entry = next(one["user"] for one in config["users"] if one["name"] == context["user"])
+        entry |= {"as": user, "as-groups": list(groups)}
+        path = self.kubeconfig.with_name(f"{secrets.token_hex(8)}.kubeconfig")
+        path.touch(0o600)
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Binaries:
+    """The control plane's programs, built where this user has no build yet."""
+    return build(lambda line: print(line, file=sys.__stderr__, flush=True))
+
+
+@pytest.fixture(scope="session")
+def sandbox(request, tmp_path_factory) -> Sandbox | GivenCluster:
+    """The cluster that all tests share: don't hurt it, and keep to your namespace. See own_sandbox."""
+    given = os.environ.get(CLUSTER)
+    if given:
+        path = tmp_path_factory.mktemp("cluster") / "kubeconfig"
+        path.touch(0o600)
+        path.write_text(Path(given).read_text())
+        return GivenCluster(path)
+    shared = Sandbox("shared", root=request.getfixturevalue("run_folder"))
+    shared.up(binaries=request.getfixturevalue("binaries"))  # the first worker starts it, the others wait for that
+    return shared
+
+
+@pytest.fixture
+def own_sandbox(binaries, run_folder) -> Iterator[Callable[..., Sandbox]]:
+    """Start a sandbox for one test, which may do with it what it likes: own_sandbox(flags={"kube-apiserver": (…,)})."""
+    with contextlib.ExitStack() as stack:
+
+        def start(**options: Any) -> Sandbox:
+            sandbox = Sandbox(f"own-{secrets.token_hex(4)}", root=run_folder)
+            stack.callback(sandbox.down)
+            sandbox.up(Options(**options), binaries=binaries)
+            return sandbox
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(sandbox) -> str:
+    """Path of the shared cluster's kubeconfig, with all rights."""
+    return str(sandbox.kubeconfig)
+
+
+class KubectlError(Exception):
+    """kubectl failed; the text is what it said."""
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """The real kubectl on one cluster; returns what it prints, raises KubectlError with what it complains about."""
+
+    kubeconfig: str
+    folder: Path
+
+    def __call__(self, *arguments: str, stdin: str | Mapping[str, Any] | list = "") -> str:
+        text = stdin if isinstance(stdin, str) else as_documents(stdin)
+        path = os.pathsep.join([str(self.folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+        answer = subprocess.run(
+            ["kubectl", *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "KUBECONFIG": self.kubeconfig, "PATH": path},
+        )
+        if answer.returncode:
+            raise KubectlError(f"kubectl {' '.join(arguments)} exited {answer.returncode}: {answer.stderr.strip()}")
+        return answer.stdout
+
+    def json(self, *arguments: str) -> Any:
+        """What kubectl prints with -o json, parsed."""
+        return json.loads(self(*arguments, "-o", "json"))
+
+    def apply(self, manifest: Mapping[str, Any] | list, *arguments: str) -> str:
+        """Apply manifests, server-side unless the arguments say otherwise."""
+        return self("apply", "-f", "-", *(arguments or ("--server-side",)), stdin=manifest)
+
+    def using(self, kubeconfig: str | Path) -> Kubectl:
+        """The same on another cluster, or as another user."""
+        return Kubectl(str(kubeconfig), self.folder)
+
+
+def as_documents(manifests: Mapping[str, Any] | list) -> str:
+    return "\n---\n".join(json.dumps(one) for one in (manifests if isinstance(manifests, list) else [manifests]))
+
+
+@pytest.fixture(scope="session")
+def kubectl(kubeconfig, request) -> Kubectl:
+    """The real kubectl on the shared cluster: kubectl("get", "pods") -> stdout."""
+    given = os.environ.get(CLUSTER)
+    program = shutil.which("kubectl") if given else None
+    return Kubectl(kubeconfig, Path(program).parent if program else request.getfixturevalue("binaries").folder)
+
+
+@pytest.fixture(scope="session")
+def namespace_names(pytestconfig) -> Iterator[str]:
+    run = pytestconfig.stash[RUN].name.rpartition("-")[2]
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    return (f"test-{run}-{worker}-{number}" for number in itertools.count(1))
+
+
+@pytest.fixture
+def namespace(sandbox, kubectl, namespace_names) -> Iterator[str]:
+    """A namespace for one test, ready for pods; deleted afterwards, which nobody waits for."""
+    name = next(namespace_names)
+    if isinstance(sandbox, GivenCluster):
+        kubectl("create", "namespace", name)
+        kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=30s")
+        yield name
+        kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+        return
+    # The same without kubectl, whose start takes longer than all the rest.
+    namespaces = "/api/v1/namespaces"
+    status, body = sandbox.request("POST", namespaces, {"metadata": {"name": name}})
+    assert status == 201, body
+    account = f"{namespaces}/{name}/serviceaccounts/default"
+    eventually(lambda: sandbox.request("GET", account)[0] == 200, "the namespace has its ServiceAccount")
+    yield name
+    sandbox.request("DELETE", f"{namespaces}/{name}")
+
+
+def eventually(condition: Callable[[], Any], what: str, *, timeout_s: float = 30.0) -> Any:
+    """Return what *condition* returns once that is true; fail, saying *what* didn't come true, after *timeout_s*."""
+    deadline = time.monotonic() + timeout_s
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
+        time.sleep(0.02)
+    return result
+
+
+@pytest.fixture(name="eventually", scope="session")
+def eventually_fixture() -> Callable[..., Any]:
+    """eventually(condition, "what is to come true") -> what the condition returned: waiting without sleeping."""
+    return eventually
+
+
+# -- Git ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def git_host(tmp_path_factory) -> Iterator[GitServer]:
+    """A Git server for all of this worker's tests: git_host.create("name") is a new repository."""
+    with GitServer(tmp_path_factory.mktemp("git")) as server:
+        yield server
+
+
+@pytest.fixture
+def git_server(git_host) -> Repository:
+    """A new bare repository for one test: .url, .push({path: content or None}, message) -> sha."""
+    return git_host.create(f"repository-{secrets.token_hex(4)}")
+
+
+@pytest.fixture
+def own_git_server(tmp_path) -> Iterator[Callable[..., Repository]]:
+    """Start a Git server for one test: own_git_server(username=…, password=…) -> Repository; .server.stop() is an outage."""
+    with contextlib.ExitStack() as stack:
+
+        def start(**options: Any) -> Repository:
+            server = stack.enter_context(GitServer(tmp_path / f"git-{secrets.token_hex(4)}", **options))
+            return server.create("repository")
+
+        yield start

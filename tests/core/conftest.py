@@ -1,0 +1,11 @@
+"""Lets the tests of the pure core import their strategies, and tells hypothesis that this machine may be busy."""
+
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile("core", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("core")

@@ -1,0 +1,131 @@
+"""Who of several replicas works on what: laws of the hash, and of how a share is handed over."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.shares import Group, Member, Share
+
+IDENTITIES = st.lists(st.from_regex(r"[a-z]{1,8}", fullmatch=True), min_size=1, max_size=8, unique=True)
+KEYS = [f"Sync.reconcile.dev shop/{number}" for number in range(200)]
+
+
+def group(*identities, generation=1):
+    return Group(generation, tuple(Member(identity, f"uid-{identity}") for identity in identities), identities[0])
+
+
+@given(IDENTITIES, st.from_regex(r"[A-Z]{1,8}", fullmatch=True))
+def test_a_member_that_comes_or_goes_moves_only_its_own_share(identities, newcomer):
+    before, after = group(*identities), group(*identities, newcomer)
+    for key in KEYS:
+        if after.owner(key).identity != newcomer:
+            assert after.owner(key) == before.owner(key)
+
+
+def test_shares_are_about_equal():
+    of = [group("a", "b", "c").owner(key).identity for key in KEYS]
+    assert all(40 <= of.count(identity) <= 95 for identity in "abc")
+
+
+@given(IDENTITIES)
+def test_a_group_is_read_as_it_was_written(identities):
+    written = group(*identities, generation=7)
+    assert Group.parse(7, written.leader, written.text()) == written
+
+
+UNREADABLE = {"nothing": "", "no JSON": "{", "no list": "3", "no pairs": "[1]"}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_group_that_can_not_be_read_has_no_members(text):
+    assert Group.parse(3, "a", text) == Group(3, (), "a")
+
+
+def test_nothing_is_held_before_all_have_acknowledged_just_this_generation():
+    mine, other = Member("a", "uid-a"), Member("b", "uid-b")
+    share = Share()
+    share.join(mine)
+    share.adopt(group("a", "b"))
+    assert not share.see({mine: 1, other: 0})
+    assert not share.see({mine: 1, other: 2})
+    assert not any(map(share.holds, KEYS))
+    assert share.see({mine: 1, other: 1})
+    assert [key for key in KEYS if share.holds(key)] == [key for key in KEYS if share.group.owner(key) == mine]
+
+
+def test_what_stays_ours_is_worked_on_throughout_and_what_is_new_waits():
+    mine = Member("a", "uid-a")
+    share = Share()
+    share.join(mine)
+    share.adopt(group("a", "b"))
+    share.see(dict.fromkeys(share.group.members, 1))
+    before = {key for key in KEYS if share.holds(key)}
+    share.adopt(group("a", generation=2))
+    assert {key for key in KEYS if share.holds(key)} == before
+    share.see({mine: 2})
+    assert all(map(share.holds, KEYS))
+
+
+def test_a_run_that_joins_anew_holds_nothing_by_what_its_former_life_was():
+    share = Share()
+    share.join(Member("a", "uid-a"))
+    share.adopt(group("a"))
+    share.see({share.me: 1})
+    assert all(map(share.holds, KEYS))
+    share.join(Member("a", "another"))
+    assert not any(map(share.holds, KEYS))
+    assert not share.see({Member("a", "uid-a"): 1})
+
+
+class World:
+    """Replicas that see the group and each other's acknowledgements late, in any order of events."""
+
+    def __init__(self, dice):
+        self.dice, self.shares, self.written, self.acknowledged = dice, {}, Group(), {}
+        self.runs = 0
+
+    def start(self):
+        self.runs += 1
+        me = Member(f"r{self.dice.randrange(4)}", f"uid-{self.runs}")
+        if any(each.identity == me.identity for each in self.shares):
+            return
+        self.shares[me] = Share()
+        self.shares[me].join(me)
+
+    def write(self):
+        """The leader takes in who is there; whoever is taken out has a shut fence by then."""
+        members = tuple(sorted(member for member in self.shares if self.dice.random() < 0.9))
+        for gone in set(self.written.members) - set(members):
+            self.shares.pop(gone, None)
+        self.written = Group(self.written.generation + 1, members, members[0].identity if members else "")
+
+    def follow(self):
+        for me, share in self.shares.items():
+            if share.group != self.written and self.dice.random() < 0.4:
+                share.adopt(self.written)
+                if me in self.written.members and self.dice.random() < 0.8:
+                    self.acknowledged[me] = self.written.generation
+            elif share.group == self.written and me in share.group.members:
+                self.acknowledged[me] = self.written.generation
+
+    def see(self):
+        for share in self.shares.values():
+            if self.dice.random() < 0.5:
+                late = {member: at for member, at in self.acknowledged.items() if self.dice.random() < 0.9}
+                share.see(late)
+
+
+@given(st.integers(min_value=0, max_value=10**9))
+def test_never_do_two_hold_the_same_whatever_they_see_late(seed):
+    world = World(random.Random(seed))  # noqa: S311 - no secret
+    settled = 0
+    for _ in range(120):
+        world.dice.choices([world.start, world.write, world.follow, world.see], [2, 1, 6, 6])[0]()
+        for key in KEYS[:12]:
+            holders = [me for me, share in world.shares.items() if share.holds(key)]
+            assert len(holders) <= 1, f"{key} is held by {holders}"
+            settled += len(holders)

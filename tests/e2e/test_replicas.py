@@ -1,0 +1,170 @@
+"""Several daemons on one cluster, as processes: each works on its share, and never do two on the same.
+
+Who writes what is seen from outside: the API server keeps, per field manager, only the last time; so each look at who
+works asks the daemons themselves, by what their logs say they applied.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+
+import pytest
+
+COUNT = 12
+TAKEOVER_S = 15.0
+
+
+@pytest.fixture
+def replicas(new_daemon, cluster, tmp_path):
+    """replicas(3) -> so many daemons of the test's namespace, each with a cache of its own, running."""
+
+    def start(number):
+        caches = [str(tmp_path / f"cache-{at}") for at in range(number)]
+        return [
+            new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, XDG_CACHE_HOME=cache).start() for cache in caches
+        ]
+
+    return start
+
+
+@pytest.fixture
+def shops(follow, git_host, config_map, eventually):
+    """A dozen Syncs with one ConfigMap each, and how to push to one."""
+    repositories = [git_host.create(f"replicas-{time.time_ns()}-{number}") for number in range(COUNT)]
+    shas = [each.push({"a.yaml": config_map(f"shop-{number}", at="0")}) for number, each in enumerate(repositories)]
+    syncs = [follow(each.url, f"shop-{number}") for number, each in enumerate(repositories)]
+
+    class Shops:
+        def until_synced(self):
+            for sync, sha in zip(syncs, shas, strict=True):
+                sync.until_synced(sha)
+
+        def push(self, at):
+            for number, each in enumerate(repositories):
+                shas[number] = each.push({"a.yaml": config_map(f"shop-{number}", at=str(at))})
+
+    return Shops()
+
+
+def applied(daemon, since=0):
+    """Names of the ConfigMaps that this daemon says it wrote."""
+    return re.findall(r'INFO applied object="ConfigMap \S+/(shop-\d+)"', daemon.log[since:])
+
+
+def versions(cluster):
+    """The resource versions of all that the Syncs bring."""
+    found = cluster.list("ConfigMap", "applyset.kubernetes.io/part-of")
+    return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in found}
+
+
+def members(daemon):
+    found = re.findall(r"share settled generation=\d+ members=(\d+)", daemon.log)
+    return int(found[-1]) if found else 0
+
+
+def agreed(daemons):
+    return all(members(each) == len(daemons) for each in daemons)
+
+
+def test_three_share_the_work_and_one_that_ends_hands_over_at_once(replicas, shops, eventually):
+    daemons = replicas(3)
+    eventually(lambda: agreed(daemons), "they know of each other")
+    shops.until_synced()
+    shops.push(1)
+    shops.until_synced()
+    share = {name: number for number, each in enumerate(daemons) for name in set(applied(each))}
+    assert len(share) == COUNT
+    assert len(set(share.values())) > 1
+    first, *others = daemons
+    assert first.stop() == 0
+    ended_s = time.monotonic()
+    eventually(lambda: agreed(others), "the others go on", pause_s=0.02)
+    assert time.monotonic() - ended_s < 5
+    marks = [len(each.log) for each in others]
+    shops.push(2)
+    shops.until_synced()
+    wrote = [applied(each, mark) for each, mark in zip(others, marks, strict=True)]
+    assert sorted(name for names in wrote for name in names) == sorted(f"shop-{number}" for number in range(COUNT))
+    for name, number in share.items():
+        if number:
+            assert name in wrote[number - 1], "what was another's share stayed there"
+
+
+def test_a_killed_one_is_replaced_by_the_others(replicas, shops, eventually):
+    daemons = replicas(3)
+    eventually(lambda: agreed(daemons), "they know of each other")
+    shops.until_synced()
+    daemons[0].kill()
+    killed_s = time.monotonic()
+    shops.push(1)
+    shops.until_synced()
+    assert time.monotonic() - killed_s < TAKEOVER_S + 15
+    assert agreed(daemons[1:])
+
+
+def test_one_that_was_stopped_and_goes_on_later_writes_nothing_that_is_others_by_now(
+    replicas, shops, cluster, config_map, eventually
+):
+    daemons = replicas(3)
+    eventually(lambda: agreed(daemons), "they know of each other")
+    shops.until_synced()
+    stopped, others = daemons[0], daemons[1:]
+    shops.push(1)  # some of it is the stopped one's to do
+    os.kill(stopped.process.pid, signal.SIGSTOP)
+    said = len(stopped.log)
+    try:
+        stopped_s = time.monotonic()
+        eventually(lambda: agreed(others), "its share is taken over", timeout_s=60)
+        assert time.monotonic() - stopped_s < TAKEOVER_S + 5
+        shops.until_synced()
+        shops.push(2)
+        shops.until_synced()
+        others_say = [len(each.log) for each in others]
+        before = versions(cluster)
+    finally:
+        os.kill(stopped.process.pid, signal.SIGCONT)
+    eventually(lambda: agreed(daemons), "it has joined anew", timeout_s=60)
+    assert "expelled" in stopped.log[said:].split("share settled")[0]
+    assert versions(cluster) == before
+    rejoined = len(stopped.log)
+    shops.push(3)
+    shops.until_synced()
+    wrote = applied(stopped, rejoined) + [
+        name for each, mark in zip(others, others_say, strict=True) for name in applied(each, mark)
+    ]
+    assert sorted(wrote) == sorted(f"shop-{number}" for number in range(COUNT))
+
+
+def test_a_lease_that_somebody_deletes_is_made_anew_and_work_goes_on(
+    daemon, follow, cluster, git_server, config_map, eventually
+):
+    sync = follow(git_server.url)
+    sync.until_synced(git_server.push({"a.yaml": config_map("a")}))
+    (lease,) = cluster.names("Lease", "reconcile.dev/component=daemon")
+    cluster.delete("Lease", lease)
+    eventually(lambda: "expelled" in daemon.log, "it notices")
+    sync.until_synced(git_server.push({"a.yaml": config_map("a", color="red")}))
+    eventually(lambda: daemon.answer("/readyz")[0] == 200, "it is ready again")
+
+
+def test_a_new_version_takes_over_the_syncs_of_the_old_one_without_rewriting_an_object(
+    replicas, follow, cluster, git_server, config_map, memcached, eventually
+):
+    old, new = replicas(2)
+    sync = follow(git_server.url)
+    sync.until_synced(git_server.push({"a.yaml": config_map("a"), "cache.yaml": memcached("cache", size=1)}))
+    eventually(lambda: cluster.get("Service", "cache") and cluster.get("Deployment", "cache"), "the children are there")
+    annotations = {"applyset.kubernetes.io/tooling": "kubectl-reconcile/v0.0.1"}
+    cluster.edit("Sync", "shop", {"metadata": {"annotations": annotations}})
+    things = [("ConfigMap", "a"), ("Service", "cache")]
+    before = [cluster.version(*thing) for thing in things]
+    generation = cluster.get("Deployment", "cache")["metadata"]["generation"]
+    assert old.stop() == 0
+    eventually(lambda: agreed([new]), "the new one is alone")
+    sync.ask()
+    assert [cluster.version(*thing) for thing in things] == before
+    assert cluster.get("Deployment", "cache")["metadata"]["generation"] == generation
+    assert not applied(new) or not applied(old)
