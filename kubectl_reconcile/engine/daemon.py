@@ -258,11 +258,14 @@ class Daemon:
         return ref
 
     def _on_share(self) -> None:
-        """Take up what is ours now, and let go of what no longer is."""
+        """Take up what is ours now, and let go of what no longer is.
+
+        Either way what we knew of it is forgotten: another replica may have brought it to a later commit meanwhile.
+        """
         kinds = (SYNC.group_kind, *(gvk.group_kind for gvk in self.running.session.modules))
         items = {stored.ref for kind in kinds for stored in self.running.cache.snapshot().of_kind(kind)}
         held = {ref for ref in items if self._owns(ref)}
-        for ref in self._held - held:
+        for ref in self._held ^ held:
             self._syncs.forget(ref)
         for ref in held - self._held:
             self.running.queue.add(ref, Priority.PUSH)
