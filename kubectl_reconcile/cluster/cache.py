@@ -233,6 +233,7 @@ class Cache:
     async def _keep(self, state: _State) -> None:
         """Follow one feed for ever: whatever fails is recorded and tried again."""
         failures = 0
+        last: type[ApiError | None] = type(None)
         loop = asyncio.get_running_loop()
         while True:
             started_s = loop.time()
@@ -252,7 +253,9 @@ class Cache:
             if error is None and loop.time() - started_s >= _SHORTEST_WATCH_S:
                 failures = 0
                 continue
-            failures += 1
+            # What ends an outage, a forgotten position or rights not loaded yet, is no longer outage itself.
+            failures = failures + 1 if type(error) is last else 1
+            last = type(error)
             if error is not None:
                 self._failed(state, error)
             with suppress(TimeoutError):

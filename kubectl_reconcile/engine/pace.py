@@ -2,7 +2,8 @@
 
 The number under way starts in the middle and follows what the server says: an answer in time
 widens it by a little, a 429 halves it, and nothing new starts before the time that the server asked to
-be left alone. So many clients share one server as connections share a line.
+be left alone. What was too much once isn't tried again for a while, since each refusal costs that
+time. So many clients share one server as connections share a line.
 
 A request is tried again where the server or the way to it was at fault, never where it was refused.
 Tries are bounded, in number or in time, and spread out, so that clients that failed together don't come
@@ -40,6 +41,7 @@ _STORM_S = 90.0
 _LONGEST_PAUSE_S = 3.0
 _COOLDOWN_S = 0.5
 _RECOVERY_S = 20.0
+_PROBE_S = 10.0
 
 Attempt: TypeAlias = Callable[[], Awaitable[Any]]
 
@@ -50,6 +52,7 @@ class Pace:
     def __init__(self, start: int = START, most: int = MOST) -> None:
         self._most = most
         self._limit = float(start)
+        self._ceiling = float(most)
         self._busy = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._quiet_until_s = 0.0
@@ -87,7 +90,7 @@ class Pace:
         elif isinstance(error, Unreachable):
             self._outage_s = time.monotonic()
         elif error is None:
-            self._limit = min(self._limit + 1 / self._limit, self._most)
+            self._widen()
         self._wake()
 
     def _slow(self, retry_after_s: float | None) -> None:
@@ -96,7 +99,15 @@ class Pace:
         self._quiet_until_s = max(self._quiet_until_s, now + (retry_after_s or 0.0))
         if now - self._slowed_s > _COOLDOWN_S:
             self._slowed_s = now
+            self._ceiling = max(self._limit - 1, 1.0)
             self._limit = max(self._limit / 2, 1.0)
+
+    def _widen(self) -> None:
+        """Take a little more, up to what was refused last; every few seconds see whether more will do by now."""
+        now = time.monotonic()
+        if self._limit >= self._ceiling and now - self._slowed_s > _PROBE_S:
+            self._slowed_s, self._ceiling = now, self._ceiling + 1
+        self._limit = min(self._limit + 1 / self._limit, self._ceiling, self._most)
 
     def _wake(self) -> None:
         for _ in range(self.limit - self._busy):

@@ -1,6 +1,6 @@
 """Faults of everything that the daemon stands on: it neither lies nor stops, and what it missed it catches up with.
 
-Nobody restarts the daemon here, and nobody asks it for anything. Long outages are for ``make soak``.
+Nobody restarts the daemon here, and nobody asks it for anything.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import socket
 import subprocess
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -264,14 +265,36 @@ def test_a_line_that_is_slow_cut_and_dead_in_turns_loses_nothing(
     assert "Traceback" not in daemon.log
 
 
-def test_a_server_whose_storage_stands_still_is_waited_for(
-    new_daemon, own_cluster, follow, crds_of, git_server, config_map, eventually
-):
-    cluster, sandbox = own_cluster(components=("etcd", "kube-apiserver"))
+@pytest.fixture
+def narrow_cluster(own_cluster, crds_of):
+    """A cluster whose server takes three requests at once and refuses the rest with 429, and a kubeconfig to be refused by."""
+    limits = ("--enable-priority-and-fairness=false", "--max-requests-inflight=3", "--max-mutating-requests-inflight=2")
+    cluster, sandbox = own_cluster(
+        flags={"kube-apiserver": limits},
+        users={"gardener": ("gardeners",)},  # unlike the administrator, who is never refused
+        components=("etcd", "kube-apiserver"),
+    )
     crds_of(cluster)
-    daemon = new_daemon(cluster.kubectl.kubeconfig).start()
+    cluster.kubectl("create", "clusterrolebinding", "gardeners", "--clusterrole=cluster-admin", "--group=gardeners")
+    return cluster, sandbox, sandbox.kubeconfig_for("gardener", ("gardeners",))
+
+
+def test_a_server_that_is_overrun_stands_still_or_is_away_is_waited_for(
+    new_daemon, narrow_cluster, follow, git_server, config_map, eventually
+):
+    """One server for three outages, since starting one costs more than most of them."""
+    cluster, sandbox, kubeconfig = narrow_cluster
+    daemon = new_daemon(kubeconfig).start()
     sync = follow(git_server.url, on=cluster)
     sync.until_synced(git_server.push({"a.yaml": config_map("a", at="0"), "b.yaml": config_map("b", at="0")}))
+
+    # More at once than it takes.
+    many = {f"many/{number}.yaml": config_map(f"many-{number}") for number in range(150)}
+    sync.until_synced(git_server.push(many))
+    assert 'code="429"' in daemon.answer("/metrics")[1]
+    assert "not applied" not in daemon.log
+
+    # Its storage stands still.
     sandbox.signal("etcd", signal.SIGSTOP)
     try:
         sha = git_server.push({"a.yaml": config_map("a", at="1"), "b.yaml": None})
@@ -280,7 +303,60 @@ def test_a_server_whose_storage_stands_still_is_waited_for(
     finally:
         sandbox.signal("etcd", signal.SIGCONT)
     sync.until_synced(sha)
-    assert cluster.members("ConfigMap", "shop") == {"a"}
+
+    # It is away for half a minute, and what came before its return it doesn't remember: positions in it are forgotten.
+    sandbox.stop("kube-apiserver", grace_s=1)
+    sha = git_server.push({"a.yaml": config_map("a", at="2"), "c.yaml": config_map("c", at="2")})
+    time.sleep(30)
+    assert daemon.answer("/healthz")[0] == 200
+    assert daemon.answer("/readyz")[0] == 503
+    sandbox.start("kube-apiserver")
+    sync.until_synced(sha)
+
+    assert {"a", "c"} <= cluster.members("ConfigMap", "shop")
+    assert "b" not in cluster.members("ConfigMap", "shop")
     cluster.edit("ConfigMap", "a", {"data": {"at": "9"}})
-    eventually(lambda: cluster.get("ConfigMap", "a")["data"] == {"at": "1"}, "drift is put back again")
+    eventually(lambda: cluster.get("ConfigMap", "a")["data"] == {"at": "2"}, "drift is put back again")
+    eventually(lambda: daemon.answer("/readyz")[0] == 200, "it is ready again")
     assert "Traceback" not in daemon.log
+
+
+# --- the clock ---
+
+JUMPS = """
+import datetime, signal
+import time_machine
+
+YEAR = datetime.timedelta(days=365)
+
+def jump(number, _frame):
+    there = datetime.datetime.now(datetime.UTC) + (YEAR if number == signal.SIGUSR1 else -3 * YEAR)
+    time_machine.travel(there, tick=True).start()
+
+for each in (signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(each, jump)
+"""
+
+
+def test_a_clock_that_jumps_changes_nothing(new_daemon, follow, cluster, git_server, config_map, eventually, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(JUMPS)
+    daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, PYTHONPATH=str(tmp_path)).start()
+
+    def lease():
+        (name,) = cluster.names("Lease", "reconcile.dev/component=daemon")
+        return cluster.version("Lease", name)
+
+    sync = follow(git_server.url)
+    sync.until_synced(git_server.push({"a.yaml": config_map("a", at="0")}))
+    for at, (jump, year) in enumerate([(signal.SIGUSR1, 1), (signal.SIGUSR2, -2)], 1):
+        said = len(daemon.log)
+        daemon.process.send_signal(jump)
+        sync.until_synced(git_server.push({"a.yaml": config_map("a", at=str(at))}))
+        assert f"{datetime.now(UTC).year + year}-" in daemon.log[said:], "its clock is another"
+        cluster.edit("ConfigMap", "a", {"data": {"at": "9"}})
+        eventually(lambda at=at: cluster.get("ConfigMap", "a")["data"] == {"at": str(at)}, "drift is put back")
+        renewed = lease()
+        eventually(lambda renewed=renewed: lease() != renewed, "its Lease is renewed")
+        assert daemon.answer("/readyz")[0] == 200
+    assert "Traceback" not in daemon.log
+    assert daemon.log.count("share settled") == 1, "it has been a member of its group all the time"
