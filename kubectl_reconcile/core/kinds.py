@@ -53,7 +53,9 @@ _PHASES = {
         "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
     ),
 }  # fmt: skip
-_PHASE_OF = {kind: phase for phase, kinds in _PHASES.items() for kind in kinds}
+_PHASE_OF = {
+    GroupKind(*reversed(kind.partition(".")[::2])): phase for phase, kinds in _PHASES.items() for kind in kinds
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Kind:
     @property
     def phase(self) -> Phase:
         """When objects of this kind are written."""
-        return _PHASE_OF.get(str(self.gvk.group_kind), Phase.CUSTOM if self.custom else Phase.WORKLOAD)
+        return _PHASE_OF.get(self.gvk.group_kind, Phase.CUSTOM if self.custom else Phase.WORKLOAD)
 
     def path(self, namespace: str, name: str = "", subresource: str = "") -> str:
         """Return the URL path of an object, or of the collection where *name* is empty."""

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeAlias
 
 from pathspec import GitIgnoreSpec
 
 from kubectl_reconcile.core import documents
 from kubectl_reconcile.core.documents import Place, shown
-from kubectl_reconcile.core.objects import Manifest, Problem
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem
 
 Steps: TypeAlias = tuple[int | str, ...]
 """Where a field stands in a manifest: names and indexes from its root."""
@@ -50,11 +50,21 @@ FOREIGN_FILES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A manifest, the path of its file, and the line of its first key."""
+    """A manifest, the path of its file, and the line of its first key.
+
+    *gvk* and *ref* are as the manifest says them, read once: every pass over a large set needs each of them.
+    """
 
     manifest: Manifest
     path: str
     line: int
+    gvk: GroupVersionKind = field(init=False, repr=False, compare=False)
+    ref: ObjectRef = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Read what the manifest says it is."""
+        object.__setattr__(self, "gvk", GroupVersionKind.of(self.manifest))
+        object.__setattr__(self, "ref", ObjectRef.of(self.manifest))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from kubectl_reconcile.core.kinds import CRD, NAMESPACE, PRECIOUS, Kind, kinds_o
 from kubectl_reconcile.core.manifests import Located
 from kubectl_reconcile.core.objects import (
     GroupKind,
-    GroupVersionKind,
     Manifest,
     ObjectRef,
     Problem,
@@ -86,7 +85,7 @@ def wanted(draft: Draft) -> dict[ObjectRef, Wanted]:
 def _learn_kinds(draft: Draft) -> None:
     """Add the kinds that this revision's CRDs bring along, or change."""
     for located in draft.inputs.desired:
-        if located.manifest["kind"] == CRD.kind and ObjectRef.of(located.manifest).group_kind == CRD:
+        if located.gvk.kind == CRD.kind and located.gvk.group == CRD.group:
             fresh = kinds_of_crd(located.manifest)
             if fresh.keys() - draft.kinds.keys() or _is_changed(draft, located):
                 draft.kinds.update(fresh)
@@ -102,13 +101,13 @@ def _is_changed(draft: Draft, crd: Located) -> bool:
 
 def _read(draft: Draft, located: Located) -> Wanted | None:
     manifest = located.manifest
-    gvk = GroupVersionKind.of(manifest)
+    gvk = located.gvk
     kind = draft.kinds.get(gvk)
     if kind is None:
         _problem(draft, located, f"the cluster knows no kind {gvk}", "apply its CRD first, or correct apiVersion")
-        _spare_namesakes(draft, gvk.group_kind, ObjectRef.of(manifest).name)
+        _spare_namesakes(draft, gvk.group_kind, located.ref.name)
         return None
-    ref = _placed(manifest, kind, draft.inputs.sync.default_namespace)
+    ref = _placed(located.ref, kind, draft.inputs.sync.default_namespace)
     if not kind.namespaced and manifest["metadata"].get("namespace"):
         _problem(draft, located, f"{ref} is cluster-scoped but has a namespace", "remove metadata.namespace")
         draft.spared.add(ref)
@@ -129,9 +128,9 @@ def _spare_namesakes(draft: Draft, kind: GroupKind, name: str) -> None:
     )
 
 
-def _placed(manifest: Manifest, kind: Kind, namespace: str) -> ObjectRef:
-    ref = ObjectRef.of(manifest)
-    return ref._replace(namespace=(ref.namespace or namespace) if kind.namespaced else "")
+def _placed(ref: ObjectRef, kind: Kind, namespace: str) -> ObjectRef:
+    place = (ref.namespace or namespace) if kind.namespaced else ""
+    return ref if place == ref.namespace else ref._replace(namespace=place)
 
 
 def marked(draft: Draft, each: Wanted) -> Manifest:
@@ -172,10 +171,11 @@ def _with_contests(draft: Draft, ref: ObjectRef, key: str) -> str:
 def _arrange(draft: Draft, usable: Mapping[ObjectRef, Wanted], found: Mapping[ObjectRef, Wanted]) -> None:
     """Find the place of each object; those that wait for each other, or for what nobody asks for, are problems."""
     foundations = _missing_foundations(draft, usable)
+    phases = {gvk: kind.phase for gvk, kind in draft.kinds.items()}
     for ref, each in usable.items():
         noted = annotations_of(each.located.manifest)
         wave = _wave(draft, each) if noted else 0
-        draft.places[ref] = (wave, each.kind.phase, 0)
+        draft.places[ref] = (wave, phases[each.kind.gvk], 0)
         if noted and (targets := _targets(draft, each, found)):
             draft.needs[ref] = targets
     needs: dict[ObjectRef, Sequence[ObjectRef]] = {**draft.needs}
@@ -192,9 +192,11 @@ def _missing_foundations(draft: Draft, usable: Iterable[ObjectRef]) -> dict[str 
     """Return the namespaces, by name, and the CRDs, by kind, that Git asks for and that don't exist yet."""
     found: dict[str | GroupKind, ObjectRef] = {}
     for ref in usable:
-        if ref.group_kind == NAMESPACE and draft.inputs.live.stored(ref) is None:
+        if ref.kind not in {NAMESPACE.kind, CRD.kind} or draft.inputs.live.stored(ref) is not None:
+            continue
+        if ref.group_kind == NAMESPACE:
             found[ref.name] = ref
-        elif ref.group_kind == CRD and draft.inputs.live.stored(ref) is None:
+        elif ref.group_kind == CRD:
             plural, _, group = ref.name.partition(".")
             kinds = (kind.gvk.group_kind for kind in draft.kinds.values() if kind.plural == plural)
             found.update((kind, ref) for kind in kinds if kind.group == group)
@@ -250,6 +252,14 @@ def _break_cycles(
 
 
 # --- what becomes of it -------------------------------------------------------------------------
+
+
+def explained(draft: Draft, change: Change, located: Located) -> Change:
+    """Return *change* of a member as it reads once more is known: the reasons of its fields, and whose the object is."""
+    if change.kind is None:
+        return change
+    again = compare(draft, Wanted(change.ref, change.kind, located, change.key))
+    return replace(change, fields=again.fields, blocked=again.blocked if change.foreign else change.blocked)
 
 
 def compare(draft: Draft, each: Wanted) -> Change:

@@ -9,6 +9,8 @@ Pure: asks the snapshot, never the cluster; time is an argument.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kubectl_reconcile.core import children, members
 from kubectl_reconcile.core.draft import Draft
 from kubectl_reconcile.core.hooks import SYNC_FAIL
@@ -25,6 +27,25 @@ def build(inputs: Inputs) -> Plan:
     holds = members.prune(draft, wanted)
     _farewells(draft)
     return draft.finish(holds)
+
+
+def explain(inputs: Inputs, made: Plan) -> Plan:
+    """Return *made* with what only *inputs* know by now: the manifests applied last, and the Syncs of foreign objects.
+
+    They change no judgement, only what is said of it, so nothing else is looked at again.
+    """
+    draft = Draft.of(inputs)
+    unclear = {
+        change.ref for change in made.changes if not change.owner and (change.ref in inputs.bases or change.foreign)
+    }
+    place = {(each.path, each.line): each for each in inputs.desired}
+    changes = (
+        members.explained(draft, change, place[change.file, change.line])
+        if change.ref in unclear and (change.file, change.line) in place
+        else change
+        for change in made.changes
+    )
+    return replace(made, changes=tuple(changes))
 
 
 def build_children(inputs: Inputs, cr: Manifest) -> Plan:

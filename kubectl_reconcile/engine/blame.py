@@ -119,7 +119,7 @@ def _held(content: bytes | None, file: str, namespace: str) -> Mapping[ObjectRef
     """Return the objects of a file by reference, with and without the namespace that they get if they name none."""
     found: dict[ObjectRef, tuple[Manifest, int]] = {}
     for located in parse(content, file).manifests if content else ():
-        ref = ObjectRef.of(located.manifest)
+        ref = located.ref
         found.setdefault(ref, (located.manifest, located.line))
         found.setdefault(ref._replace(namespace=ref.namespace or namespace), (located.manifest, located.line))
     return found

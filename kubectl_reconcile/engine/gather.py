@@ -24,6 +24,7 @@ from kubectl_reconcile.core.membership import ID as SET_ID
 from kubectl_reconcile.core.membership import Contents
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.plan import Inputs, Op, Plan, Unobserved
+from kubectl_reconcile.core.planner import explain
 from kubectl_reconcile.core.snapshot import Objects, Overlay
 from kubectl_reconcile.core.syncs import SYNC
 from kubectl_reconcile.engine.session import Session
@@ -86,7 +87,7 @@ async def plan_with_lookups(
     bases: Callable[[Plan], Awaitable[Inputs | None]],
     look: Look,
 ) -> Plan:
-    """Build a plan, look up what it would create, learn what it would change, and build it again where that matters.
+    """Build a plan, look up what it would create, and build it again where some of that exists; then learn its reasons.
 
     External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
 
@@ -100,8 +101,8 @@ async def plan_with_lookups(
     informed, sets = await bases(plan), await sets_behind(client, plan)
     if informed is None and not sets:
         return plan
-    known = replace(informed or inputs, live=inputs.live, observed=inputs.observed)
-    return build(replace(known, sets=sets, verdicts=plan.verdicts))
+    known = replace(informed or inputs, live=inputs.live, observed=inputs.observed, sets=sets)
+    return explain(known, plan)
 
 
 async def plan_observed(inputs: Inputs, build: Callable[[Inputs], Plan], look: Look) -> tuple[Plan, Inputs]:

@@ -22,7 +22,7 @@ from kubectl_reconcile.core.domain import Ask
 from kubectl_reconcile.core.kinds import CRD
 from kubectl_reconcile.core.manifests import parse
 from kubectl_reconcile.core.membership import PART_OF, SOURCE, Contents
-from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupVersionKind, Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.plan import Change, Contests, Inputs, Op, Plan, set_id_of
 from kubectl_reconcile.core.report import Ending, Report, Tally, sync_status
 from kubectl_reconcile.core.revision import Source
@@ -154,7 +154,7 @@ async def foresee(session: Session, target: Target) -> list[Plan]:
 
 async def _inputs(session: Session, target: Target, desired: Desired, view: View, *, children: bool) -> Inputs:
     recorded = Contents.recorded(target.parent) if target.parent else Contents()
-    asked = {GroupVersionKind.of(located.manifest) for located in desired.manifests}
+    asked = {located.gvk for located in desired.manifests}
     everyone = gather.member_kinds(session, recorded, asked)
     modules = session.modules if children else {}
     below = gather.modules_below(modules, everyone)
@@ -206,7 +206,7 @@ def _manifests_at(
     for path in files:
         content = history(sha, path)
         for located in parse(content, path).manifests if content else ():
-            ref = ObjectRef.of(located.manifest)
+            ref = located.ref
             for candidate in (ref, ref._replace(namespace=ref.namespace or namespace)):
                 if candidate in refs:
                     found[candidate] = located.manifest
