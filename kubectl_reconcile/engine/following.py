@@ -2,7 +2,8 @@
 
 A pass is *whole* when Git, the Sync or the kinds changed, when somebody asked, or when the last
 one failed; else it looks only at the *dirty* objects, those that changed in the cluster. A pass
-with nothing to look at asks the repository at most, and writes nothing.
+with nothing to look at asks the repository at most, and writes nothing; somebody who asked is
+told what the last whole pass found, since the watches say that it still holds.
 
 Whatever goes wrong ends as a condition on the Sync.
 """
@@ -55,6 +56,7 @@ class Followed:
     dirty: set[ObjectRef] = field(default_factory=set)
     drifted: dict[ObjectRef, str] = field(default_factory=dict)
     whole: bool = True
+    settled: Report | None = None
     poll_due_s: float = 0.0
     retry_due_s: float = 0.0
     unread: bool = False
@@ -145,10 +147,20 @@ class SyncPasses:
             followed.whole = True
             waits = f"waits for Sync {unready.namespace}/{unready.name} to be Ready"
             await self.report(ref, Report(Ending.WAITING, waits), answers=sync.requested_at)
+        elif asked and (report := self._as_before(ref, followed)):
+            await self.report(ref, report, answers=sync.requested_at)
         elif asked or (followed.whole and time.monotonic() >= followed.retry_due_s):
             await self._whole(ref, followed, followed.desired, asked=asked)
         else:
             await self._keep_up(ref, followed, followed.desired)
+
+    def _as_before(self, ref: ObjectRef, followed: Followed) -> Report | None:
+        """Return how the last whole pass went, if all was well and nothing can have changed since; else None."""
+        news = followed.whole or followed.dirty or self.running.ceasefires.of(ref)
+        if news or followed.target.sync.drift is not DriftPolicy.CORRECT:
+            return None
+        snapshot = self.running.view.snapshot()
+        return followed.settled if all(map(snapshot.stored, followed.places)) else None
 
     async def _keep_up(self, ref: ObjectRef, followed: Followed, desired: Desired) -> None:
         """Look at what changed in the cluster, if anything did. Needs no source."""
@@ -218,7 +230,7 @@ class SyncPasses:
 
     async def _whole(self, ref: ObjectRef, followed: Followed, desired: Desired, *, asked: bool) -> None:
         """Plan and write the whole set; drift that is to be left alone is, unless somebody asked."""
-        followed.whole, followed.dirty = False, set()
+        followed.whole, followed.dirty, followed.settled = False, set(), None
         try:
             made = await self._planned(ref, followed.target, desired)
             followed.target.verdicts, followed.places = made.verdicts, _places(made, desired)
@@ -250,6 +262,8 @@ class SyncPasses:
             return
         await self.report(ref, report, answers=followed.target.sync.requested_at)
         await self._tell(ref, followed, report)
+        if report.ending is Ending.SYNCED:
+            followed.settled = replace(report, tally=Tally(report.tally.total, unchanged=report.tally.total))
         if report.ending in {Ending.FAILED, Ending.PROBLEMS}:
             self._retry(ref, followed)
         else:

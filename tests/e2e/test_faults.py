@@ -274,7 +274,7 @@ def test_it_waits_for_its_kinds_and_outlives_the_api_server(
     sync.until_synced(
         git_server.push({"web.yaml": config_map("web", color="red"), "cache.yaml": memcached("cache", size=1)})
     )
-    assert daemon.answer("/readyz")[0] == 200
+    eventually(lambda: daemon.answer("/readyz")[0] == 200, "it follows all kinds")
     eventually(lambda: cluster.get("Deployment", "cache"), "the CR is looked after")
 
     sandbox.stop("kube-apiserver", grace_s=1)
