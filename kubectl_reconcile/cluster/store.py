@@ -49,13 +49,19 @@ class Stored:
             resource_version=metadata.get("resourceVersion") or "",
             labels=_shared(tuple(labels.items())) if labels else _NO_LABELS,
             controller_uid=(owner or {}).get("uid") or "",
-            raw=orjson.dumps(manifest),
+            raw=_compact(orjson.dumps(manifest)),
         )
 
     def manifest(self) -> dict[str, Any]:
         """Return the whole object, parsed afresh."""
         found: dict[str, Any] = orjson.loads(self.raw)
         return found
+
+
+def _compact(text: bytes) -> bytes:
+    """Return a copy that takes no more room than its length: orjson's own keeps the buffer it was written into,
+    several kilobytes more."""
+    return bytes(memoryview(text))
 
 
 _NO_LABELS: Mapping[str, str] = {}

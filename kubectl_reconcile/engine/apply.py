@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -65,7 +65,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one change ended. *live* is the server's answer, None where there is none.
+    """How one change ended. *live* is the server's answer without its managedFields, None where there is none.
 
     *wrote* is False where the server found nothing to do.
     """
@@ -168,7 +168,7 @@ class _Run:
         for number, wave in enumerate(waves, 1):
             reason = await self._enter(Step(number, len(waves), len(wave)), last, wave)
             last = wave[0].wave
-            done = await asyncio.gather(*(self._one(change, reason) for change in wave))
+            done = await self._wave(wave, reason)
             self._done.update((each.change.ref, each) for each in done if each.state is State.SUCCEEDED)
             results += done
             results += await self._established(done)
@@ -193,6 +193,23 @@ class _Run:
         self._writer.hooks.result(result)
         return result
 
+    async def _wave(self, wave: Sequence[Change], reason: str) -> list[Result]:
+        """Write the changes of one wave, and return how each ended, in their order.
+
+        Few workers for many changes, since ten thousand tasks take more room than what they do; but what waits for
+        something else has a task of its own and holds up nobody.
+        """
+        done: dict[int, Result] = {}
+        free = iter([(at, change) for at, change in enumerate(wave) if not change.needs])
+        bound = [iter([(at, change)]) for at, change in enumerate(wave) if change.needs]
+
+        async def work(some: Iterator[tuple[int, Change]]) -> None:
+            for at, change in some:
+                done[at] = await self._one(change, reason)
+
+        await asyncio.gather(*(work(free) for _ in range(min(MOST, len(wave)))), *map(work, bound))
+        return [done[at] for at in range(len(wave))]
+
     # --- one change -------------------------------------------------------------------------------
 
     async def _one(self, change: Change, reason: str) -> Result:
@@ -216,7 +233,8 @@ class _Run:
             state = State.TAKEN if self._writer.provisional and isinstance(error, AlreadyExists) else State.FAILED
             return self._told(Result(change, state, why, _ms_since(started), wrote=False))
         self._learn(change, live)
-        return self._told(Result(change, State.SUCCEEDED, "", _ms_since(started), live, _changed(change, live)))
+        kept = _without_owners(live)
+        return self._told(Result(change, State.SUCCEEDED, "", _ms_since(started), kept, _changed(change, live)))
 
     def _reason_to_skip(self, change: Change) -> str:
         if self._writer.stopping.is_set():
@@ -568,6 +586,13 @@ def _first(word: str, faults: Iterable[tuple[ObjectRef, str]]) -> str:
 
 def _applied(result: Result) -> bool:
     return result.state is State.SUCCEEDED and result.change.op is not Op.DELETE
+
+
+def _without_owners(live: Manifest | None) -> Manifest | None:
+    """Return what is kept of an answer until all is written: the record of owners takes most of the room."""
+    if live is None:
+        return None
+    return {**live, "metadata": {name: value for name, value in live["metadata"].items() if name != "managedFields"}}
 
 
 def _changed(change: Change, live: Manifest | None) -> bool:
