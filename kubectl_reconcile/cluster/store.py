@@ -59,8 +59,7 @@ class Stored:
 
 
 def _compact(text: bytes) -> bytes:
-    """Return a copy that takes no more room than its length: orjson's own keeps the buffer it was written into,
-    several kilobytes more."""
+    """Return a copy of no more room than its length: orjson's own keep the kilobytes that they were written into."""
     return bytes(memoryview(text))
 
 
