@@ -7,6 +7,7 @@ here, so that ``--help``, ``version`` and completion start in an instant.
 from __future__ import annotations
 
 import difflib
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -155,6 +156,7 @@ def _invoked(words: list[str]) -> object:
 
 def main() -> None:
     """Run the command line of this process, and end it."""
+    gc.set_threshold(50_000, 20, 20)  # what we make is needed until the end, so looking for garbage finds little
     if sys.argv[1:2] == [_COMPLETE]:
         from kubectl_reconcile.cli import complete  # noqa: PLC0415 - it imports us
 

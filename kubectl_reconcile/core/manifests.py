@@ -20,13 +20,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeAlias
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from kubectl_reconcile.core import documents
 from kubectl_reconcile.core.documents import Place, shown
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem
+
+if TYPE_CHECKING:  # few sources have an ignore file, and it takes longer to import than all else here
+    from pathspec import GitIgnoreSpec
 
 Steps: TypeAlias = tuple[int | str, ...]
 """Where a field stands in a manifest: names and indexes from its root."""
@@ -161,6 +162,8 @@ class Ignore:
 
 
 def _patterns(folder: str, text: bytes, problems: list[Problem]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - as above
+
     path = f"{folder}/{IGNORE_FILE}" if folder else IGNORE_FILE
     good = []
     for number, line in enumerate(text.decode(errors="replace").removeprefix("\ufeff").splitlines(), start=1):

@@ -12,6 +12,7 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
@@ -24,7 +25,10 @@ from kubectl_reconcile.engine.sync import Target
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref, RefKind
 from kubectl_reconcile.source.remote import Credentials, Repository
-from kubectl_reconcile.source.worktree import Watch, WorktreeSource
+from kubectl_reconcile.source.worktree import WorktreeSource
+
+if TYPE_CHECKING:  # few looks at a folder last
+    from kubectl_reconcile.source.watching import Watch
 
 _SECRET_KEYS = {
     "username": "username",

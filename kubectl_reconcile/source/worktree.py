@@ -22,10 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
-
-from watchdog.events import FileSystemEvent, FileSystemEventHandler
-from watchdog.observers import Observer
+from typing import TYPE_CHECKING, Self
 
 from kubectl_reconcile.core.documents import MAX_BYTES
 from kubectl_reconcile.core.manifests import IGNORE_FILE, Ignore, is_manifest_path
@@ -33,6 +30,9 @@ from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.revision import Revision
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.remote import check_path
+
+if TYPE_CHECKING:  # most looks at a folder are one look
+    from kubectl_reconcile.source.watching import Watch
 
 _CLOCK_STEP_NS = 100_000_000
 """Two writes closer than this may leave the same time on a file, so a digest that young isn't kept."""
@@ -66,6 +66,7 @@ class WorktreeSource:
         self._is_file = stat.S_ISREG(mode)
         self._digests: dict[str, tuple[_Stamp, str]] = {}
         self._files: dict[str, Path] = {}
+        self._fresh: dict[str, bytes] = {}
         self._state = threading.Lock()
 
     def revision(self) -> Revision:
@@ -82,6 +83,7 @@ class WorktreeSource:
             )
             files: dict[str, str] = {}
             problems = list(found.problems)
+            self._fresh = {}
             for path, file in sorted(found.files.items()):
                 try:
                     files[path] = self._digest(file)
@@ -99,6 +101,8 @@ class WorktreeSource:
         Raises:
             SourceError: the file has changed since, or can't be read any more.
         """
+        if (data := self._fresh.pop(blob_id, None)) is not None:
+            return data
         file = self._files.get(blob_id)
         if file is None:
             raise SourceError(SourceFault.UNREADABLE, f"{self.location}: the newest revision has no file {blob_id[:7]}")
@@ -138,6 +142,8 @@ class WorktreeSource:
         A burst of changes makes one call. Changes may be reported that leave the revision as it is.
         Close the watch to end it.
         """
+        from kubectl_reconcile.source.watching import Watch  # noqa: PLC0415 - as above
+
         return Watch(self.location, callback, quiet_s)
 
     def _single(self) -> _Found:
@@ -150,7 +156,9 @@ class WorktreeSource:
         known = self._digests.get(str(file))
         if known is not None and known[0] == stamp:
             return known[1]
-        blob_id = _blob_id(_content(file))
+        data = _content(file)
+        blob_id = _blob_id(data)
+        self._fresh[blob_id] = data  # it is most likely asked for next
         if time.time_ns() - max(stamp.modified_ns, stamp.changed_ns) > _CLOCK_STEP_NS:
             self._digests[str(file)] = (stamp, blob_id)
         return blob_id
@@ -293,81 +301,3 @@ class _Walk:
     def _problem(self, path: str, message: str, hint: str) -> None:
         shown = path if path.isprintable() else one_line(path.encode("utf-8", "backslashreplace").decode())
         self._found.problems.append(Problem(shown, 0, message, hint))
-
-
-# ------------------------------------------------------------------------------------ watching
-
-
-class Watch:
-    """A running watch of a folder or a file; close it, or use it as a context manager."""
-
-    def __init__(self, location: Path, callback: Callable[[], None], quiet_s: float) -> None:
-        self._callback, self._quiet_s = callback, quiet_s
-        self._lock = threading.Lock()
-        self._calling = threading.RLock()  # held while the callback runs; close() may be called from within
-        self._timer: threading.Timer | None = None
-        self._closed = False
-        self._observer = Observer()
-        alone = location.is_file()
-        folder = location.parent if alone else location
-        heard = _Handler(folder, location.name if alone else "", self._touched)
-        try:
-            self._observer.schedule(heard, str(folder), recursive=not alone)
-            self._observer.start()
-        except OSError as error:
-            hint = "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances"
-            raise SourceError(SourceFault.UNREADABLE, f"{folder}: can't be watched: {error.strerror}", hint) from None
-
-    def close(self) -> None:
-        """End the watch; returns once no call is running, and none comes after."""
-        with self._lock:
-            self._closed = True
-            if self._timer is not None:
-                self._timer.cancel()
-        self._observer.stop()
-        self._observer.join()
-        with self._calling:
-            pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _touched(self) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = threading.Timer(self._quiet_s, self._rested)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _rested(self) -> None:
-        with self._calling:
-            if not self._closed:
-                self._callback()
-
-
-class _Handler(FileSystemEventHandler):
-    """Hears of what may change the revision: not of reading, and not of hidden files such as git's."""
-
-    def __init__(self, folder: Path, only: str, touched: Callable[[], None]) -> None:
-        self._folder, self._only, self._touched = str(folder), only, touched
-
-    def on_any_event(self, event: FileSystemEvent) -> None:
-        """Pass on a change of a file that counts."""
-        if event.event_type in {"created", "modified", "moved", "deleted", "closed"} and any(
-            self._counts(os.fsdecode(path), event.is_directory) for path in (event.src_path, event.dest_path) if path
-        ):
-            self._touched()
-
-    def _counts(self, path: str, is_folder: bool) -> bool:  # noqa: FBT001 - watchdog's own word
-        inside = os.path.relpath(path, self._folder)
-        if self._only:
-            return inside == self._only
-        if is_folder:
-            return not any(part.startswith(".") for part in Path(inside).parts)
-        return is_manifest_path(inside) or inside.rpartition(os.sep)[2] == IGNORE_FILE
