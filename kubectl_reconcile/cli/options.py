@@ -178,7 +178,9 @@ class Connection:
         import asyncio  # noqa: PLC0415 - help and version do without
 
         self.tell()
-        return asyncio.run(self._run(work))
+        made: list[_T] = []
+        asyncio.run(self._run(work, made.append))
+        return made[0]
 
     def run_until_interrupted(self, work: Callable[[Session], Coroutine[Any, Any, _T]]) -> _T | Status:
         """Do the same for work that only looks, and that a person ends by Ctrl-C: that is no news to them."""
@@ -195,11 +197,12 @@ class Connection:
 
             logs.set_up("debug" if level >= _TELLS_REQUESTS else "info", "text")
 
-    async def _run(self, work: Callable[[Session], Coroutine[Any, Any, _T]]) -> _T:
+    async def _run(self, work: Callable[[Session], Coroutine[Any, Any, _T]], done: Callable[[_T], None]) -> None:
+        """Call *done* with what *work* makes; asyncio spells out what its main task returns, and a plan is long."""
         from kubectl_reconcile.engine.session import Session  # noqa: PLC0415 - imports all that talks to clusters
 
         async with Session.open(self.access, self.cache_dir) as session:
-            return await work(session)
+            done(await work(session))
 
 
 _OURS = frozenset({"request_timeout", "cache_dir", "debug", "verbosity"})
