@@ -2,8 +2,9 @@
 
     python -m benchmarks [--quick] [--workload mixed]… [--count 1000]… [--race NAME]… [--laps 3] [--contestants FILE]
 
-Each workload and size gets a fresh sandbox; all contestants run on it in turn. Prints a table, and writes
-``build/benchmarks/results.{json,md}`` and ``growth.svg``. Seconds are the machine's; ratios are what counts.
+Each workload and size gets a fresh sandbox; all contestants run on it in turn. After the races come what a daemon
+costs, how fast modules are, and each step by itself. Prints a table, and writes ``build/benchmarks/results.{json,md}``
+and ``growth.svg``. Seconds are the machine's; ratios are what counts.
 """
 
 # ruff: noqa: T201 - a program that prints
@@ -19,13 +20,16 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks import micro, races, results
+from benchmarks import daemon, micro, modules, races, results
 from benchmarks.arena import Arena, BenchmarkError
 from benchmarks.workloads import WORKLOADS
 
 SEED = 20261121
 FULL = [("mixed", 100), ("mixed", 1000), ("mixed", 10_000), ("built-in", 1000), ("large", 1000), ("many-kinds", 5000)]
 QUICK = [("mixed", 100), ("mixed", 400)]
+DAEMONS = [(1000, 0), (10_000, 0), (1000, 36_000)]
+"""Members of a Sync, and the bytes by which each custom resource is larger than it need be."""
+MODULES = 1000
 
 
 def _options() -> argparse.Namespace:
@@ -42,14 +46,14 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _contestants(files: list[Path], only: list[str] | None) -> list[races.Contestant]:
+def _contestants(files: list[Path], only: list[str] | None, count: int) -> list[races.Contestant]:
     found = {}
     for file in files:
         found.update(yaml.safe_load(file.read_text()))
     return [
         races.Contestant(name, commands)
         for name, commands in found.items()
-        if only is None or name in {*only, results.REFERENCE}
+        if (only is None or name in {*only, results.REFERENCE}) and count <= commands.pop("most", count)
     ]
 
 
@@ -62,7 +66,7 @@ def _sizes(options: argparse.Namespace) -> list[tuple[str, int]]:
 async def _measured(options: argparse.Namespace, workload: str, count: int) -> list[results.Entry]:
     """Run all races of one workload and size on a sandbox of their own."""
     laps = options.laps or (1 if options.quick or count >= 5000 else 3)
-    contestants = _contestants([results.HERE / "contestants.yaml", *(options.contestants or ())], options.only)
+    contestants = _contestants([results.HERE / "contestants.yaml", *(options.contestants or ())], options.only, count)
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     entries: list[results.Entry] = []
     print(f"==> {workload}, {count} objects, {laps} laps: starting a control plane", flush=True)
@@ -90,9 +94,15 @@ async def _main() -> int:
             print(error, file=sys.stderr)
             return 1
         results.write(options.out, entries, {})
-    small = micro.measure()
-    results.write(options.out, entries, {"micro": small})
-    print("", *results.table(entries), "", *micro.lines(small), f"\nwritten to {options.out}", sep="\n")
+    more: dict[str, dict[str, float]] = {}
+    if not (options.quick or options.workload or options.count or options.race):
+        for count, size in DAEMONS:
+            found = await daemon.measured(count, size)
+            more[f"a daemon of {count} members{f' of {size // 1000} KB' if size else ''}"] = found.figures
+        more[f"{MODULES} Memcacheds"] = await modules.measured(MODULES)
+    more["each step"] = micro.measure()
+    results.write(options.out, entries, more)
+    print("", *results.table(entries), *results.lists(more), f"\nwritten to {options.out}", sep="\n")
     return 0
 
 

@@ -128,6 +128,12 @@ class Arena:
             while (await self.client.list(path, limit="1"))[0]:
                 await self.client.request("DELETE", path)
 
+    async def let_go(self, namespace: str) -> None:
+        """Have the Syncs of *namespace* delete whatever they are told to, without asking a person."""
+        path = f"/apis/reconcile.dev/v1alpha1/namespaces/{namespace}/syncs"
+        for sync in (await self.client.list(path))[0]:
+            await self.client.patch(f"{path}/{sync['metadata']['name']}", {"spec": {"maxDeletes": "100%"}})
+
     async def drift(self, path: str) -> None:
         """Change the object at *path* by hand."""
         labels = {"metadata": {"labels": {"tier": f"drifted-{secrets.token_hex(2)}", "bench-changed": "by-hand"}}}

@@ -1,8 +1,8 @@
-"""What a daemon costs and how fast it is, on a control plane of its own: ``python benchmarks/daemon.py 10000``.
+"""What a daemon costs and how fast it is, on a control plane of its own: ``python benchmarks/daemon.py 10000 [36000]``.
 
-So many members, seven of ten custom resources and the others ConfigMaps, in one Sync with one file each. Looks from
-outside, through the API server and the operating system. Prints one line per figure with its budget for ten thousand members,
-and exits 1 if one is exceeded.
+So many members, seven of ten custom resources and the others ConfigMaps, in one Sync with one file each; a second
+number makes each custom resource so many bytes larger. Looks from outside, through the API server and the operating
+system. Prints one line per figure with its budget for ten thousand members, and exits 1 if one is exceeded.
 """
 
 # ruff: noqa: T201, S311 - a script that prints; what is random here needs no secrecy
@@ -69,11 +69,13 @@ def is_gadget(number: int) -> bool:
     return number % 10 < 7
 
 
-def manifest(number: int, version: int = 0) -> str:
-    """Return the file of one member."""
+def manifest(number: int, version: int = 0, size: int = 0) -> str:
+    """Return the file of one member; a custom resource is *size* bytes larger than it need be."""
     name = f"member-{number:05}"
     if is_gadget(number):
-        spec = {"size": 3, "owner": f"team-{number % 20}", "options": {"color": "red", "version": str(version)}}
+        ballast = {f"ballast-{at:03}": f"{number:x}".zfill(320) for at in range(size // 340)}
+        options = {"color": "red", "version": str(version), **ballast}
+        spec = {"size": 3, "owner": f"team-{number % 20}", "options": options}
         body: dict[str, Any] = {"apiVersion": "bench.example.com/v1", "kind": "Gadget", "spec": spec}
     else:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"color": "red", "version": str(version)}}
@@ -175,13 +177,16 @@ class Bench:
     daemon: Daemon
     repository: Repository
     count: int
+    size: int = 0
     dice: random.Random = field(default_factory=lambda: random.Random(7))
     exceeded: int = 0
+    figures: dict[str, float] = field(default_factory=dict)
 
     def figure(self, name: str, value: float, unit: str, budget: float | None = None) -> None:
         """Print one figure; budgets are for ten thousand members."""
         over = budget is not None and value > budget
         self.exceeded += over
+        self.figures[f"{name}, {unit}"] = value
         limit = f"  (budget {budget:g} {unit}{', EXCEEDED' if over else ''})" if budget is not None else ""
         print(f"{name:<46} {value:10.3f} {unit}{limit}", flush=True)
 
@@ -201,7 +206,7 @@ class Bench:
     async def first_sync(self) -> None:
         """Apply all of it for the first time."""
         sha = self.repository.push(
-            {f"{number // 100:03}/{number}.yaml": manifest(number) for number in range(self.count)}
+            {f"{at // 100:03}/{at}.yaml": manifest(at, size=self.size) for at in range(self.count)}
         )
         began_s = time.monotonic()
         self.daemon.start()
@@ -253,7 +258,7 @@ class Bench:
         async with aiohttp.ClientSession() as session:
             for version in range(1, 6):
                 number = self.dice.randrange(self.count)
-                self.repository.push({f"{number // 100:03}/{number}.yaml": manifest(number, version)})
+                self.repository.push({f"{number // 100:03}/{number}.yaml": manifest(number, version, self.size)})
                 proof = hmac.new(TOKEN.encode(), b"{}", hashlib.sha256).hexdigest()
                 began_s = time.monotonic()
                 url = f"http://{self.daemon.address}/hooks/default/bench"
@@ -315,11 +320,11 @@ def prepare(sandbox: Sandbox, url: str) -> None:
     run("apply", "--server-side", "-f", "-", stdin=f"{json.dumps(hook)}\n---\n{json.dumps(sync)}")
 
 
-async def measure(sandbox: Sandbox, repository: Repository, root: Path, count: int) -> int:
-    """Run the bench; return how many budgets were exceeded."""
+async def measure(sandbox: Sandbox, repository: Repository, root: Path, count: int, size: int = 0) -> Bench:
+    """Run the bench, and return it with what it found."""
     daemon = Daemon(sandbox.kubeconfig, root / "daemon.log", root / "cache")
     async with await Client.connect(Access(kubeconfig=str(sandbox.kubeconfig))) as client:
-        bench = Bench(client, daemon, repository, count)
+        bench = Bench(client, daemon, repository, count, size)
         try:
             await bench.run()
         except BaseException:
@@ -327,12 +332,11 @@ async def measure(sandbox: Sandbox, repository: Repository, root: Path, count: i
             raise
         finally:
             daemon.stop()
-    return bench.exceeded
+    return bench
 
 
-def main(count: int) -> int:
-    """Measure with so many members."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # and clean up
+async def measured(count: int, size: int = 0) -> Bench:
+    """Measure with so many members on a control plane that is gone afterwards, and return what was found."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         sandbox = Sandbox("bench-daemon", root=root / "sandbox")
@@ -341,11 +345,18 @@ def main(count: int) -> int:
             with GitServer(root / "git") as server:
                 repository = server.create("bench")
                 prepare(sandbox, repository.url)
-                print(f"{count} members, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
-                return 1 if asyncio.run(measure(sandbox, repository, root, count)) else 0
+                larger = f" and {size} bytes more in each custom resource" if size else ""
+                print(f"{count} members{larger}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+                return await measure(sandbox, repository, root, count, size)
         finally:
             sandbox.down()
 
 
+def main(count: int = 10_000, size: int = 0) -> int:
+    """Measure, and tell whether a budget was exceeded."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # and clean up
+    return 1 if asyncio.run(measured(count, size)).exceeded else 0
+
+
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000))
+    sys.exit(main(*map(int, sys.argv[1:])))

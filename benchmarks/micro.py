@@ -7,7 +7,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
@@ -27,11 +26,6 @@ _STARTS = 5
 def measure() -> dict[str, float]:
     """Return every figure by its name, which ends in its unit."""
     return {**_steps(), **{f"kubectl-reconcile {words}, ms": _start_ms(words) for words in _COMMANDS}}
-
-
-def lines(figures: Mapping[str, float]) -> list[str]:
-    """Return a line for each figure."""
-    return [f"{name:<56}{value:>9.1f}" for name, value in figures.items()]
 
 
 def _steps() -> dict[str, float]:

@@ -1,10 +1,9 @@
 # ruff: noqa: ASYNC220, T201 - a script that starts a process and prints what it measured
 """How fast modules are: many Memcacheds made at once, a deleted child coming back, and what rest costs.
 
-    python benchmarks/modules.py KUBECONFIG [--crs 1000] [--deletions 100]
+    python benchmarks/modules.py [--crs 1000] [--deletions 100]
 
-Runs a daemon of its own, limited to a namespace of its own, against a cluster that has our CRDs. The
-*floor* is what a bare client takes, right after, to apply the very same children to another namespace, until
+Runs a daemon on a control plane of its own. The *floor* is what a bare client takes, right after, to apply the very same children to another namespace, until
 the cluster's own controllers have seen them too: on a shared machine only the ratio says something.
 """
 
@@ -18,6 +17,7 @@ import secrets
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +26,9 @@ from typing import Any
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import NotFound
+from kubectl_reconcile.engine import install
+from kubectl_reconcile.engine.session import Session
+from kubectl_reconcile.sandbox.controlplane import Sandbox
 
 CRS = "/apis/cache.example.com/v1alpha1/namespaces/{}/memcacheds"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
@@ -36,8 +39,8 @@ REST_S = 30
 KINDS = ("memcacheds", "deployments", "services")
 
 
-async def measure(client: Client, namespace: str, daemon: int, crs: int, deletions: int) -> None:
-    """Print what was measured."""
+async def measure(client: Client, namespace: str, daemon: int, crs: int, deletions: int) -> dict[str, float]:
+    """Print what was measured, and return it."""
     places, cpu_s = [path.format(namespace) for path in (CRS, DEPLOYMENTS, SERVICES)], cpu_of(daemon)
     manifests = [
         {
@@ -62,13 +65,19 @@ async def measure(client: Client, namespace: str, daemon: int, crs: int, deletio
     print(f"floor: {floor_s:.1f} s, load {os.getloadavg()[0]:.1f}; ratio {all_s / floor_s:.2f}")
     before = await requests(client)
     await asyncio.sleep(REST_S)
-    print(f"at rest: {await requests(client) - before} requests in {REST_S} s")
+    resting = await requests(client) - before
+    print(f"at rest: {resting} requests in {REST_S} s")
     back_ms = [await deletion(client, places[2], f"c{number % crs}") for number in range(deletions)]
-    if back_ms:
-        print(
-            f"deleted child back: p50 {statistics.median(back_ms):.0f} ms, "
-            f"p90 {sorted(back_ms)[int(len(back_ms) * 0.9)]:.0f} ms, load {os.getloadavg()[0]:.1f}"
-        )
+    p50_ms, p90_ms = statistics.median(back_ms), sorted(back_ms)[int(len(back_ms) * 0.9)]
+    print(f"deleted child back: p50 {p50_ms:.0f} ms, p90 {p90_ms:.0f} ms, load {os.getloadavg()[0]:.1f}")
+    return {
+        "all reconciled, s": all_s,
+        "the same children by a bare client, s": floor_s,
+        "CRs reconciled, /s": crs / all_s,
+        "requests about them while at rest": resting,
+        "deleted child back, p50, ms": p50_ms,
+        "deleted child back, p90, ms": p90_ms,
+    }
 
 
 async def at_once(calls: Any) -> None:
@@ -159,25 +168,33 @@ async def deletion(client: Client, place: str, name: str) -> float:
     return (back_s - gone_s) * 1000
 
 
-async def main() -> None:
+async def measured(crs: int = 1000, deletions: int = 100) -> dict[str, float]:
+    """Measure on a control plane that is gone afterwards, and return what was found."""
+    namespace, sandbox = "bench", Sandbox(f"bench-{secrets.token_hex(3)}")
+    sandbox.up()
+    try:
+        async with await Client.connect(Access(kubeconfig=str(sandbox.kubeconfig))) as client:
+            with tempfile.TemporaryDirectory() as cache:
+                await install.ensure_crds(await Session.over(client, Path(cache)))
+            await client.create("/api/v1/namespaces", named("v1", "Namespace", namespace))
+            command = [PROGRAM, "daemon", "--kubeconfig", sandbox.kubeconfig, "-n", namespace, "--listen=127.0.0.1:0"]
+            with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as daemon:
+                try:
+                    await asyncio.sleep(4)
+                    return await measure(client, namespace, daemon.pid, crs, deletions)
+                finally:
+                    daemon.terminate()
+    finally:
+        sandbox.down()
+
+
+def main() -> None:
     """Run it all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kubeconfig")
     parser.add_argument("--crs", type=int, default=1000)
     parser.add_argument("--deletions", type=int, default=100)
-    options = parser.parse_args()
-    namespace = f"bench-{secrets.token_hex(3)}"
-    async with await Client.connect(Access(kubeconfig=options.kubeconfig)) as client:
-        await client.create("/api/v1/namespaces", named("v1", "Namespace", namespace))
-        command = [PROGRAM, "daemon", "--kubeconfig", options.kubeconfig, "-n", namespace, "--listen", "127.0.0.1:0"]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as daemon:
-            try:
-                await asyncio.sleep(4)
-                await measure(client, namespace, daemon.pid, options.crs, options.deletions)
-            finally:
-                daemon.terminate()
-        await client.delete(f"/api/v1/namespaces/{namespace}")
+    asyncio.run(measured(**vars(parser.parse_args())))
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -62,8 +62,10 @@ async def _there(arena: Arena, stand: Stand, _: str, lap: int) -> None:
 
 
 async def _whole(arena: Arena, stand: Stand, *_: object) -> None:
+    """Have everything there, and half of it allowed to go."""
     setup = "setup" if "setup" in stand.contestant.commands else "sync"
     await arena.run(stand.command(setup, "plain"))
+    await arena.let_go(stand.namespace)
 
 
 async def _drifted(arena: Arena, stand: Stand, workload: str, lap: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -85,16 +85,25 @@ def table(entries: Iterable[Entry]) -> list[str]:
     return lines
 
 
+def lists(more: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return the lines of a Markdown list of figures for each of *more*."""
+    return [
+        line
+        for title, figures in more.items()
+        for line in ("", f"**{title}**", "", *(f"- {name}: {value:.4g}" for name, value in figures.items()))
+    ]
+
+
 def _same_race(one: Entry, other: Entry) -> bool:
     return (one.workload, one.count, one.race) == (other.workload, other.count, other.race)
 
 
-def write(folder: Path, entries: Sequence[Entry], more: dict[str, Any]) -> None:
+def write(folder: Path, entries: Sequence[Entry], more: Mapping[str, Mapping[str, float]]) -> None:
     """Write ``results.json``, ``results.md`` and, where matplotlib is there, ``growth.svg``."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {"environment": environment(), "entries": [_plain(entry) for entry in entries], **more}
     (folder / "results.json").write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
-    (folder / "results.md").write_text("\n".join(table(entries)) + "\n")
+    (folder / "results.md").write_text("\n".join([*table(entries), *lists(more)]) + "\n")
     _plot(folder / "growth.svg", entries)
 
 

@@ -1,7 +1,7 @@
 """Keep a daemon busy with random edits, pushes and restarts: ``python -m tests.soak 15``.
 
 A thousand objects on a control plane of its own: ConfigMaps, and custom resources whose module makes children. All the time
-people edit and delete objects and push commits; in the first third the daemon (orderly, and by SIGKILL) and the API server are restarted
+people edit and delete objects (no field so often that it would look like a quarrel) and push commits; in the first third the daemon (orderly, and by SIGKILL) and the API server are restarted
 now and then. Every twenty seconds everybody pauses, and the cluster must come to hold just what Git asks for.
 
 Verdict, and exit status 1 if it isn't good: every drift was put back; after the restarts memory stayed within five percent; the
@@ -23,8 +23,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,11 @@ def config_map(name: str, version: int) -> dict[str, Any]:
     """Return the ConfigMap that Git asks for."""
     data = {"color": "red", "version": str(version), "text": "x" * 400}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def cache_name(number: int) -> str:
+    """Return what a Memcached is called."""
+    return f"cache-{number}"
 
 
 def cache(name: str, size: int) -> dict[str, Any]:
@@ -106,6 +113,9 @@ class Soak:
     daemon: Daemon
     repository: Repository
     dice: random.Random
+    turns: list[Iterator[str]] = field(
+        default_factory=lambda: [cycle(map(cache_name, range(CACHES))) for _ in range(7)]
+    )
     maps: dict[str, int] = field(default_factory=dict)
     caches: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
@@ -149,8 +159,8 @@ class Soak:
 
     async def edit(self) -> None:
         """Do what people do by hand, to one object."""
-        name, sized = self.dice.choice(sorted(self.maps)), self.dice.choice(sorted(self.caches))
-        what = self.dice.randrange(7)
+        name, what = self.dice.choice(sorted(self.maps)), self.dice.randrange(7)
+        sized = next(self.turns[what])
         with suppress(NotFound):
             if what < 3:
                 await self.patch("ConfigMap", name, {"data": {self.dice.choice(["color", "text"]): "by hand"}})
@@ -234,7 +244,7 @@ class Soak:
     async def run(self, minutes: float) -> None:
         """Keep it busy."""
         self.maps = {f"map-{number}": 0 for number in range(MAPS)}
-        self.caches = {f"cache-{number}": 1 + number % 3 for number in range(CACHES)}
+        self.caches = {cache_name(number): 1 + number % 3 for number in range(CACHES)}
         self.push([*self.maps, *self.caches])
         self.daemon.start()
         self.outages.append((time.time() - 1, time.time() + 20))
