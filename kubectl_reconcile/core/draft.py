@@ -22,6 +22,7 @@ from kubectl_reconcile.core.objects import (
     ObjectRef,
     Problem,
     annotations_of,
+    labels_of,
 )
 from kubectl_reconcile.core.order import Barrier, Key, Place, Stage, Steps, key_of
 from kubectl_reconcile.core.plan import (
@@ -109,7 +110,9 @@ class Draft:
             reason = discreet(str(error), desired, live)
             return Change(ref, Op.UNCHANGED, kind, live, live, manager=manager, blocked=reason)
         if merge.verdict is Verdict.SAME:
-            return Change(ref, Op.UNCHANGED, kind, conflicts=merge.conflicts, manager=manager)
+            return Change(
+                ref, Op.UNCHANGED, kind, conflicts=merge.conflicts, manager=manager, labels=labels_of(desired)
+            )
         return Change(
             ref,
             Op.UPDATE if live is not None else Op.CREATE,

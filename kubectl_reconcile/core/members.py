@@ -269,8 +269,10 @@ def compare(draft: Draft, each: Wanted) -> Change:
     needs = draft.needs.get(each.ref, ())
     if verdict and draft.inputs.verdicts.get(each.ref) == verdict:
         draft.verdicts[each.ref] = verdict
-        hook = hooks.hook_of(each.located.manifest)
-        return Change(each.ref, Op.UNCHANGED, each.kind, file=each.path, line=each.line, needs=needs, hook=hook)
+        hook, labels = hooks.hook_of(each.located.manifest), labels_of(each.located.manifest)
+        return Change(
+            each.ref, Op.UNCHANGED, each.kind, file=each.path, line=each.line, needs=needs, hook=hook, labels=labels
+        )
     live = stored.manifest() if stored else None
     change = _judged(draft, each, marked(draft, each), live)
     if change.op is Op.UNCHANGED and not change.blocked:

@@ -73,7 +73,8 @@ class Change:
     *needs* must be there and healthy first (for a deletion: must be gone first). *hook* says at
     which point of a sync a Job runs. *replaceable* is whether deleting and creating anew is
     allowed. *key* identifies the desired state, for the verdict that it is there already; *foreign*
-    is the id of another set that the object belongs to.
+    is the id of another set that the object belongs to. *labels* are those of an unchanged object, of which nothing else
+    is told.
     """
 
     ref: ObjectRef
@@ -102,6 +103,7 @@ class Change:
     replaceable: bool = False
     key: str = ""
     foreign: str = ""
+    labels: Mapping[str, str] | None = None
 
     @property
     def writes(self) -> bool:

@@ -116,12 +116,13 @@ class Selection:
         return found
 
     def _fits(self, change: Change) -> bool:
-        live = change.after or change.before or {}
+        live = change.after or change.before
+        labels = labels_of(live) if live else change.labels or {}
         return (
             (not self.names or (change.ref.group_kind, change.ref.name) in self.names)
             and (not self.kinds or change.ref.group_kind in self.kinds)
             and (not self.paths or any(_is_within(change.file, path) for path in self.paths))
-            and self.labels.matches(labels_of(live))
+            and self.labels.matches(labels)
         )
 
     def _happens(self, change: Change) -> bool:

@@ -147,12 +147,14 @@ def test_two_side_by_side_one_dies_and_comes_back(command, eventually):
     assert command("status", "--name", "one")[0] == 3
     assert command("list")[1] == ""
 
-    ups = {name: command("up", "--name", name) for name in ("one", "two")}
+    ups = {name: command("up", "--name", name, crds) for name, crds in (("one", "--crds"), ("two", "--no-crds"))}
     assert [code for code, _, _ in ups.values()] == [0, 0], ups
     assert "lacks kube-controller-manager, kube-scheduler, kwok: no pod will ever run" in ups["one"][2]
     pids = {name: shown_processes(output) for name, (_, output, _) in ups.items()}
     assert [set(one) for one in pids.values()] == [set(CORE)] * 2
     assert re.findall(r"^(\w+) +running$", command("list")[1], re.MULTILINE) == ["one", "two"]
+    kinds = {name: in_shell('eval "$1" && kubectl get crd -o name', command("env", "--name", name)[1]) for name in pids}
+    assert ("syncs.reconcile.dev" in kinds["one"], kinds["two"]) == (True, "")
     shell = 'eval "$1" && kubectl create configmap kept && kubectl config view --minify -o jsonpath={..server}'
     server = in_shell(shell, command("env", "--name", "one")[1])
 

@@ -170,6 +170,22 @@ def test_one_clear_message_and_its_exit_status(words, expected, message):
     assert len(done.stderr.splitlines()) <= 2
 
 
+def test_a_traceback_is_for_those_who_ask():
+    done = run("diff", *NOWHERE, "--debug")
+    assert done.returncode == Status.CLUSTER
+    assert done.stderr.startswith("Traceback")
+    assert "error: no answer from the API server" in done.stderr
+
+
+def test_a_daemon_logs_in_json_and_ends_when_told_even_without_a_server():
+    command = [BIN / "kubectl-reconcile", "daemon", "--listen=127.0.0.1:0", "--log-format=json", *NOWHERE]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as daemon:
+        said = json.loads(daemon.stderr.readline())
+        daemon.terminate()
+        assert daemon.wait(20) == 0
+    assert (said["level"], said["message"]) == ("WARNING", "waiting for the server")
+
+
 def test_a_kubeconfig_that_is_no_yaml_says_where(tmp_path):
     file = tmp_path / "config"
     file.write_text("clusters: [\n")

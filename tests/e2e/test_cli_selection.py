@@ -104,6 +104,19 @@ def test_drift_is_selected(shop, cluster):
     assert run("diff", *shop, "--only", "drift", "-o", "name").stdout.split() == ["deployment.apps/cache"]
 
 
+def test_an_object_that_does_not_change_itself_is_selected_by_its_labels_with_what_follows(
+    tmp_path, kubeconfig, namespace, crds, cluster
+):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    write(folder, {"cache.yaml": {**CACHE, "metadata": {"name": "cache", "labels": {"app": "cache"}}}})
+    words = ("-f", str(folder), "--name", "shop", "--kubeconfig", kubeconfig, "-n", namespace)
+    assert run("sync", *words).returncode == 0
+    cluster.edit("Deployment", "cache", {"spec": {"replicas": 7}})
+    assert run("diff", *words, "-l", "app=cache", "-o", "name").stdout.split() == ["deployment.apps/cache"]
+    assert run("diff", *words, "-l", "app!=cache").stdout.strip() == "no changes, 0 unchanged"
+
+
 BAD = {
     "a kind that there isn't": (["-k", "nokind"], "the server has no kind 'nokind'"),
     "a selector that is none": (["-l", "=="], "'==' is no label selector"),

@@ -52,6 +52,7 @@ def test_get_in_forms_for_scripts(plugin, kept_by_hand, namespace):
     kept_by_hand("shop")
     kept_by_hand("blog")
     assert plugin("get", "-o", "name").out == "sync.reconcile.dev/blog\nsync.reconcile.dev/shop\n"
+    assert [line.split()[0] for line in plugin("get", "--no-headers").out.splitlines()] == ["blog", "shop"]
     assert plugin("get", "shop", "-o", "jsonpath={.metadata.name}").out == "shop\n"
     assert plugin("get", "-o", "jsonpath={.items[*].metadata.name}").out == "blog shop\n"
     assert json.loads(plugin("get", "-o", "json").out)["kind"] == "List"

@@ -63,6 +63,15 @@ def test_uninstall_leaves_what_was_applied(installed, follow, git_server):
     assert "Deployment" not in there("uninstall", "--yes").out
 
 
+def test_all_rights_are_for_who_asks(plugin):
+    def bound(*flags):
+        printed = yaml.safe_load_all(plugin("install", "--dry-run", "-o", "yaml", *flags).out)
+        return {each["roleRef"]["name"] for each in printed if each and each["kind"] == "ClusterRoleBinding"}
+
+    assert "cluster-admin" not in bound()
+    assert "cluster-admin" in bound("--cluster-admin")
+
+
 def test_the_manifests_to_deploy_are_those_that_install_applies(plugin):
     printed = plugin("install", "--dry-run", "-o", "yaml")
     assert printed.status == 0, printed.err
