@@ -1,10 +1,12 @@
 """``make bench``: us against what you would use instead, on the same control plane, in one run.
 
     python -m benchmarks [--quick] [--workload mixed]… [--count 1000]… [--race NAME]… [--laps 3] [--contestants FILE]
+                         [--part races]… [--keep]
 
 Each workload and size gets a fresh sandbox; all contestants run on it in turn. After the races come what a daemon
 costs, how fast modules are, and each step by itself. Prints a table, and writes ``build/benchmarks/results.{json,md}``
-and ``growth.svg``. Seconds are the machine's; ratios are what counts.
+and ``growth.svg``. A full run takes more than an hour; with ``--keep`` it can be done in parts. Seconds are the machine's;
+ratios are what counts.
 """
 
 # ruff: noqa: T201 - a program that prints
@@ -26,6 +28,9 @@ from benchmarks.workloads import WORKLOADS
 
 SEED = 20261121
 FULL = [("mixed", 100), ("mixed", 1000), ("mixed", 10_000), ("built-in", 1000), ("large", 1000), ("many-kinds", 5000)]
+LAPS = {("mixed", 100): 3, ("mixed", 1000): 3}
+"""Counted laps besides the warm-up where one isn't enough: what takes longer varies less."""
+PARTS = ("races", "daemon", "modules", "steps")
 QUICK = [("mixed", 100), ("mixed", 400)]
 DAEMONS = [(1000, 0), (10_000, 0), (1000, 36_000)]
 """Members of a Sync, and the bytes by which each custom resource is larger than it need be."""
@@ -38,7 +43,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--workload", action="append", choices=[*WORKLOADS], help="only this (again for more)")
     parser.add_argument("--count", action="append", type=int, help="only this many objects (again for more)")
     parser.add_argument("--race", action="append", choices=[race.name for race in races.RACES], help="only this race")
-    parser.add_argument("--laps", type=int, help="counted laps (default: 3, 1 if quick, fewer from 10,000 objects)")
+    parser.add_argument("--laps", type=int, help="counted laps (default: 3 where they are short, else 1)")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this part (again for more)")
+    parser.add_argument("--keep", action="store_true", help="keep what --out has of other parts, workloads and sizes")
     parser.add_argument("--contestants", action="append", type=Path, help="a file with more contestants")
     parser.add_argument("--only", action="append", help="only these contestants, besides ours")
     parser.add_argument("--seed", type=int, default=SEED)
@@ -65,7 +72,7 @@ def _sizes(options: argparse.Namespace) -> list[tuple[str, int]]:
 
 async def _measured(options: argparse.Namespace, workload: str, count: int) -> list[results.Entry]:
     """Run all races of one workload and size on a sandbox of their own."""
-    laps = options.laps or (1 if options.quick or count >= 5000 else 3)
+    laps = options.laps or (1 if options.quick else LAPS.get((workload, count), 1))
     contestants = _contestants([results.HERE / "contestants.yaml", *(options.contestants or ())], options.only, count)
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     entries: list[results.Entry] = []
@@ -86,23 +93,26 @@ async def _measured(options: argparse.Namespace, workload: str, count: int) -> l
 
 async def _main() -> int:
     options = _options()
-    entries: list[results.Entry] = []
-    for workload, count in _sizes(options):
-        try:
-            entries += await _measured(options, workload, count)
-        except BenchmarkError as error:
-            print(error, file=sys.stderr)
-            return 1
-        results.write(options.out, entries, {})
-    more: dict[str, dict[str, float]] = {}
-    if not (options.quick or options.workload or options.count or options.race):
-        for count, size in DAEMONS:
-            found = await daemon.measured(count, size)
-            more[f"a daemon of {count} members{f' of {size // 1000} KB' if size else ''}"] = found.figures
-        more[f"{MODULES} Memcacheds"] = await modules.measured(MODULES)
-    more["each step"] = micro.measure()
-    results.write(options.out, entries, more)
-    print("", *results.table(entries), *results.lists(more), f"\nwritten to {options.out}", sep="\n")
+    partial = options.quick or options.workload or options.count or options.race
+    parts = options.part or (["races", "steps"] if partial else PARTS)
+    found = results.Findings.read(options.out) if options.keep else results.Findings()
+    try:
+        for workload, count in _sizes(options) if "races" in parts else ():
+            found.races(await _measured(options, workload, count))
+            found.write(options.out)
+        for count, size in DAEMONS if "daemon" in parts else ():
+            title = f"a daemon of {count} members{f' of {size // 1000} KB' if size else ''}"
+            found.more[title] = (await daemon.measured(count, size)).figures
+            found.write(options.out)
+    except BenchmarkError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if "modules" in parts:
+        found.more[f"{MODULES} Memcacheds"] = await modules.measured(MODULES)
+    if "steps" in parts:
+        found.more["each step"] = micro.measure()
+    found.write(options.out)
+    print("", *found.lines(), f"\nwritten to {options.out}", sep="\n")
     return 0
 
 

@@ -10,17 +10,19 @@ import platform
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import orjson
 import psutil
 
 import kubectl_reconcile
 from benchmarks.arena import Run
+from benchmarks.workloads import WORKLOADS
 
 REFERENCE = "ours"
+_ORDER = (*WORKLOADS,)
 HERE = Path(__file__).parent
 
 
@@ -98,18 +100,40 @@ def _same_race(one: Entry, other: Entry) -> bool:
     return (one.workload, one.count, one.race) == (other.workload, other.count, other.race)
 
 
-def write(folder: Path, entries: Sequence[Entry], more: Mapping[str, Mapping[str, float]]) -> None:
-    """Write ``results.json``, ``results.md`` and, where matplotlib is there, ``growth.svg``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    document = {"environment": environment(), "entries": [_plain(entry) for entry in entries], **more}
-    (folder / "results.json").write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
-    (folder / "results.md").write_text("\n".join([*table(entries), *lists(more)]) + "\n")
-    _plot(folder / "growth.svg", entries)
+@dataclass(slots=True)
+class Findings:
+    """What a run, or several, have found: the races, and *more* figures by their titles."""
 
+    entries: list[Entry] = field(default_factory=list)
+    more: dict[str, dict[str, float]] = field(default_factory=dict)
 
-def _plain(entry: Entry) -> dict[str, Any]:
-    return {**{name: getattr(entry, name) for name in ("workload", "count", "race", "contestant")},
-            "runs": [asdict(run) for run in entry.runs]}  # fmt: skip
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Return what *folder* holds of earlier runs; nothing where it holds none."""
+        file = folder / "results.json"
+        if not file.exists():
+            return cls()
+        document = orjson.loads(file.read_bytes())
+        entries = [Entry(**{**each, "runs": [Run(**run) for run in each["runs"]]}) for each in document["entries"]]
+        return cls(entries, document["more"])
+
+    def races(self, entries: Sequence[Entry]) -> None:
+        """Take up *entries*, in place of earlier ones of the same races."""
+        self.entries = [each for each in self.entries if not any(_same_race(each, new) for new in entries)]
+        self.entries = sorted([*self.entries, *entries], key=lambda each: (_ORDER.index(each.workload), each.count))
+
+    def lines(self) -> list[str]:
+        """Return all of it as Markdown."""
+        return [*table(self.entries), *lists(self.more)]
+
+    def write(self, folder: Path) -> None:
+        """Write ``results.json``, ``results.md`` and, where matplotlib is there, ``growth.svg``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        plain = [asdict(entry) for entry in self.entries]
+        document = {"environment": environment(), "entries": plain, "more": self.more}
+        (folder / "results.json").write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        (folder / "results.md").write_text("\n".join(self.lines()) + "\n")
+        _plot(folder / "growth.svg", self.entries)
 
 
 def _plot(path: Path, entries: Sequence[Entry]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -66,6 +67,22 @@ def test_the_table_compares_everybody_with_us():
 
 
 def test_results_are_written_for_people_and_programs_with_a_plot_only_where_sizes_differ(tmp_path):
-    results.write(tmp_path, [entry("ours", 1.0)], {"micro": {}})
+    results.Findings([entry("ours", 1.0)], {"each step": {"merge, us": 18.0}}).write(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "results.md"}
     assert json.loads((tmp_path / "results.json").read_text())["entries"][0]["runs"][0]["seconds"] == 1.0
+    assert "- merge, us: 18" in (tmp_path / "results.md").read_text()
+
+
+def test_a_run_in_parts_keeps_what_was_found_and_replaces_what_is_run_again(tmp_path):
+    other = replace(entry("ours", 3.0), count=1000)
+    results.Findings([entry("ours", 1.0), entry("kubectl", 4.0), other], {"each step": {"merge, us": 18.0}}).write(
+        tmp_path
+    )
+    found = results.Findings.read(tmp_path)
+    found.races([entry("ours", 2.0)])
+    assert [(each.count, each.contestant, each.seconds) for each in found.entries] == [
+        (100, "ours", 2.0),
+        (1000, "ours", 3.0),
+    ]
+    assert found.more == {"each step": {"merge, us": 18.0}}
+    assert results.Findings.read(tmp_path / "nowhere") == results.Findings()
