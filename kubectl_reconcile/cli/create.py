@@ -56,6 +56,7 @@ Examples:
 @click.option(
     "--target-namespace", metavar="NAME", help="Where objects go that name no namespace.  [default: the Sync's]"
 )
+@click.option("--field-manager", metavar="NAME", help="Field manager to apply as.  [default: kubectl-reconcile]")
 @click.option("--prune/--no-prune", default=True, show_default=True, help="Delete objects whose file goes.")
 @click.option(
     "--drift", type=click.Choice(["Correct", "Report", "Ask"]), help="What becomes of drift.  [default: Correct]"
@@ -83,6 +84,7 @@ def create(
     interval: str,
     secret: str | None,
     target_namespace: str | None,
+    field_manager: str | None,
     prune: bool,
     drift: str | None,
     conflicts: str | None,
@@ -102,6 +104,7 @@ def create(
     git = {"url": url, **ref, "path": path, "interval": interval, "secretRef": {"name": secret} if secret else None}
     spec = {
         "targetNamespace": target_namespace,
+        "fieldManager": field_manager,
         "prune": None if prune else False,
         "drift": drift,
         "conflicts": conflicts,

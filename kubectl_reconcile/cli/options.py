@@ -235,7 +235,8 @@ class Origin:
 
     With *file* and *repo*, *name* is the Sync under which the objects are kept; empty for a mere preview. A Sync
     may be looked at with another *revision* of its repository, or with the working tree in *local*. It is in
-    *namespace*; empty is the one that the flags and the kubeconfig say.
+    *namespace*; empty is the one that the flags and the kubeconfig say. *manager* is the field manager to apply a file or
+    a repository as; empty is the Sync's.
     """
 
     name: str = ""
@@ -247,6 +248,7 @@ class Origin:
     local: str = ""
     namespace: str = ""
     recursive: bool = True
+    manager: str = ""
 
     @property
     def is_sync(self) -> bool:
@@ -276,6 +278,11 @@ def origin(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--path", metavar="PATH", help="Folder or file in --repo.  [default: all of it]"),
         click.option("--name", "kept_under", metavar="NAME", help="Sync to which the objects of -f or --repo belong."),
         click.option(
+            "--field-manager",
+            metavar="NAME",
+            help="Field manager to apply the objects of -f or --repo as.  [default: the Sync's, or kubectl-reconcile]",
+        ),
+        click.option(
             "--revision",
             metavar="REV",
             help="Branch, tag, commit or ref (refs/pull/12/head) of the Sync's repository instead of what it follows.",
@@ -287,7 +294,7 @@ def origin(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Working tree of the Sync's repository, as it is now, instead of what it follows.",
         ),
     )
-    asked = ("sync", "file", "repo", "ref", "path", "kept_under", "revision", "local")
+    asked = ("sync", "file", "repo", "ref", "path", "kept_under", "field_manager", "revision", "local")
 
     @functools.wraps(command)
     def with_origin(**values: Any) -> Any:
@@ -313,6 +320,8 @@ def _checked(given: dict[str, str]) -> Origin:
         )
     if given["kept_under"] and not (file or repo):
         raise click.UsageError("--name goes with -f or --repo; a Sync is named without it")
+    if given["field_manager"] and not (file or repo):
+        raise click.UsageError("--field-manager goes with -f or --repo; a Sync says itself as whom it applies")
     if (given["revision"] or given["local"]) and (file or repo):
         raise click.UsageError("--revision and --local are for what a Sync follows; with --repo use --ref")
     if given["revision"] and given["local"]:
@@ -320,8 +329,9 @@ def _checked(given: dict[str, str]) -> Origin:
     if file and file != "-" and not Path(file).exists():
         raise Failure(f"no file or folder {file}", "check -f", status=Status.SOURCE)
     return Origin(
-        sync or given["kept_under"], file, repo, given["ref"], given["path"] or ".", given["revision"], given["local"]
-    )
+        sync or given["kept_under"], file, repo, given["ref"], given["path"] or ".", given["revision"], given["local"],
+        manager=given["field_manager"],
+    )  # fmt: skip
 
 
 @contextmanager
@@ -350,9 +360,13 @@ async def target_of(session: Session, origin: Origin) -> Target:
     namespace = origin.namespace or session.client.namespace
     if origin.file:
         folder = Path(origin.file)
-        return await targets.folder_target(session, folder, origin.name, namespace, recursive=origin.recursive)
+        return await targets.folder_target(
+            session, folder, origin.name, namespace, recursive=origin.recursive, manager=origin.manager
+        )
     if origin.repo:
-        return await targets.repository_target(session, origin.repo, origin.ref, origin.path, origin.name, namespace)
+        return await targets.repository_target(
+            session, origin.repo, origin.ref, origin.path, origin.name, namespace, manager=origin.manager
+        )
     if origin.revision:
         return await targets.revision_target(session, origin.name, namespace, origin.revision)
     if origin.local:

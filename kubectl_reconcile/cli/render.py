@@ -138,7 +138,8 @@ def is_worktree(plan: Plan) -> bool:
 
 def module_of(change: Change) -> str:
     """Return the name of the module that wants *change*; empty for what comes from Git."""
-    return change.manager.removeprefix(f"{FIELD_MANAGER}-") if change.manager != FIELD_MANAGER else ""
+    module = f"{FIELD_MANAGER}-"
+    return change.manager.removeprefix(module) if change.manager.startswith(module) else ""
 
 
 def yaml_of(manifest: Manifest | None, view: View) -> list[str]:

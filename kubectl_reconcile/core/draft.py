@@ -74,7 +74,13 @@ class Draft:
     def of(cls, inputs: Inputs) -> Draft:
         """Begin a build."""
         sync, set_id = inputs.sync, set_id_of(inputs.sync)
-        marks = (sync.default_namespace, sync.conflicts, sync.ignore, set_id if inputs.grouped else "")
+        marks = (
+            sync.default_namespace,
+            sync.conflicts,
+            sync.ignore,
+            set_id if inputs.grouped else "",
+            sync.field_manager,
+        )
         return cls(inputs, set_id, hash_of(repr(marks)), dict(inputs.kinds), list(inputs.problems))
 
     def live(self, ref: ObjectRef) -> Manifest | None:

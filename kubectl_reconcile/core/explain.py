@@ -193,7 +193,8 @@ def _standing(
         return _OF_REASON[change.reason], ""
     if wanted is not ABSENT and (rule := _rule(facts, path)):
         return Standing.LEFT, rule
-    ours = any(owner.manager.startswith(FIELD_MANAGER) and owner.operation == "Apply" for owner in owners)
+    own = facts.sync.field_manager if facts.sync is not None else FIELD_MANAGER
+    ours = any(owner.operation == "Apply" and owner.manager.startswith((own, FIELD_MANAGER)) for owner in owners)
     if wanted is not ABSENT or ours:
         return Standing.SAME, ""
     return (Standing.OTHER if owners else Standing.DEFAULT), ""

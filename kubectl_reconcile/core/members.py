@@ -294,11 +294,12 @@ def _judged(draft: Draft, each: Wanted, manifest: Manifest, live: Manifest | Non
     other = _other_set(draft, manifest, live)
     if other and membership.came_from(live or {}) == draft.inputs.sync.ref:
         return Change(each.ref, Op.UNCHANGED, each.kind)  # it has moved there: its new home says so
+    rules = draft.inputs.sync
     if hook := hooks.hook_of(manifest):
         change = _hook(draft, each, manifest, live, hook)
     else:
         base = draft.inputs.bases.get(each.ref)
-        change = draft.judge(each.ref, each.kind, manifest, live, rules=draft.inputs.sync, base=base)
+        change = draft.judge(each.ref, each.kind, manifest, live, rules=rules, base=base, manager=rules.field_manager)
     if other:
         return replace(change, op=Op.UPDATE, blocked=_belongs_elsewhere(draft, other), foreign=other)
     return change
@@ -308,7 +309,8 @@ def _hook(draft: Draft, each: Wanted, manifest: Manifest, live: Manifest | None,
     """Return the run of a hook, or that it has run for this state of the source already."""
     if live is not None and hooks.has_run(live, manifest):
         return Change(each.ref, Op.UNCHANGED, each.kind, hook=hook)
-    change = draft.judge(each.ref, each.kind, manifest, None, rules=draft.inputs.sync)
+    rules = draft.inputs.sync
+    change = draft.judge(each.ref, each.kind, manifest, None, rules=rules, manager=rules.field_manager)
     op = Op.CREATE if live is None else Op.REPLACE
     return replace(change, op=op, before=live, hook=hook, replaceable=True)
 
@@ -408,7 +410,7 @@ def _may_go(draft: Draft, each: Stored) -> bool:
     manifest = each.manifest()
     if membership.is_kept(manifest) or manifest["metadata"].get("deletionTimestamp"):
         return False
-    return membership.is_marked_by_us(manifest)
+    return membership.is_marked_by_us(manifest, draft.inputs.sync.field_manager)
 
 
 def _holds(draft: Draft, doomed: Iterable[ObjectRef], members: int, asked: int) -> Iterator[Hold]:

@@ -18,7 +18,6 @@ from typing import Any
 
 from kubectl_reconcile.core.objects import (
     API_GROUP,
-    FIELD_MANAGER,
     GroupKind,
     Manifest,
     ObjectRef,
@@ -133,13 +132,17 @@ def came_from(manifest: Manifest) -> ObjectRef | None:
     return ObjectRef(API_GROUP, "Sync", namespace, name) if slash and namespace and name else None
 
 
-def is_marked_by_us(manifest: Manifest) -> bool:
+def is_marked_by_us(manifest: Manifest, manager: str = "") -> bool:
     """Tell whether we put the membership label on, and not a controller that copies labels about.
 
-    The server copies a Service's labels to its Endpoints and EndpointSlices; those aren't members.
+    The server copies a Service's labels to its Endpoints and EndpointSlices; those aren't members. *manager* is the
+    field manager of the Sync; unless it is known, whoever applied both our label and our annotation passes for it.
     """
     for entry in manifest["metadata"].get("managedFields") or ():
-        labels = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
-        if entry.get("manager") == FIELD_MANAGER and f"f:{PART_OF}" in labels:
+        fields = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
+        if f"f:{PART_OF}" not in (fields.get("f:labels") or {}):
+            continue
+        applied = entry.get("operation") == "Apply" and f"f:{SOURCE}" in (fields.get("f:annotations") or {})
+        if entry.get("manager") == manager if manager else applied:
             return True
     return False

@@ -16,7 +16,14 @@ from typing import Any, Self, TypeVar
 from kubectl_reconcile.core.healthrules import HealthRules, Rule, RuleError
 from kubectl_reconcile.core.ignore import IgnoreRule
 from kubectl_reconcile.core.merge import ConflictPolicy
-from kubectl_reconcile.core.objects import API_GROUP, GroupVersionKind, Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.objects import (
+    API_GROUP,
+    FIELD_MANAGER,
+    GroupVersionKind,
+    Manifest,
+    ObjectRef,
+    annotations_of,
+)
 
 SYNC = GroupVersionKind(API_GROUP, "v1alpha1", "Sync")
 """The kind of the Sync at the version that this program speaks."""
@@ -35,6 +42,7 @@ RESUME_REQUESTED_AT = f"{API_GROUP}/resumeRequestedAt"
 
 _Policy = TypeVar("_Policy", bound=StrEnum)
 
+_LONGEST_MANAGER = 128  # as the server has it
 _DURATION = re.compile(r"(?=\d)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
@@ -115,6 +123,7 @@ class Sync:
     ignore: tuple[IgnoreRule, ...] = ()
     max_deletes: DeleteLimit = field(default_factory=DeleteLimit)
     target_namespace: str = ""
+    field_manager: str = FIELD_MANAGER
     timeout_s: float = 300.0
     replace: bool = False
     atomic: bool = False
@@ -155,6 +164,7 @@ class Sync:
             ignore=_ignore(spec),
             max_deletes=_max_deletes(spec),
             target_namespace=spec.get("targetNamespace", ""),
+            field_manager=_field_manager(spec),
             timeout_s=duration_s(spec.get("timeout", "5m"), "spec.timeout"),
             replace=bool(spec.get("replace", False)),
             atomic=bool(spec.get("atomic", False)),
@@ -165,6 +175,18 @@ class Sync:
             requested_at=noted.get(REQUESTED_AT, ""),
             approved_plan=noted.get(APPROVED_PLAN, ""),
         )
+
+
+def _field_manager(spec: Manifest) -> str:
+    """Return the manager under which members are applied; those of modules are never a Sync's."""
+    name: str = spec.get("fieldManager") or FIELD_MANAGER
+    if len(name) > _LONGEST_MANAGER or not name.isprintable() or name.startswith(f"{FIELD_MANAGER}-"):
+        raise SyncSpecError(
+            "spec.fieldManager",
+            f"{name!r} can't be a field manager: up to {_LONGEST_MANAGER} printable characters, and not {FIELD_MANAGER}-…, "
+            "which is for modules",
+        )
+    return name
 
 
 def duration_s(text: str, field: str = "duration") -> float:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
 from kubectl_reconcile.core.revision import Revision, Source
 from kubectl_reconcile.core.syncs import SYNC, GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.engine.requests import SYNCS
@@ -212,22 +212,30 @@ class Checkout:
         return self.repository.read_at(sha, path)
 
 
-async def folder_target(session: Session, path: Path, name: str, namespace: str, *, recursive: bool = True) -> Target:
+async def folder_target(
+    session: Session, path: Path, name: str, namespace: str, *, recursive: bool = True, manager: str = ""
+) -> Target:
     """Return the target of a local folder or file, under the Sync *name* if one is given.
 
-    Unless *recursive*, folders in the folder are left out.
+    Unless *recursive*, folders in the folder are left out. *manager* is the field manager to apply as, if not the Sync's
+    or our own.
 
     Raises:
         SourceError: nothing is there.
         SyncSpecError: the Sync of that name can't be meant as it is written.
         ApiError: the server refuses, or doesn't answer.
     """
-    target = Target(Sync(name=name, namespace=namespace), WorktreeSource(path, recursive=recursive), grouped=bool(name))
-    return await _with_parent(session, target)
+    sync = _kept_by_hand(name, namespace, manager)
+    target = Target(sync, WorktreeSource(path, recursive=recursive), grouped=bool(name))
+    return await _with_parent(session, target, manager)
 
 
-async def repository_target(session: Session, url: str, ref: str, path: str, name: str, namespace: str) -> Target:
+async def repository_target(
+    session: Session, url: str, ref: str, path: str, name: str, namespace: str, *, manager: str = ""
+) -> Target:
     """Return the target of a repository, read with the user's own Git configuration and credentials.
+
+    *name* and *manager* are as in ``folder_target``.
 
     Raises:
         SourceError: the URL, the ref or the path can't be used.
@@ -236,15 +244,25 @@ async def repository_target(session: Session, url: str, ref: str, path: str, nam
     """
     repository = Repository.of(url, allow_local=True, user_config=True)
     source = GitSource(repository, Ref(RefKind.ANY, ref), path, cache_dir=session.cache_dir / "git")
-    target = Target(Sync(name=name, namespace=namespace), source, grouped=bool(name), reader=session.reader())
-    return await _with_parent(session, target)
+    sync = _kept_by_hand(name, namespace, manager)
+    target = Target(sync, source, grouped=bool(name), reader=session.reader())
+    return await _with_parent(session, target, manager)
 
 
-async def _with_parent(session: Session, target: Target) -> Target:
+def _kept_by_hand(name: str, namespace: str, manager: str) -> Sync:
+    """Return the Sync of objects that somebody applies by hand, as it would be made."""
+    spec = {"fieldManager": manager} if manager else {}
+    return Sync.of({"metadata": {"name": name, "namespace": namespace}, "spec": spec})
+
+
+async def _with_parent(session: Session, target: Target, manager: str) -> Target:
     """Return *target* with the live Sync of its name, if there is one, and that Sync's rules."""
     live = await _find(session, target.sync.name, target.sync.namespace) if target.grouped else None
     if live is not None:
         target.parent, target.sync = live, Sync.of(live)
+        if manager not in {"", (known := target.sync.field_manager)}:
+            name = f"{target.sync.namespace}/{target.sync.name}"
+            raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and stays with that")
     return target
 
 
@@ -256,7 +274,9 @@ async def ensure_parent(session: Session, target: Target) -> Target:
     """
     if target.grouped and target.parent is None:
         metadata = {"name": target.sync.name, "namespace": target.sync.namespace}
-        body: Manifest = {"apiVersion": SYNC.api_version, "kind": SYNC.kind, "metadata": metadata, "spec": {}}
+        manager = target.sync.field_manager
+        spec = {"fieldManager": manager} if manager != FIELD_MANAGER else {}
+        body: Manifest = {"apiVersion": SYNC.api_version, "kind": SYNC.kind, "metadata": metadata, "spec": spec}
         target.parent = await session.client.create(_path(target.sync.namespace), body)
         target.sync = Sync.of(target.parent)
     return target

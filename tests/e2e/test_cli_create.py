@@ -32,10 +32,12 @@ def test_without_a_daemon_it_says_what_to_do_next(plugin, repository, namespace)
 
 def test_all_its_flags_reach_the_spec(plugin, repository, cluster):
     flags = ["--branch", "main", "--target-namespace", "other", "--no-prune", "--drift", "Ask", "--conflicts", "Yield"]
+    flags += ["--field-manager", "team"]
     assert plugin("create", "shop", "--url", repository.url, *flags, "--suspend").status == 0
     spec = cluster.get("Sync", "shop")["spec"]
     assert (spec["source"]["git"]["branch"], spec["targetNamespace"], spec["suspend"]) == ("main", "other", True)
     assert (spec["prune"], spec["drift"], spec["conflicts"]) == (False, "Ask", "Yield")
+    assert spec["fieldManager"] == "team"
 
 
 def test_a_dry_run_prints_what_could_be_kept_in_git(plugin, repository, cluster, namespace):

@@ -99,3 +99,31 @@ def test_a_member_that_asks_to_be_kept_outlives_its_sync(follow, cluster, git_se
     eventually(lambda: cluster.get("Sync", "shop") is None, "the Sync is gone")
     assert cluster.get("ConfigMap", "plain") is None
     assert colour(cluster, "precious") == "gold"
+
+
+def test_a_field_manager_of_its_own_owns_what_a_sync_applies(
+    plugin, daemon, follow, cluster, git_server, config_map, tmp_path, eventually
+):
+    def managers(name):
+        entries = cluster.get("ConfigMap", name)["metadata"]["managedFields"]
+        return {entry["manager"] for entry in entries if entry["operation"] == "Apply"}
+
+    sync = follow(git_server.url, fieldManager="team")
+    sync.until_synced(git_server.push({"a.yaml": config_map("a", color="red"), "b.yaml": config_map("b")}))
+    assert managers("a") == {"team"}
+    cluster.edit("ConfigMap", "a", {"data": {"color": "blue"}})
+    eventually(lambda: cluster.get("ConfigMap", "a")["data"] == {"color": "red"}, "drift is put back")
+    sync.until_synced(git_server.push({"b.yaml": None}))
+    assert cluster.members("ConfigMap", "shop") == {"a"}
+    with pytest.raises(Exception, match="make another Sync"):
+        sync.change(fieldManager="other")
+
+    (tmp_path / "c.yaml").write_text(config_map("c", color="red"))
+    words = ("-f", str(tmp_path), "--name", "by-hand")
+    assert plugin("sync", *words, "--field-manager", "ci").status == 0
+    assert managers("c") == {"ci"}
+    assert plugin("diff", *words).status == 0, "the Sync remembers as whom it applies"
+    other = plugin("diff", *words, "--field-manager", "me")
+    assert (other.status, "applies as ci" in other.err) == (2, True)
+    assert plugin("diff", *words, "--field-manager", "kubectl-reconcile-candy").status == 2
+    assert plugin("diff", "by-hand", "--field-manager", "ci").status == 2
