@@ -143,8 +143,10 @@ def _plot(path: Path, entries: Sequence[Entry]) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415 - large, and of no use for a single N
 
     races = list(dict.fromkeys(entry.race for entry in entries))
-    figure = Figure(figsize=(4.2 * len(races), 3.6), layout="constrained")
-    for axes, race in zip(figure.subplots(1, len(races), squeeze=False)[0], races, strict=True):
+    columns = min(len(races), 3)
+    figure = Figure(figsize=(4.2 * columns, 3.4 * -(-len(races) // columns)), layout="constrained")
+    for number, race in enumerate(races, 1):
+        axes = figure.add_subplot(-(-len(races) // columns), columns, number)
         there = [entry for entry in entries if entry.race == race and entry.workload == "mixed"]
         for who in dict.fromkeys(entry.contestant for entry in there):
             points = sorted((entry.count, entry.seconds) for entry in there if entry.contestant == who)
