@@ -33,7 +33,7 @@ _NOTES = ("f:metadata", "f:annotations")
 A field is same (as Git asks for), drift (changed in the cluster), git
 (changed in Git since the last sync), both, adopt (never applied yet), left
 (a rule or a ceasefire leaves it to its owner), other (Git says nothing of
-it), or default (nobody owns it).
+it), default (nobody owns it), or unknown (Git can't be read).
 
 \b
 Examples:
@@ -204,6 +204,8 @@ class _View:
             return f"{self._value(each.path, wanted)}, by module {found.module}"
         if each.wanted is not ABSENT:
             return self._value(each.path, each.wanted)
+        if each.standing.value == "unknown":
+            return "not known"
         return "the mark of a member" if each.standing.value == "same" and found.file else "nobody asks for it"
 
     @staticmethod

@@ -48,6 +48,8 @@ class Standing(StrEnum):
     """Git says nothing of it: it is its owner's business."""
     DEFAULT = "default"
     """Nobody owns it: the server filled it in, or somebody who isn't tracked."""
+    UNKNOWN = "unknown"
+    """What Git asks for could not be read."""
 
 
 _OF_REASON = {
@@ -66,6 +68,7 @@ class Facts:
 
     *manifest* is what Git asks for, None for what isn't in Git; *change* what the next sync does with it, None where it
     is nobody's member or child; *contested* are fields that the daemon leaves to another controller for a while.
+    *unread* says that the source, which would tell, could not be read.
     """
 
     live: Manifest
@@ -74,6 +77,7 @@ class Facts:
     manifest: Manifest | None = None
     change: Change | None = None
     contested: Sequence[str] = ()
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,8 @@ def _standing(
     contest = next((text for text in facts.contested if f": {path}:" in text), "")
     if contest:
         return Standing.LEFT, f"a ceasefire: {contest}"
+    if facts.unread:
+        return Standing.UNKNOWN, ""
     if change is not None and facts.change is not None and facts.change.op is not Op.UNCHANGED:
         return _OF_REASON[change.reason], ""
     if wanted is not ABSENT and (rule := _rule(facts, path)):
@@ -219,6 +225,7 @@ def outlook(each: Field, facts: Facts) -> str:
         Standing.LEFT: f"left alone: {each.rule}",
         Standing.OTHER: "no drift: Git says nothing of it, so it is its owner's business",
         Standing.DEFAULT: "no drift: Git says nothing of it and nobody owns it; the server filled it in",
+        Standing.UNKNOWN: "it can't be told: what Git asks for could not be read",
     }
     return _of_drift(facts) if each.standing is Standing.DRIFT else sentences[each.standing]
 

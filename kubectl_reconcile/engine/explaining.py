@@ -103,7 +103,7 @@ async def _told(session: Session, live: Manifest, query: IgnoreRule | None) -> E
     try:
         return await _asked(session, live, schema, parent, query)
     except SourceError as error:
-        facts = Facts(live, schema, Sync.of(parent))
+        facts = Facts(live, schema, Sync.of(parent), unread=True)
         return Explanation(facts, explained(facts, query), _asker(parent, live, member), trouble=str(error))
 
 

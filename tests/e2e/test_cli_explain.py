@@ -139,6 +139,9 @@ def test_without_git_the_cluster_still_explains(plugin, shop, tmp_path):
     told = plugin("explain", "cm/web", "--cache-dir", str(tmp_path))
     assert (told.status, ".data.colour" in told.out) == (0, True)
     assert told.err.startswith("warning: files and commits can't be told: ")
+    one = plugin("explain", "cm/web.data.colour", "--cache-dir", str(tmp_path))
+    assert "wanted   not known" in one.out
+    assert "no drift" not in one.out
 
 
 REFUSED = {
