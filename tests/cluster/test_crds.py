@@ -154,6 +154,7 @@ def test_a_sync_comes_with_defaults(kubectl):
         "suspend": False,
         "prune": True,
         "conflicts": "Override",
+        "fieldManager": "kubectl-reconcile",
         "drift": "Correct",
         "deletionPolicy": "Orphan",
         "replace": False,

@@ -74,7 +74,7 @@ def test_results_are_written_for_people_and_programs_with_a_plot_only_where_size
 
 
 def test_a_run_in_parts_keeps_what_was_found_and_replaces_what_is_run_again(tmp_path):
-    other = replace(entry("ours", 3.0), count=1000)
+    other = replace(entry("ours", 3.0), workload="large", count=1000)
     results.Findings([entry("ours", 1.0), entry("kubectl", 4.0), other], {"each step": {"merge, us": 18.0}}).write(
         tmp_path
     )

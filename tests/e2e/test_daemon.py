@@ -229,7 +229,6 @@ def test_it_tells_how_it_is_over_http(daemon, follow, git_server, config_map, ev
 # --- what people ask of it ---
 
 
-@pytest.mark.usefixtures("daemon")
 def test_it_says_as_much_and_keeps_its_lease_where_it_is_told(new_daemon, cluster, another):
     options = (f"--lease-namespace={another.namespace}", "--log-level=debug")
     daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, options).start()
@@ -238,6 +237,7 @@ def test_it_says_as_much_and_keeps_its_lease_where_it_is_told(new_daemon, cluste
     assert not cluster.names("Lease", "reconcile.dev/component=daemon")
 
 
+@pytest.mark.usefixtures("daemon")
 def test_a_request_for_a_sync_is_answered_at_once(follow, cluster, git_server, config_map):
     sync = follow(git_server.url, interval="1h")
     sync.until_synced(git_server.push({"web.yaml": config_map("web", color="red")}))
