@@ -87,7 +87,7 @@ def _row(change: Change, plan: Plan, view: View) -> list[Span]:
         Span(change.ref.name),
         Span(str(change.wave)),
         Span(str(len(change.fields)) if change.fields else "-"),
-        Span(render.module_of(change) or place or "-"),
+        Span(change.module or place or "-"),
         Span(render.brief(change, plan, view)),
     ]
 
@@ -148,7 +148,7 @@ def _reason(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
 
 def _source(field: FieldChange, change: Change, plan: Plan) -> str:
     """Return who wants a field so: a module, a commit, a file."""
-    if module := render.module_of(change):
+    if module := change.module:
         return f"wanted by {module}"
     if render.is_worktree(plan):
         return "the file"

@@ -24,7 +24,7 @@ from kubectl_reconcile.cli.masking import masked
 from kubectl_reconcile.cli.terminal import Line, Span, Tone, line
 from kubectl_reconcile.cli.yamltext import dump
 from kubectl_reconcile.core.merge import Conflict, FieldChange, Reason
-from kubectl_reconcile.core.objects import API_GROUP, FIELD_MANAGER, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef
 from kubectl_reconcile.core.plan import Change, Op, Plan, fingerprint
 
 _CONTEXT = 3
@@ -118,7 +118,7 @@ def sides(change: Change, view: View) -> tuple[list[str], list[str]]:
 
 def labels(change: Change, plan: Plan) -> tuple[str, str]:
     """Return what to call the old and the new state of a change."""
-    module = module_of(change)
+    module = change.module
     origin = module or ("file" if is_worktree(plan) else "git")
     where = f" ({_where(change, plan)})" if change.file and change.op is not Op.DELETE else ""
     old = "/dev/null" if change.before is None else f"live/{change.ref}"
@@ -134,12 +134,6 @@ def _where(change: Change, plan: Plan) -> str:
 def is_worktree(plan: Plan) -> bool:
     """Tell whether a plan is made from a folder."""
     return plan.revision.startswith("worktree")
-
-
-def module_of(change: Change) -> str:
-    """Return the name of the module that wants *change*; empty for what comes from Git."""
-    module = f"{FIELD_MANAGER}-"
-    return change.manager.removeprefix(module) if change.manager.startswith(module) else ""
 
 
 def yaml_of(manifest: Manifest | None, view: View) -> list[str]:
@@ -172,7 +166,7 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
         yield f"held: not {'run' if change.action else 'deleted'} until somebody approves", Tone.WARNING
     if change.waits:
         yield f"waits for {change.waits}", Tone.ASIDE
-    if module := module_of(change):
+    if module := change.module:
         yield f"by {module} for {change.owner}", Tone.ASIDE
     if change.op is Op.REPLACE:
         yield "deleted and created anew, since a changed field is immutable", Tone.WARNING
@@ -193,7 +187,7 @@ def _reasons(change: Change, plan: Plan, now: str) -> Iterator[str]:
 
 
 def _why(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
-    module = module_of(change)
+    module = change.module
     place = "the file" if is_worktree(plan) else f"Git ({commit_of(field)})" if field.commit else "Git"
     source = f"wanted by {module}" if module else f"changed in {place}"
     who = " ".join(part for part in (field.manager, age(field.time, now)) if part)
@@ -425,7 +419,7 @@ def _change(change: Change, view: View, digest: str) -> dict[str, Any]:
         "fingerprint": digest,
         "apiVersion": change.kind.gvk.api_version if change.kind else None,
         "owner": None if change.owner is None else _ref(change.owner),
-        "module": module_of(change),
+        "module": change.module,
         "file": change.file,
         "line": change.line,
         "wave": change.wave,

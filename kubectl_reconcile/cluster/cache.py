@@ -58,6 +58,7 @@ _SHORTEST_WATCH_S = 1.0
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 30.0
 _LONGEST_OUTAGE_PAUSE_S = 3.0
+_LONG_OUTAGE = 5  # failures in a row
 _LASTING = (NotFound, Forbidden, Unauthorized)
 _INITIAL_END = "k8s.io/initial-events-end"
 
@@ -233,14 +234,14 @@ class Cache:
     async def _keep(self, state: _State) -> None:
         """Follow one feed for ever: whatever fails is recorded and tried again."""
         failures = 0
-        last: type[ApiError | None] = type(None)
+        error: ApiError | None = None
         loop = asyncio.get_running_loop()
         while True:
-            started_s = loop.time()
+            started_s, was_away = loop.time(), _is_outage(error)
             state.wake.clear()
             try:
                 await self._watch(state)
-                error: ApiError | None = None
+                error = None
             except Gone as gone:
                 state.contents.unload()
                 self._snapshot = None
@@ -253,9 +254,10 @@ class Cache:
             if error is None and loop.time() - started_s >= _SHORTEST_WATCH_S:
                 failures = 0
                 continue
-            # What ends an outage, a forgotten position or rights not loaded yet, is no longer outage itself.
-            failures = failures + 1 if type(error) is last else 1
-            last = type(error)
+            if was_away and not _is_outage(error) and failures >= _LONG_OUTAGE:
+                # What comes with the end of one, a forgotten position or rights not loaded yet, will soon be over.
+                failures = 0
+            failures += 1
             if error is not None:
                 self._failed(state, error)
             with suppress(TimeoutError):
@@ -406,9 +408,14 @@ def _is_initial_end(bookmark: Manifest) -> bool:
     return (bookmark["metadata"].get("annotations") or {}).get(_INITIAL_END) == "true"
 
 
+def _is_outage(error: ApiError | None) -> bool:
+    """Tell whether the server is away, and not merely unwilling."""
+    return isinstance(error, Unreachable | ServerError)
+
+
 def _pause_s(error: ApiError | None, failures: int) -> float:
     """Return how long to wait after so many failures in a row: short in an outage, since its end matters."""
-    cap_s = _LONGEST_OUTAGE_PAUSE_S if isinstance(error, Unreachable | ServerError) else _LONGEST_PAUSE_S
+    cap_s = _LONGEST_OUTAGE_PAUSE_S if _is_outage(error) else _LONGEST_PAUSE_S
     pause_s = min(cap_s, _FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter is no secret
     return max(pause_s, (error.retry_after_s or 0.0) if error else 0.0)
 

@@ -106,6 +106,12 @@ class Change:
     labels: Mapping[str, str] | None = None
 
     @property
+    def module(self) -> str:
+        """The name of the module that wants it; empty for what comes from Git."""
+        prefix = f"{FIELD_MANAGER}-"
+        return self.manager.removeprefix(prefix) if self.manager.startswith(prefix) else ""
+
+    @property
     def writes(self) -> bool:
         """Tell whether the writer has something to do here."""
         return self.op is not Op.UNCHANGED and not (self.blocked or self.held or self.cascade or self.waits)

@@ -18,7 +18,6 @@ from kubectl_reconcile.core.ignore import IgnoreRule
 from kubectl_reconcile.core.manifests import Located, field_lines
 from kubectl_reconcile.core.membership import ID, PART_OF, is_marked_by_us
 from kubectl_reconcile.core.objects import (
-    FIELD_MANAGER,
     FieldPath,
     GroupKind,
     GroupVersionKind,
@@ -216,10 +215,9 @@ async def _asked(
     fields = explained(facts, query)
     if change is None:
         return Explanation(facts, fields, _by_controller(live, parent))
-    if change.owner:
-        name = change.manager.removeprefix(f"{FIELD_MANAGER}-")
-        asker = f"wanted by module {name} for {change.owner}, of Sync {own.namespace}/{own.name}"
-        return Explanation(facts, fields, asker, module=name)
+    if change.module:
+        asker = f"wanted by module {change.module} for {change.owner}, of Sync {own.namespace}/{own.name}"
+        return Explanation(facts, fields, asker, module=change.module)
     asker = f"member of Sync {own.namespace}/{own.name}"
     if located is None:
         return Explanation(facts, fields, f"{asker}, which asks for it no more")

@@ -57,6 +57,7 @@ class Pace:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._quiet_until_s = 0.0
         self._slowed_s = 0.0
+        self._raised_s = 0.0
         self._outage_s = float("-inf")
 
     @property
@@ -105,8 +106,8 @@ class Pace:
     def _widen(self) -> None:
         """Take a little more, up to what was refused last; every few seconds see whether more will do by now."""
         now = time.monotonic()
-        if self._limit >= self._ceiling and now - self._slowed_s > _PROBE_S:
-            self._slowed_s, self._ceiling = now, self._ceiling + 1
+        if self._limit >= self._ceiling and now - max(self._slowed_s, self._raised_s) > _PROBE_S:
+            self._raised_s, self._ceiling = now, self._ceiling + 1
         self._limit = min(self._limit + 1 / self._limit, self._ceiling, self._most)
 
     def _wake(self) -> None:

@@ -260,7 +260,8 @@ async def _with_parent(session: Session, target: Target, manager: str) -> Target
     live = await _find(session, target.sync.name, target.sync.namespace) if target.grouped else None
     if live is not None:
         target.parent, target.sync = live, Sync.of(live)
-        if manager not in {"", (known := target.sync.field_manager)}:
+        known = target.sync.field_manager
+        if manager and manager != known:
             name = f"{target.sync.namespace}/{target.sync.name}"
             raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and stays with that")
     return target

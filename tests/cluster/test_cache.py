@@ -237,10 +237,15 @@ async def test_no_snapshot_is_older_than_an_own_write(cache, feed, write, ref):
 
 async def test_the_echo_of_an_own_write_is_no_news(cache, feed, write, until):
     events = await following(cache, feed)
-    cache.wrote(await write("one"))
+    for attempt in range(50):
+        events.clear()
+        written = await write(f"one-{attempt}")
+        if not events:  # now and then the watch is faster than the answer
+            break
+    cache.wrote(written)
     await write("two")
     await until(lambda: len(events) == 2, "the watch got past the own write")
-    assert [(event.ref.name, event.own) for event in events] == [("one", True), ("two", False)]
+    assert [(event.ref.name, event.own) for event in events] == [(f"one-{attempt}", True), ("two", False)]
 
 
 async def test_what_we_deleted_never_comes_back(cache, feed, write, client, path, ref, until):

@@ -153,7 +153,9 @@ class Cluster:
     def edit(self, kind: str, name: str, patch: Mapping[str, Any]) -> dict[str, Any]:
         """Change an object by hand, by a merge patch; return it."""
         path = f"{self.path(kind, name)}?fieldManager=by-hand"
-        return self.api.ask(path, method="PATCH", body=patch, type_="application/merge-patch+json")
+        changed = self.api.ask(path, method="PATCH", body=patch, type_="application/merge-patch+json")
+        assert changed, f"there is no {kind} {name} to change"
+        return changed
 
     def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Make an object by hand, or change it, by a server-side apply; return it."""

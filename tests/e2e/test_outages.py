@@ -246,6 +246,7 @@ def test_a_line_that_is_slow_cut_and_dead_in_turns_loses_nothing(
     daemon = new_daemon(line.kubeconfig, cluster.namespace).start()
     sync = follow(git_server.url)
     sync.until_synced(git_server.push({"a.yaml": config_map("a", at="0"), "cache.yaml": memcached("cache", size=1)}))
+    eventually(lambda: cluster.get("Deployment", "cache"), "the Deployment is made")
 
     line.pause_s = 0.05
     sync.until_synced(git_server.push({"a.yaml": config_map("a", at="1")}))

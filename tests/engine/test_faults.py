@@ -118,6 +118,8 @@ async def webhook(session, namespace, tmp_path):
     await session.client.apply(path, configuration)
     yield seen
     await session.client.delete(path)
+    for connection in runner.server.connections:
+        connection.transport.abort()  # the server keeps them for later, and TLS would wait for it to say farewell
     await runner.cleanup()
 
 
