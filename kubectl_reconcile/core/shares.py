@@ -76,8 +76,8 @@ class Share:
     _since: list[Group] = field(default_factory=list)
 
     def join(self, me: Member) -> None:
-        """Begin as a new member, which owns nothing yet."""
-        self.me, self.is_settled, self._since = me, False, []
+        """Begin as a new member, which owns nothing yet and has acknowledged no group, even one it has heard of before."""
+        self.me, self.group, self.is_settled, self._since = me, Group(), False, []
 
     def adopt(self, group: Group) -> None:
         """Go by *group* from now on: what isn't our own in it is let go at once, what is new comes when it is settled."""
