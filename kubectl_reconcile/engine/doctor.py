@@ -33,10 +33,9 @@ from kubectl_reconcile.core.syncs import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine import requests
 from kubectl_reconcile.engine.install import crds
 from kubectl_reconcile.engine.session import Session
-from kubectl_reconcile.engine.targets import source_of
+from kubectl_reconcile.engine.targets import may_read, source_of
 from kubectl_reconcile.source.clone import git_version
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.git import GitSource
 
 _OLDEST_GIT = (2, 31)
 _OLDEST_SERVER = (1, 27)
@@ -388,8 +387,10 @@ async def _source(session: Session, live: Manifest) -> Finding:
         sync = Sync.of(live)
         if sync.git is None:
             return Finding(Grade.OK, subject, "is kept by hand")
+        if not may_read(session, sync.git.url):
+            return _state(subject, live, "its repository is of the daemon's own machine")
         source = await source_of(session, sync, sync.git)
-        sha = await asyncio.to_thread(source.remote_sha) if isinstance(source, GitSource) else ""
+        sha = await asyncio.to_thread(source.remote_sha)
     except SyncSpecError as error:
         return Finding(Grade.FAIL, subject, str(error), "kubectl edit sync corrects it")
     except SourceError as error:

@@ -61,7 +61,7 @@ async def with_commits(session: Session, live: Manifest, entries: list[Entry]) -
     if sync.git is None:
         return entries, ""
     try:
-        source = await _source(session, sync, sync.git)
+        source = await source_of(session, sync, sync.git)
         commits, why = await asyncio.to_thread(_commits, source, [entry.revision for entry in entries])
     except SourceError as error:
         return entries, str(error)
@@ -96,7 +96,7 @@ async def resolve(session: Session, live: Manifest, text: str) -> str:
     known = {entry.revision for entry in entries if entry.revision.startswith(text)}
     if len(known) == 1 and len(text) >= 4:
         return known.pop()
-    source = await _source(session, sync, git)
+    source = await source_of(session, sync, git)
     if found := await asyncio.to_thread(_found, source, text):
         return found
     named = GitSource(source.repository, Ref(name=text), cache_dir=session.cache_dir / "git")
@@ -165,11 +165,3 @@ def _followed(live: Manifest) -> tuple[Sync, GitSpec]:
     if sync.git is None:
         raise SyncSpecError("spec.source", f"Sync {sync.namespace}/{sync.name} follows no repository")
     return sync, sync.git
-
-
-async def _source(session: Session, sync: Sync, git: GitSpec) -> GitSource:
-    """Return the repository at what the Sync follows."""
-    source = await source_of(session, sync, git)
-    if not isinstance(source, GitSource):
-        raise SourceError(SourceFault.REFUSED, f"Sync {sync.namespace}/{sync.name} follows no repository")
-    return source

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
-from kubectl_reconcile.core.revision import Revision, Source
+from kubectl_reconcile.core.revision import Revision
 from kubectl_reconcile.core.syncs import SYNC, GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.engine.requests import SYNCS
 from kubectl_reconcile.engine.session import Session
@@ -124,12 +124,19 @@ async def sync_target(session: Session, name: str, namespace: str) -> Target:
         ApiError: the server refuses, or doesn't answer.
     """
     live = await live_sync(session, name, namespace)
+    sync, git = _following(live)
+    return Target(sync, await source_of(session, sync, git), parent=live, reader=session.reader())
+
+
+def _following(live: Manifest) -> tuple[Sync, GitSpec]:
+    """Return what a live Sync says, and what it follows."""
     sync = Sync.of(live)
     if sync.git is None:
+        name = f"{sync.namespace}/{sync.name}"
         raise SyncSpecError(
-            "spec.source", f"Sync {namespace}/{name} follows nothing; say what to apply: -f PATH --name {name}"
+            "spec.source", f"Sync {name} follows nothing; say what to apply: -f PATH --name {sync.name}"
         )
-    return Target(sync, await source_of(session, sync, sync.git), parent=live, reader=session.reader())
+    return sync, sync.git
 
 
 async def revision_target(session: Session, name: str, namespace: str, revision: str) -> Target:
@@ -138,23 +145,25 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     Raises:
         NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``.
     """
-    target = await sync_target(session, name, namespace)
-    if isinstance(followed := target.source, GitSource):
-        ref = Ref(RefKind.ANY, revision)
-        target.source = GitSource(followed.repository, ref, followed.path, cache_dir=session.cache_dir / "git")
-    return target
+    live = await live_sync(session, name, namespace)
+    sync, git = _following(live)
+    followed = await source_of(session, sync, git)
+    source = GitSource(followed.repository, Ref(RefKind.ANY, revision), git.path, cache_dir=session.cache_dir / "git")
+    return Target(sync, source, parent=live, reader=session.reader())
 
 
 async def working_tree_target(session: Session, name: str, namespace: str, folder: Path) -> Target:
     """Return the target of a Sync with the working tree at *folder* instead of what it follows.
 
     Raises:
-        NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``.
+        NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``; what it follows may be a
+            path of another machine, though.
     """
-    target = await sync_target(session, name, namespace)
-    if isinstance(followed := target.source, GitSource):
-        target.source = Checkout(WorktreeSource(folder, followed.path), followed)
-    return target
+    live = await live_sync(session, name, namespace)
+    sync, git = _following(live)
+    files = WorktreeSource(folder, git.path)
+    source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
+    return Target(sync, source, parent=live, reader=session.reader())
 
 
 def watch(target: Target, callback: Callable[[], None]) -> Watch:
@@ -283,7 +292,7 @@ async def ensure_parent(session: Session, target: Target) -> Target:
     return target
 
 
-async def source_of(session: Session, sync: Sync, git: GitSpec) -> Source:
+async def source_of(session: Session, sync: Sync, git: GitSpec) -> GitSource:
     """Return the source that a Sync follows, with the credentials of its Secret.
 
     Raises:
@@ -292,15 +301,23 @@ async def source_of(session: Session, sync: Sync, git: GitSpec) -> Source:
     """
     credentials = await _credentials(session, sync, git.secret) if git.secret else None
     ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
-    folder, root = local_folder(git.url), session.repositories
-    if folder is not None and (root is None or not folder.resolve().is_relative_to(root.resolve())):
+    if not may_read(session, git.url):
         raise SourceError(
             SourceFault.REFUSED,
             f"repository {git.url} is a path of the machine that reads it",
-            "use an https or ssh URL, or start the daemon with --repositories FOLDER",
+            "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
-    repository = Repository.of(git.url, credentials, allow_local=folder is not None)
+    repository = Repository.of(git.url, credentials, allow_local=local_folder(git.url) is not None)
     return GitSource(repository, ref, git.path, cache_dir=session.cache_dir / "git")
+
+
+def may_read(session: Session, url: str) -> bool:
+    """Tell whether a Sync may follow *url*: any but paths of this machine, unless they are given free.
+
+    Else whoever may write a Sync could have the reader's own files sent into the cluster.
+    """
+    folder, root = local_folder(url), session.repositories
+    return folder is None or (root is not None and folder.resolve().is_relative_to(root.resolve()))
 
 
 def local_folder(url: str) -> Path | None:

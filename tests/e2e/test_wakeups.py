@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from kubectl_reconcile.cli.failures import Status
+
 SECRET = "only-we-know"
 HOURLY = "1h"
 
@@ -96,7 +98,7 @@ def git(folder, *arguments):
 
 
 def test_a_repository_of_this_machine_is_followed_as_it_is_committed_to(
-    new_daemon, follow, cluster, config_map, tmp_path, eventually
+    new_daemon, follow, cluster, config_map, tmp_path, eventually, plugin
 ):
     root = tmp_path / "repositories"
     shop = root / "shop"
@@ -110,10 +112,14 @@ def test_a_repository_of_this_machine_is_followed_as_it_is_committed_to(
 
     commit("red")
     daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, options=[f"--repositories={root}"]).start()
-    follow(f"file://{shop}", interval=HOURLY)
-    eventually(lambda: cluster.get("ConfigMap", "a"), "it is applied")
+    follow(f"file://{shop}", "shop", interval=HOURLY).until("Synced")
     commit("blue")
     eventually(lambda: cluster.get("ConfigMap", "a")["data"] == {"color": "blue"}, "the commit is noticed")
+    refused = plugin("diff", "shop")  # or else whoever writes Syncs could have anybody's files sent into the cluster
+    assert (refused.status, "--local FOLDER" in refused.err) == (Status.SOURCE, True)
+    (shop / "a.yaml").write_text(config_map("a", color="green"))
+    assert plugin("diff", "shop", "--local", str(shop), "-o", "name").out == "configmap/a\n"
+    assert "it is ready" in plugin("doctor").out
     other = follow(f"file://{tmp_path}", "elsewhere")
     assert "--repositories" in other.until("SourceUnavailable")["message"]
     assert daemon.stop() == 0
