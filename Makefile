@@ -42,7 +42,7 @@ oracle: sandbox ## Put N random cases (2000) to the API server and to the merge;
 chaos: sandbox ## Kill syncs of 300 objects at N random moments, and look for what leaked (N=50)
 	@$(BIN)/python -m tests.chaos $(or $(N),50) $(SEED)
 
-bench: sandbox $(READY_BENCH) ## Us against kubectl and a bare client, in one run (about an hour; ARGS="--workload large")
+bench: sandbox $(READY_BENCH) ## Us against kubectl and a bare client, in one run (more than an hour; ARGS="--workload large")
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 bench-quick: sandbox $(READY_BENCH) ## The same with small numbers, in under three minutes
@@ -59,7 +59,7 @@ soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; m
 	@$(BIN)/python -m tests.soak $(or $(MINUTES),15) $(SEED)
 
 bench-daemon: sandbox ## Measure a daemon with N members (10000): memory, idle, drift, pushes, restart
-	@$(BIN)/python benchmarks/daemon.py $(or $(N),10000)
+	@$(BIN)/python -m benchmarks.daemon $(or $(N),10000)
 
 check: $(READY) ## Lint, types, layers
 	@$(BIN)/ruff check .

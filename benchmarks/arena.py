@@ -182,7 +182,7 @@ class Arena:
         found: Counter[str] = Counter()
         for line in (await self.client.get_bytes("/metrics")).decode().splitlines():
             if line.startswith("process_cpu_seconds_total "):
-                found["cpu"] = float(line.split()[1])  # type: ignore[assignment] - a Counter of seconds
+                found["cpu"] = float(line.split()[1])  # type: ignore[assignment]  # a Counter of seconds
             elif line.startswith("apiserver_request_total{") and (verb := re.search(r'verb="(\w+)"', line)):
                 found[verb[1]] += int(float(line.rpartition(" ")[2]))
         return found

@@ -1,4 +1,4 @@
-"""What a daemon costs and how fast it is, on a control plane of its own: ``python benchmarks/daemon.py 10000 [36000]``.
+"""What a daemon costs and how fast it is, on a control plane of its own: ``python -m benchmarks.daemon 10000 [36000]``.
 
 So many members, seven of ten custom resources and the others ConfigMaps, in one Sync with one file each; a second
 number makes each custom resource so many bytes larger. Looks from outside, through the API server and the operating
@@ -15,21 +15,19 @@ import hmac
 import json
 import os
 import random
-import re
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import psutil
 
+from benchmarks.process import Daemon, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.syncs import REQUESTED_AT
@@ -37,7 +35,6 @@ from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.gitserver import GitServer, Repository
 
-PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 CRDS = Path(__file__).parents[1] / "crds"
 EDITS = 200
 IDLE_S = 30.0
@@ -100,76 +97,6 @@ def edit_of(number: int, color: str) -> dict[str, Any]:
 
 
 @dataclass
-class Daemon:
-    """The daemon as a process."""
-
-    kubeconfig: Path
-    log: Path
-    home: Path
-    process: subprocess.Popen[bytes] | None = None
-    facts: psutil.Process = field(init=False)
-
-    def start(self) -> None:
-        """Start it; its log goes on."""
-        environ = {**os.environ, "XDG_CACHE_HOME": str(self.home)}
-        command = [PROGRAM, "daemon", "--listen=127.0.0.1:0", f"--kubeconfig={self.kubeconfig}"]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environ)
-        self.facts = psutil.Process(self.process.pid)
-
-    def check(self) -> None:
-        """Look whether it still runs.
-
-        Raises:
-            RuntimeError: it ended by itself.
-        """
-        if self.process is not None and self.process.poll() is not None:
-            raise RuntimeError(f"the daemon ended by itself with status {self.process.returncode}")
-
-    def stop(self) -> None:
-        """End it in good order."""
-        if self.process is not None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(60)
-
-    def text(self, since: int = 0) -> str:
-        """Return what it said."""
-        return self.log.read_text(errors="replace")[since:]
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-        return re.findall(r" started .*listen=([\w.:]+)", self.text())[-1]
-
-    @property
-    def rss_mb(self) -> float:
-        """Resident memory."""
-        return self.facts.memory_info().rss / 1e6
-
-    @property
-    def cpu_s(self) -> float:
-        """CPU time spent, without that of git."""
-        spent = self.facts.cpu_times()
-        return spent.user + spent.system
-
-
-async def until(
-    look: Callable[[], Awaitable[Any]], what: str, *, within_s: float = 600.0, pause_s: float = 0.005
-) -> Any:
-    """Return what *look* finds as soon as that is something.
-
-    Raises:
-        TimeoutError: it finds nothing in time.
-    """
-    deadline_s = time.monotonic() + within_s
-    while not (found := await look()):
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"not within {within_s:g} s: {what}")
-        await asyncio.sleep(pause_s)
-    return found
-
-
-@dataclass
 class Bench:
     """One run over *count* members."""
 
@@ -189,13 +116,6 @@ class Bench:
         self.figures[f"{name}, {unit}"] = value
         limit = f"  (budget {budget:g} {unit}{', EXCEEDED' if over else ''})" if budget is not None else ""
         print(f"{name:<46} {value:10.3f} {unit}{limit}", flush=True)
-
-    async def requests(self) -> float:
-        """Return how many requests the daemon has made, by its own count; watches are left out."""
-        async with aiohttp.ClientSession() as session, session.get(f"http://{self.daemon.address}/metrics") as answer:
-            lines = (await answer.text()).splitlines()
-        counts = (line for line in lines if line.startswith("reconcile_api_requests_total"))
-        return sum(float(line.rpartition(" ")[2]) for line in counts if 'verb="watch"' not in line)
 
     async def synced(self, revision: str) -> bool:
         """Tell whether the Sync is applied at *revision*."""
@@ -230,9 +150,9 @@ class Bench:
     async def idle(self) -> None:
         """Do nothing for a while, and see what that costs."""
         await asyncio.sleep(5)
-        before, cpu_s = await self.requests(), self.daemon.cpu_s
+        before, cpu_s = await self.daemon.requests(), self.daemon.cpu_s
         await asyncio.sleep(IDLE_S)
-        after, spent_s = await self.requests(), self.daemon.cpu_s - cpu_s
+        after, spent_s = await self.daemon.requests(), self.daemon.cpu_s - cpu_s
         self.figure("idle CPU", spent_s / IDLE_S * 100, "%", 1.0)
         self.figure("requests while idle, the Lease's 0.25/s included", (after - before) / IDLE_S, "/s", 0.3)
         self.figure("resident memory", self.daemon.rss_mb, "MB", 200.0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -21,12 +22,12 @@ from kubectl_reconcile.cluster.client import Client
 AT_ONCE = 32
 
 
-async def apply(manifests: list[dict]) -> int:
+async def apply(manifests: list[dict[str, Any]]) -> int:
     """Apply *manifests*; return how many there were."""
     slots = asyncio.Semaphore(AT_ONCE)
     async with await Client.connect(Access()) as client:
 
-        async def one(manifest: dict) -> None:
+        async def one(manifest: dict[str, Any]) -> None:
             async with slots:
                 await client.apply(path_of(manifest), manifest, manager="floor", force=True)
 
@@ -34,7 +35,7 @@ async def apply(manifests: list[dict]) -> int:
     return len(manifests)
 
 
-def path_of(manifest: dict) -> str:
+def path_of(manifest: dict[str, Any]) -> str:
     """Return where an object lives; the kinds of the workloads have regular plurals."""
     metadata, api_version = manifest["metadata"], manifest["apiVersion"]
     root = "/apis" if "/" in api_version else "/api"

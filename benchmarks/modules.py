@@ -1,30 +1,28 @@
-# ruff: noqa: ASYNC220, T201 - a script that starts a process and prints what it measured
 """How fast modules are: many Memcacheds made at once, a deleted child coming back, and what rest costs.
 
-    python benchmarks/modules.py [--crs 1000] [--deletions 100]
+    python -m benchmarks.modules [--crs 1000] [--deletions 100]
 
-Runs a daemon on a control plane of its own. The *floor* is what a bare client takes, right after, to apply the very same children to another namespace, until
-the cluster's own controllers have seen them too: on a shared machine only the ratio says something.
+Runs a daemon on a control plane of its own. The *floor* is what a bare client takes, right after, to apply the very
+same children to another namespace, until the cluster's own controllers have seen them too: on a shared machine only
+the ratio says something.
 """
+
+# ruff: noqa: T201 - a script that prints
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import os
-import re
 import secrets
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
+from benchmarks.process import Daemon, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import NotFound
@@ -35,16 +33,13 @@ from kubectl_reconcile.sandbox.controlplane import Sandbox
 CRS = "/apis/cache.example.com/v1alpha1/namespaces/{}/memcacheds"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
 SERVICES = "/api/v1/namespaces/{}/services"
-PROGRAM = Path(sys.executable).with_name("kubectl-reconcile")
 AT_ONCE = 24
 REST_S = 30
 
 
-async def measure(
-    client: Client, namespace: str, daemon: int, address: str, crs: int, deletions: int
-) -> dict[str, float]:
+async def measure(client: Client, namespace: str, daemon: Daemon, crs: int, deletions: int) -> dict[str, float]:
     """Print what was measured, and return it."""
-    places, cpu_s = [path.format(namespace) for path in (CRS, DEPLOYMENTS, SERVICES)], cpu_of(daemon)
+    places, cpu_s = [path.format(namespace) for path in (CRS, DEPLOYMENTS, SERVICES)], daemon.cpu_s
     manifests = [
         {
             "apiVersion": "cache.example.com/v1alpha1",
@@ -62,13 +57,13 @@ async def measure(
     children = [(await client.list(place))[0] for place in places[1:]]
     print(
         f"{crs} CRs: created in {created_s:.1f} s, all reconciled after {all_s:.1f} s, children "
-        f"{[len(found) for found in children]}, daemon {cpu_of(daemon) - cpu_s:.1f} CPU-s, load {os.getloadavg()[0]:.1f}"
+        f"{[len(found) for found in children]}, daemon {daemon.cpu_s - cpu_s:.1f} CPU-s, load {os.getloadavg()[0]:.1f}"
     )
     floor_s = await floor(client, f"{namespace}-floor", children)
     print(f"floor: {floor_s:.1f} s, load {os.getloadavg()[0]:.1f}; ratio {all_s / floor_s:.2f}")
-    before = await requests(address)
+    before = await daemon.requests()
     await asyncio.sleep(REST_S)
-    resting = await requests(address) - before
+    resting = await daemon.requests() - before
     print(f"at rest: {resting} requests in {REST_S} s, those for its Lease included")
     back_ms = [await deletion(client, places[2], f"c{number % crs}") for number in range(deletions)]
     p50_ms, p90_ms = statistics.median(back_ms), sorted(back_ms)[int(len(back_ms) * 0.9)]
@@ -142,20 +137,6 @@ def copied(live: dict[str, Any], version: str, kind: str) -> dict[str, Any]:
     }
 
 
-async def requests(address: str) -> int:
-    """Return how many requests the daemon at *address* has made, by its own count; watches are left out."""
-    async with aiohttp.ClientSession() as session, session.get(f"http://{address}/metrics") as answer:
-        lines = (await answer.text()).splitlines()
-    counts = (line for line in lines if line.startswith("reconcile_api_requests_total") and 'verb="watch"' not in line)
-    return int(sum(float(line.rpartition(" ")[2]) for line in counts))
-
-
-def cpu_of(pid: int) -> float:
-    """Return the CPU seconds that a process has used."""
-    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
 async def deletion(client: Client, place: str, name: str) -> float:
     """Return how long a deleted child stays away, in milliseconds, as a watch sees it."""
     (before,), version = await client.list(place, fieldSelector=f"metadata.name={name}")
@@ -181,22 +162,13 @@ async def measured(crs: int = 1000, deletions: int = 100) -> dict[str, float]:
                 root = Path(name)
                 await install.ensure_crds(await Session.over(client, root))
                 await client.create("/api/v1/namespaces", named("v1", "Namespace", namespace))
-                command = [
-                    PROGRAM,
-                    "daemon",
-                    "-n",
-                    namespace,
-                    "--kubeconfig",
-                    sandbox.kubeconfig,
-                    "--listen=127.0.0.1:0",
-                ]
-                with (root / "log").open("wb") as log, subprocess.Popen(command, stderr=log) as daemon:
-                    try:
-                        await asyncio.sleep(4)
-                        address = re.findall(r" started .*listen=([\w.:]+)", (root / "log").read_text())[-1]
-                        return await measure(client, namespace, daemon.pid, address, crs, deletions)
-                    finally:
-                        daemon.terminate()
+                daemon = Daemon(sandbox.kubeconfig, root / "log", root / "cache", ("-n", namespace))
+                daemon.start()
+                try:
+                    await until(daemon.ready, "the daemon is ready")
+                    return await measure(client, namespace, daemon, crs, deletions)
+                finally:
+                    daemon.stop()
     finally:
         sandbox.down()
 

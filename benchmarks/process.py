@@ -1,0 +1,107 @@
+"""The daemon as a process, looked at from outside: by what it logs, by its metrics, by the operating system."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import psutil
+
+PROGRAM = Path(sys.executable).with_name("kubectl-reconcile")
+
+
+@dataclass
+class Daemon:
+    """The daemon as a process."""
+
+    kubeconfig: Path
+    log: Path
+    home: Path
+    options: Sequence[str] = ()
+    process: subprocess.Popen[bytes] | None = None
+    facts: psutil.Process = field(init=False)
+
+    def start(self) -> None:
+        """Start it; its log goes on."""
+        environ = {**os.environ, "XDG_CACHE_HOME": str(self.home)}
+        command = [str(PROGRAM), "daemon", "--listen=127.0.0.1:0", f"--kubeconfig={self.kubeconfig}", *self.options]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environ)
+        self.facts = psutil.Process(self.process.pid)
+
+    def check(self) -> None:
+        """Look whether it still runs.
+
+        Raises:
+            RuntimeError: it ended by itself.
+        """
+        if self.process is not None and self.process.poll() is not None:
+            raise RuntimeError(f"the daemon ended by itself with status {self.process.returncode}")
+
+    def stop(self) -> None:
+        """End it in good order."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(60)
+
+    def text(self, since: int = 0) -> str:
+        """Return what it said."""
+        return self.log.read_text(errors="replace")[since:]
+
+    async def ready(self) -> bool:
+        """Tell whether it says that it is."""
+        self.check()
+        if " started " not in self.text():
+            return False
+        async with aiohttp.ClientSession() as session, session.get(f"http://{self.address}/readyz") as answer:
+            return answer.status == 200
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        found: str = re.findall(r" started .*listen=([\w.:]+)", self.text())[-1]
+        return found
+
+    @property
+    def rss_mb(self) -> float:
+        """Resident memory."""
+        return self.facts.memory_info().rss / 1e6
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time spent, without that of git."""
+        spent = self.facts.cpu_times()
+        return spent.user + spent.system
+
+    async def requests(self) -> int:
+        """Return how many requests it has made, by its own count; watches are left out."""
+        async with aiohttp.ClientSession() as session, session.get(f"http://{self.address}/metrics") as answer:
+            lines = (await answer.text()).splitlines()
+        counts = (line for line in lines if line.startswith("reconcile_api_requests_total"))
+        return int(sum(float(line.rpartition(" ")[2]) for line in counts if 'verb="watch"' not in line))
+
+
+async def until(
+    look: Callable[[], Awaitable[Any]], what: str, *, within_s: float = 600.0, pause_s: float = 0.005
+) -> Any:
+    """Return what *look* finds as soon as that is something.
+
+    Raises:
+        TimeoutError: it finds nothing in time.
+    """
+    deadline_s = time.monotonic() + within_s
+    while not (found := await look()):
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"not within {within_s:g} s: {what}")
+        await asyncio.sleep(pause_s)
+    return found
