@@ -23,6 +23,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.cache import Event, Feed, Stored
@@ -154,6 +155,8 @@ class Daemon:
         ]
         shard = asyncio.create_task(self.shard.run(lease), name="shard")
         self._tasks = [*workers, *others, shard]
+        for task in self._tasks:
+            task.add_done_callback(_tell_of_failure)
         try:
             await self._start()
             if place := os.environ.get(webhooks.VARIABLE):
@@ -455,6 +458,12 @@ class Daemon:
                 await self._syncs.report(ref, Report(Ending.CRASHED, f"{type(error).__name__}: {error}"))
             else:
                 await self._domains.failed(ref, f"{type(error).__name__}: {error}")
+
+
+def _tell_of_failure(task: asyncio.Task[Any]) -> None:
+    """Log why a task has ended that never should; ``alive`` tells only that it has."""
+    if not task.cancelled() and (error := task.exception()):
+        event(log, logging.ERROR, "task ended", task=task.get_name(), error=repr(error))
 
 
 def _is_new(annotation: str, happened: Event) -> bool:

@@ -99,17 +99,14 @@ class Shard:
         scope = f"{FOLLOWS_LABEL}={self.follows}" if self.follows else f"!{FOLLOWS_LABEL}"
         feed = Feed(resource, f"{_COMPONENT} in ({_DAEMON},{_GROUP}),{scope}", self.namespace)
         self.cache.follow(feed)
-        renewing = asyncio.create_task(self._renewing(), name="lease")
-        try:
+        async with asyncio.TaskGroup() as tasks:  # should one of the two end, both do, and the daemon says so
+            tasks.create_task(self._renewing(), name="lease")
             await self.cache.wait_synced([feed])
             while True:
                 if self.share.me:
                     with suppress(Conflict, AlreadyExists, NotFound):  # somebody else was faster: the watch tells
                         await self._told(self._step(self.share.me))
                 await self._news_or_expiry()
-        finally:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
 
     async def leave(self) -> None:
         """Hand over: say that we have left, to the others and to whoever comes later. Nothing may be worked on any more."""
