@@ -8,6 +8,9 @@ READY  := $(VENV)/.ready
 READY_BENCH := $(VENV)/.ready-bench
 WORKERS ?= 4
 
+# Hundreds of short programs run here, which shouldn't compile themselves each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv sandbox demo test test-core chaos factory soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
 
