@@ -140,8 +140,10 @@ def _plot(path: Path, entries: Sequence[Entry]) -> None:
     counts = sorted({entry.count for entry in entries if entry.workload == "mixed"})
     if len(counts) < 2:
         return
-    from matplotlib.figure import Figure  # noqa: PLC0415 - large, and of no use for a single N
-
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - large, and of no use for a single N
+    except ImportError:
+        return
     races = list(dict.fromkeys(entry.race for entry in entries))
     columns = min(len(races), 3)
     figure = Figure(figsize=(4.2 * columns, 3.4 * -(-len(races) // columns)), layout="constrained")
