@@ -31,7 +31,7 @@ FULL = [("mixed", 100), ("mixed", 1000), ("mixed", 10_000), ("built-in", 1000), 
 LAPS = {("mixed", 100): 3, ("mixed", 1000): 3}
 """Counted laps besides the warm-up where one isn't enough: what takes longer varies less."""
 PARTS = ("races", "daemon", "modules", "steps")
-QUICK = [("mixed", 100), ("mixed", 400)]
+QUICK = [("mixed", 50), ("mixed", 150)]
 DAEMONS = [(1000, 0), (10_000, 0), (1000, 36_000)]
 """Members of a Sync, and the bytes by which each custom resource is larger than it need be."""
 MODULES = 1000
