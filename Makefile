@@ -24,7 +24,7 @@ $(READY): requirements-dev.lock pyproject.toml setup.py
 	@echo "==> making $(VENV) with the locked dependencies (about half a minute, once)"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 sandbox: $(READY) ## Build the sandbox's control plane (some six minutes the first time)

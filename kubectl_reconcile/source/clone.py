@@ -369,7 +369,7 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
         _UNREACHABLE,
         SourceFault.UNREACHABLE,
         "",
-        "it is tried again; check the URL and the network",
+        "check the URL and the network; the daemon tries again",
     ),
     (
         _DAMAGED,

@@ -56,7 +56,7 @@ def test_a_repository_that_is_gone_fails_and_the_others_are_still_asked(
     assert status == Status.FAILED
     assert found[f"{namespace}/good"]["grade"] == "ok"
     assert found[f"{namespace}/lost"]["grade"] == "fail"
-    assert found[f"{namespace}/lost"]["advice"] == "it is tried again; check the URL and the network"
+    assert found[f"{namespace}/lost"]["advice"] == "check the URL and the network; the daemon tries again"
     assert 'it has no branch "nobody"' in found[f"{namespace}/astray"]["text"]
 
 
