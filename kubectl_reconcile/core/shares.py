@@ -68,16 +68,27 @@ def _weight(identity: str, key: str) -> bytes:
 
 @dataclass(slots=True)
 class Share:
-    """What one replica may work on. *me* is None while it is no member of anything."""
+    """What one replica may work on. *me* is None while it is no member of anything.
+
+    *acknowledged* is the newest generation that it has acknowledged as the member that it is now.
+    """
 
     me: Member | None = None
     group: Group = field(default_factory=Group)
+    acknowledged: int = 0
     is_settled: bool = False
     _since: list[Group] = field(default_factory=list)
 
     def join(self, me: Member) -> None:
-        """Begin as a new member, which owns nothing yet and has acknowledged no group, even one it has heard of before."""
-        self.me, self.group, self.is_settled, self._since = me, Group(), False, []
+        """Begin as a new member, which owns nothing yet and has acknowledged nothing."""
+        self.me, self.acknowledged, self.is_settled, self._since = me, 0, False, []
+
+    def owes(self, group: Group) -> bool:
+        """Tell whether *group* is still to be gone by, or to be acknowledged.
+
+        A new member may have gone by it before, as the one that was expelled: that counts for nothing.
+        """
+        return group != self.group or (self.me in group.members and self.acknowledged != group.generation)
 
     def adopt(self, group: Group) -> None:
         """Go by *group* from now on: what isn't our own in it is let go at once, what is new comes when it is settled."""

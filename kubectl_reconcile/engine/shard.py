@@ -73,7 +73,6 @@ class Shard:
     let_go: Callable[[], Awaitable[None]]
     share: Share = field(default_factory=Share)
     _valid_until_s: float = 0.0
-    _acknowledged: int = 0
     _seen_s: dict[Member, float] = field(default_factory=dict)
     _left: set[Member] = field(default_factory=set)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -185,7 +184,7 @@ class Shard:
     async def _renew(self) -> None:
         if self.share.me is not None:
             try:
-                await self._patch_own(self.share.me, {_ACKNOWLEDGED: str(self._acknowledged)})
+                await self._patch_own(self.share.me, {_ACKNOWLEDGED: str(self.share.acknowledged)})
             except (NotFound, Conflict):
                 event(log, logging.WARNING, "expelled", lease=identity())
                 self._valid_until_s = 0.0
@@ -193,7 +192,6 @@ class Shard:
             else:
                 return
         lease = await self._created()
-        self._acknowledged = 0
         self.share.join(Member(identity(), lease["metadata"]["uid"]))
         self.changed()
         self._wake.set()
@@ -232,10 +230,10 @@ class Shard:
         if leader == me or (leader is None and me == min(live)):
             await self._lead(me, group, lease, leases, live, waiting)
             group, _ = self._group()
-        if group != self.share.group:
+        if self.share.owes(group):
             await self._follow(me, group)
         acknowledged = {member: _generation_in(each) for member, each in leases.items()}
-        if self.share.see({**acknowledged, me: self._acknowledged}):
+        if self.share.see({**acknowledged, me: self.share.acknowledged}):
             event(log, logging.INFO, "share settled", generation=group.generation, members=len(group.members))
             self.changed()
 
@@ -293,7 +291,7 @@ class Shard:
         self.changed()
         await self.let_go()
         if me in group.members and self.share.group == group and self.share.me == me:
-            self._acknowledged = group.generation
+            self.share.acknowledged = group.generation
             await self._patch_own(me, {_ACKNOWLEDGED: str(group.generation)})
 
     def _group(self) -> tuple[Group, Manifest | None]:

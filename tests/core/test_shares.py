@@ -81,13 +81,16 @@ def test_a_run_that_joins_anew_holds_nothing_by_what_its_former_life_was():
     assert not share.see({Member("a", "uid-a"): 1})
 
 
-def test_a_run_that_joins_anew_takes_up_even_a_group_that_it_has_heard_of_before():
-    share = Share()
+def test_a_run_that_joins_anew_owes_its_word_even_on_a_group_that_it_went_by_before():
+    share, anew = Share(), Member("a", "another")
     share.join(Member("a", "uid-a"))
-    group = Group(2, (Member("a", "another"), Member("b", "uid-b")), "b")
+    group = Group(2, (anew, Member("b", "uid-b")), "b")
     share.adopt(group)  # the leader was faster than the answer that made us a new member
-    share.join(Member("a", "another"))
-    assert share.group != group
+    assert not share.owes(group)
+    share.join(anew)
+    assert share.owes(group)
+    share.acknowledged = 2
+    assert not share.owes(group)
 
 
 class World:
@@ -98,7 +101,7 @@ class World:
 
     def __init__(self, dice):
         self.dice, self.shares, self.written, self.acknowledged = dice, {}, Group(), {}
-        self.runs, self.expelled, self.coming, self.letting_go = 0, [], {}, {}
+        self.runs, self.expelled, self.coming, self.begun, self.letting_go = 0, [], {}, {}, {}
 
     def start(self):
         """A Lease is made; its owner hears of that later."""
@@ -127,16 +130,21 @@ class World:
         self.written = Group(self.written.generation + 1, members, members[0].identity if members else "")
 
     def follow(self):
-        """Go by the newest group, and acknowledge it once all that isn't one's own has been let go."""
+        """Begin, perhaps as one who is expelled meanwhile; go by the newest group; acknowledge it once all else is let go."""
         for share in (*self.shares.values(), *self.coming.values(), *self.expelled):
             if id(share) in self.letting_go:
                 if self.dice.random() < 0.6:
                     me, group = self.letting_go.pop(id(share))
                     if me in group.members and (share.me, share.group) == (me, group):
-                        self.acknowledged[me] = group.generation
-            elif share.group != self.written and self.dice.random() < 0.4:
-                share.adopt(self.written)
-                self.letting_go[id(share)] = share.me, self.written
+                        share.acknowledged = self.acknowledged[me] = group.generation
+            elif id(share) in self.begun:
+                if self.dice.random() < 0.6:
+                    me = self.begun.pop(id(share))
+                    if share.owes(self.written):
+                        share.adopt(self.written)
+                        self.letting_go[id(share)] = me, self.written
+            elif share.owes(self.written) and self.dice.random() < 0.4:
+                self.begun[id(share)] = share.me
 
     def see(self):
         for share in self.shares.values():
