@@ -91,11 +91,12 @@ async def at_once(calls: Any) -> None:
 
 async def until_all_observed(client: Client, place: str, count: int) -> None:
     """Wait until so many objects are there and each status speaks of the newest spec."""
-    while True:
+
+    async def observed() -> bool:
         items, _ = await client.list(place)
-        if sum((one.get("status") or {}).get("observedGeneration") == 1 for one in items) >= count:
-            return
-        await asyncio.sleep(0.25)
+        return len([one for one in items if (one.get("status") or {}).get("observedGeneration") == 1]) >= count
+
+    await until(observed, f"the statuses of {count} objects", within_s=1800, pause_s=0.25)
 
 
 async def floor(client: Client, namespace: str, children: list[list[dict[str, Any]]]) -> float:

@@ -146,9 +146,10 @@ def _plot(path: Path, entries: Sequence[Entry]) -> None:
         return
     races = list(dict.fromkeys(entry.race for entry in entries))
     columns = min(len(races), 3)
-    figure = Figure(figsize=(4.2 * columns, 3.4 * -(-len(races) // columns)), layout="constrained")
+    rows = -(-len(races) // columns)
+    figure = Figure(figsize=(4.2 * columns, 3.4 * rows), layout="constrained")
     for number, race in enumerate(races, 1):
-        axes = figure.add_subplot(-(-len(races) // columns), columns, number)
+        axes = figure.add_subplot(rows, columns, number)
         there = [entry for entry in entries if entry.race == race and entry.workload == "mixed"]
         for who in dict.fromkeys(entry.contestant for entry in there):
             points = sorted((entry.count, entry.seconds) for entry in there if entry.contestant == who)

@@ -90,6 +90,16 @@ class Share:
         """
         return group != self.group or (self.me in group.members and self.acknowledged != group.generation)
 
+    def acknowledge(self, me: Member, group: Group) -> bool:
+        """Note that *me* has let go of all that isn't its own in *group*; return whether that counts.
+
+        It doesn't where *me* was expelled meanwhile, or another group came.
+        """
+        if (me, group) != (self.me, self.group) or me not in group.members:
+            return False
+        self.acknowledged = group.generation
+        return True
+
     def adopt(self, group: Group) -> None:
         """Go by *group* from now on: what isn't our own in it is let go at once, what is new comes when it is settled."""
         self.group, self.is_settled = group, False

@@ -290,8 +290,7 @@ class Shard:
         self.share.adopt(group)
         self.changed()
         await self.let_go()
-        if me in group.members and self.share.group == group and self.share.me == me:
-            self.share.acknowledged = group.generation
+        if self.share.acknowledge(me, group):
             await self._patch_own(me, {_ACKNOWLEDGED: str(group.generation)})
 
     def _group(self) -> tuple[Group, Manifest | None]:

@@ -123,20 +123,19 @@ async def sync_target(session: Session, name: str, namespace: str) -> Target:
         SourceError: its repository can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
-    live = await live_sync(session, name, namespace)
-    sync, git = _following(live)
+    live, sync, git = await _following(session, name, namespace)
     return Target(sync, await source_of(session, sync, git), parent=live, reader=session.reader())
 
 
-def _following(live: Manifest) -> tuple[Sync, GitSpec]:
-    """Return what a live Sync says, and what it follows."""
+async def _following(session: Session, name: str, namespace: str) -> tuple[Manifest, Sync, GitSpec]:
+    """Return a live Sync, what it says, and what it follows."""
+    live = await live_sync(session, name, namespace)
     sync = Sync.of(live)
     if sync.git is None:
-        name = f"{sync.namespace}/{sync.name}"
         raise SyncSpecError(
-            "spec.source", f"Sync {name} follows nothing; say what to apply: -f PATH --name {sync.name}"
+            "spec.source", f"Sync {namespace}/{name} follows nothing; say what to apply: -f PATH --name {name}"
         )
-    return sync, sync.git
+    return live, sync, sync.git
 
 
 async def revision_target(session: Session, name: str, namespace: str, revision: str) -> Target:
@@ -145,8 +144,7 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     Raises:
         NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``.
     """
-    live = await live_sync(session, name, namespace)
-    sync, git = _following(live)
+    live, sync, git = await _following(session, name, namespace)
     followed = await source_of(session, sync, git)
     source = GitSource(followed.repository, Ref(RefKind.ANY, revision), git.path, cache_dir=session.cache_dir / "git")
     return Target(sync, source, parent=live, reader=session.reader())
@@ -159,8 +157,7 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
         NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``; what it follows may be a
             path of another machine, though.
     """
-    live = await live_sync(session, name, namespace)
-    sync, git = _following(live)
+    live, sync, git = await _following(session, name, namespace)
     files = WorktreeSource(folder, git.path)
     source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
     return Target(sync, source, parent=live, reader=session.reader())

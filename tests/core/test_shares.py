@@ -89,7 +89,8 @@ def test_a_run_that_joins_anew_owes_its_word_even_on_a_group_that_it_went_by_bef
     assert not share.owes(group)
     share.join(anew)
     assert share.owes(group)
-    share.acknowledged = 2
+    assert not share.acknowledge(Member("a", "uid-a"), group)
+    assert share.acknowledge(anew, group)
     assert not share.owes(group)
 
 
@@ -135,8 +136,8 @@ class World:
             if id(share) in self.letting_go:
                 if self.dice.random() < 0.6:
                     me, group = self.letting_go.pop(id(share))
-                    if me in group.members and (share.me, share.group) == (me, group):
-                        share.acknowledged = self.acknowledged[me] = group.generation
+                    if share.acknowledge(me, group):
+                        self.acknowledged[me] = group.generation
             elif id(share) in self.begun:
                 if self.dice.random() < 0.6:
                     me = self.begun.pop(id(share))
