@@ -169,8 +169,6 @@ class Transport:
         """Close all connections."""
         for session in (*self._retired, self._session):
             await session.close()
-        for _ in range(2):  # turns of the loop, in which connections end that were given up while they were being made
-            await asyncio.sleep(0)
 
     async def send(self, request: Request) -> Answer:
         """Send *request* and return the successful answer. Reads are repeated where that may help, writes aren't.
