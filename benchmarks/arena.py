@@ -29,8 +29,8 @@ from benchmarks import workloads
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import NotFound
-from kubectl_reconcile.engine import install
-from kubectl_reconcile.engine.session import Session
+from kubectl_reconcile.engine.commands import install
+from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 
 _VERBS = ("GET", "LIST", "APPLY", "PATCH", "POST", "PUT", "DELETE", "WATCH")

@@ -30,7 +30,7 @@ import aiohttp
 from benchmarks.process import Daemon, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.core.syncs import REQUESTED_AT
+from kubectl_reconcile.core.resources.sync import REQUESTED_AT
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.gitserver import GitServer, Repository

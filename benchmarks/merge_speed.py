@@ -16,11 +16,11 @@ from typing import Any
 
 import orjson
 
-from kubectl_reconcile.core.fieldset import FieldSet
-from kubectl_reconcile.core.merge import Verdict, three_way
-from kubectl_reconcile.core.owners import STRIPPED
-from kubectl_reconcile.core.schema import Schema, schema_of_crd, schemas_of_document
-from kubectl_reconcile.core.typed import fields_of
+from kubectl_reconcile.core.ssa.fieldset import FieldSet
+from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
+from kubectl_reconcile.core.ssa.merge import Verdict, three_way
+from kubectl_reconcile.core.ssa.schema import Schema, schema_of_crd, schemas_of_document
+from kubectl_reconcile.core.ssa.typed import fields_of
 
 API_VERSION = "bench.example.com/v1"
 

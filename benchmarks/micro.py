@@ -13,11 +13,11 @@ import orjson
 import yaml
 
 from benchmarks import merge_speed, plan_speed
-from kubectl_reconcile.core.fieldset import FieldSet
-from kubectl_reconcile.core.manifests import parse
-from kubectl_reconcile.core.planner import build
-from kubectl_reconcile.core.schema import schema_of_crd
-from kubectl_reconcile.core.typed import fields_of
+from kubectl_reconcile.core.manifests.parse import parse
+from kubectl_reconcile.core.planning.planner import build
+from kubectl_reconcile.core.ssa.fieldset import FieldSet
+from kubectl_reconcile.core.ssa.schema import schema_of_crd
+from kubectl_reconcile.core.ssa.typed import fields_of
 
 _COMMANDS = ("--help", "sync --help")
 _STARTS = 5

@@ -26,8 +26,8 @@ from benchmarks.process import Daemon, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import NotFound
-from kubectl_reconcile.engine import install
-from kubectl_reconcile.engine.session import Session
+from kubectl_reconcile.engine.commands import install
+from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 
 CRS = "/apis/cache.example.com/v1alpha1/namespaces/{}/memcacheds"

@@ -16,15 +16,15 @@ from typing import Any
 
 import orjson
 
-from kubectl_reconcile.core.kinds import kinds_of_crd
-from kubectl_reconcile.core.manifests import Located
-from kubectl_reconcile.core.membership import applyset_id, member
-from kubectl_reconcile.core.merge import three_way
+from kubectl_reconcile.core.manifests.parse import Located
+from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupVersionKind, ObjectRef, labels_of
-from kubectl_reconcile.core.plan import Inputs, Op, Plan
-from kubectl_reconcile.core.planner import build
-from kubectl_reconcile.core.revision import Revision
-from kubectl_reconcile.core.syncs import Sync
+from kubectl_reconcile.core.planning.kinds import kinds_of_crd
+from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan
+from kubectl_reconcile.core.planning.planner import build
+from kubectl_reconcile.core.resources.applyset import applyset_id, member
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.ssa.merge import three_way
 
 COUNT = 10_000
 CHANGED = 10

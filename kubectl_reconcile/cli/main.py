@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import click
 
-from kubectl_reconcile.cli.failures import reported
 from kubectl_reconcile.cli.options import accept_common_flags, common_flags
+from kubectl_reconcile.cli.output.failures import reported
 
 PROGRAM = "kubectl reconcile"
 """What the program is called in its own words: users reach it through kubectl."""
@@ -34,32 +34,32 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "diff": Verb("diff", "Show what the next sync would change. Writes nothing."),
-    "sync": Verb("sync", "Make the cluster what the source asks for."),
-    "status": Verb("status", "Show how Syncs are doing. Writes nothing."),
-    "get": Verb("get", "Show Syncs in a table. Writes nothing."),
-    "create": Verb("create", "Create a Sync, once its repository has been read."),
-    "tree": Verb("tree", "Show what belongs to a Sync, and its health. Writes nothing."),
-    "explain": Verb("explain", "Show whose a field is, and why it is so. Writes nothing."),
-    "events": Verb("events", "Show what daemons say of their work. Writes nothing."),
-    "logs": Verb("events", "The same as events."),
-    "suspend": Verb("suspend", "Tell Syncs to leave the cluster as it is."),
-    "resume": Verb("suspend", "Tell Syncs to go on."),
-    "history": Verb("history", "Show which revisions a Sync has applied. Writes nothing."),
-    "rollback": Verb("history", "Take a Sync back to a commit, and the cluster with it."),
-    "approve": Verb("approve", "Let held deletions or actions through."),
-    "doctor": Verb("doctor", "Check that everything is in place. Writes nothing."),
-    "accept": Verb("accept", "Write what drifted in the cluster into the files that ask for it."),
-    "adopt": Verb("accept", "Write manifests for live objects, to bring them under a Sync."),
-    "daemon": Verb("daemon", "Follow all Syncs of a cluster, until told to end."),
-    "install": Verb("install", "Install CRDs, rights and the daemon in a cluster."),
-    "uninstall": Verb("install", "Remove the daemon and its rights from a cluster."),
-    "modules": Verb("modules", "List, show, begin and test domain modules."),
-    "record": Verb("record", "Record what a module sees and says, as a test case."),
-    "sandbox": Verb("sandbox", "Run a real control plane on this machine, to try things."),
-    "completion": Verb("completion", "Print the completion script of a shell."),
+    "diff": Verb("inspect.diff", "Show what the next sync would change. Writes nothing."),
+    "sync": Verb("change.sync", "Make the cluster what the source asks for."),
+    "status": Verb("inspect.status", "Show how Syncs are doing. Writes nothing."),
+    "get": Verb("inspect.get", "Show Syncs in a table. Writes nothing."),
+    "create": Verb("change.create", "Create a Sync, once its repository has been read."),
+    "tree": Verb("inspect.tree", "Show what belongs to a Sync, and its health. Writes nothing."),
+    "explain": Verb("inspect.explain", "Show whose a field is, and why it is so. Writes nothing."),
+    "events": Verb("inspect.events", "Show what daemons say of their work. Writes nothing."),
+    "logs": Verb("inspect.events", "The same as events."),
+    "suspend": Verb("change.suspend", "Tell Syncs to leave the cluster as it is."),
+    "resume": Verb("change.suspend", "Tell Syncs to go on."),
+    "history": Verb("change.history", "Show which revisions a Sync has applied. Writes nothing."),
+    "rollback": Verb("change.history", "Take a Sync back to a commit, and the cluster with it."),
+    "approve": Verb("change.approve", "Let held deletions or actions through."),
+    "doctor": Verb("inspect.doctor", "Check that everything is in place. Writes nothing."),
+    "accept": Verb("change.accept", "Write what drifted in the cluster into the files that ask for it."),
+    "adopt": Verb("change.accept", "Write manifests for live objects, to bring them under a Sync."),
+    "daemon": Verb("operate.daemon", "Follow all Syncs of a cluster, until told to end."),
+    "install": Verb("operate.install", "Install CRDs, rights and the daemon in a cluster."),
+    "uninstall": Verb("operate.install", "Remove the daemon and its rights from a cluster."),
+    "modules": Verb("operate.modules", "List, show, begin and test domain modules."),
+    "record": Verb("operate.record", "Record what a module sees and says, as a test case."),
+    "sandbox": Verb("operate.sandbox", "Run a real control plane on this machine, to try things."),
+    "completion": Verb("operate.completion", "Print the completion script of a shell."),
     "options": Verb("main", "List the flags that all verbs take."),
-    "version": Verb("version", "Show the version."),
+    "version": Verb("operate.version", "Show the version."),
 }
 
 _EPILOG = """\b

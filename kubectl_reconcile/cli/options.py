@@ -22,15 +22,15 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from kubectl_reconcile.cli.failures import Failure, Status
-from kubectl_reconcile.cli.terminal import Terminal
+from kubectl_reconcile.cli.output.failures import Failure, Status
+from kubectl_reconcile.cli.output.terminal import Terminal
 
 if TYPE_CHECKING:  # these take a tenth of a second or more to import, and most commands' help needs none of them
     from kubectl_reconcile.cluster.access import Access
     from kubectl_reconcile.core.objects import Manifest
-    from kubectl_reconcile.core.plan import Plan
-    from kubectl_reconcile.engine.session import Session
-    from kubectl_reconcile.engine.sync import Target
+    from kubectl_reconcile.core.planning.plan import Plan
+    from kubectl_reconcile.engine.sync.reconcile import Target
+    from kubectl_reconcile.engine.sync.session import Session
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _T = TypeVar("_T")
@@ -193,13 +193,13 @@ class Connection:
         """Have the work told on standard error, as far as the user wants to know of it."""
         level = self.flags["verbosity"] or 0
         if level >= _TELLS_WORK:
-            from kubectl_reconcile.engine import logs  # noqa: PLC0415 - for one rare flag
+            from kubectl_reconcile.engine.telemetry import logs  # noqa: PLC0415 - for one rare flag
 
             logs.set_up("debug" if level >= _TELLS_REQUESTS else "info", "text")
 
     async def _run(self, work: Callable[[Session], Coroutine[Any, Any, _T]], done: Callable[[_T], None]) -> None:
         """Call *done* with what *work* makes; asyncio spells out what its main task returns, and a plan is long."""
-        from kubectl_reconcile.engine.session import Session  # noqa: PLC0415 - imports all that talks to clusters
+        from kubectl_reconcile.engine.sync.session import Session  # noqa: PLC0415 - imports all that talks to clusters
 
         async with Session.open(self.access, self.cache_dir) as session:
             done(await work(session))
@@ -355,7 +355,7 @@ async def target_of(session: Session, origin: Origin) -> Target:
         NoSuchSync: there is no such Sync, or there are several and none was named.
         ApiError: the server refuses, or doesn't answer.
     """
-    from kubectl_reconcile.engine import targets  # noqa: PLC0415 - imports Git
+    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports Git
 
     namespace = origin.namespace or session.client.namespace
     if origin.file:
@@ -399,7 +399,7 @@ class Chosen:
         """
         if self.is_everything:
             return plan
-        from kubectl_reconcile.engine.selection import Only, Selection, Wanted  # noqa: PLC0415 - imports the planner
+        from kubectl_reconcile.engine.commands.selection import Only, Selection, Wanted  # noqa: PLC0415 - imports the planner
 
         files = [each for each in self.objects if _is_path(each)]
         names = [each for each in self.objects if not _is_path(each)]
@@ -480,7 +480,7 @@ async def live_sync(session: Session, name: str) -> Manifest:
         NoSuchSync: there is none, or there are several and none was named.
         ApiError: the server refuses, or doesn't answer.
     """
-    from kubectl_reconcile.engine import targets  # noqa: PLC0415 - imports all that talks to clusters
+    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports all that talks to clusters
 
     return await targets.live_sync(session, name, session.client.namespace)
 
@@ -513,7 +513,7 @@ class FormatType(click.Choice[str]):
         return super().convert(value, param, ctx)
 
     def _check(self, template: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
-        from kubectl_reconcile.core.jsonpath import JsonPathError, Template  # noqa: PLC0415 - for one rare format
+        from kubectl_reconcile.cli.output.jsonpath import JsonPathError, Template  # noqa: PLC0415 - for one rare format
 
         try:
             Template.parse(template)

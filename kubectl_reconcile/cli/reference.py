@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import click
 
-from kubectl_reconcile.cli.failures import Status
 from kubectl_reconcile.cli.main import PROGRAM, VERBS, command, reconcile
 from kubectl_reconcile.cli.options import common_flags
+from kubectl_reconcile.cli.output.failures import Status
 
 _HEAD = """\
 # Command line

@@ -24,7 +24,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, ServerError
 from kubectl_reconcile.cluster.openapi import Schemas
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
-from kubectl_reconcile.core.schema import Schema
+from kubectl_reconcile.core.ssa.schema import Schema
 
 _V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _V2BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"

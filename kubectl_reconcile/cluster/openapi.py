@@ -26,7 +26,7 @@ import orjson
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.objects import GroupVersionKind
-from kubectl_reconcile.core.schema import UNKNOWN, Schema, schemas_of_document
+from kubectl_reconcile.core.ssa.schema import UNKNOWN, Schema, schemas_of_document
 
 _INDEX = "/openapi/v3"
 _MOST_FILES = 256

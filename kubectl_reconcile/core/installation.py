@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubectl_reconcile.core.domain import Module
-from kubectl_reconcile.core.rights import AGGREGATE, daemon_rules
+from kubectl_reconcile.core.module.api import Module
+from kubectl_reconcile.core.module.rbac import AGGREGATE, daemon_rules
 
 NAMESPACE = "reconcile-system"
 """Where the daemon lives unless told otherwise."""

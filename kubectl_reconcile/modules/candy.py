@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from kubectl_reconcile.core.domain import Action, Between, Context, Facts, Io, Outcome, Owned, module, spec_of
+from kubectl_reconcile.core.module.api import Action, Between, Context, Facts, Io, Outcome, Owned, module, spec_of
 from kubectl_reconcile.core.objects import Condition, Manifest
 
 SYSTEM = "candy-factory"

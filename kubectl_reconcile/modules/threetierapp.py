@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from kubectl_reconcile.core.domain import (
+from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
+from kubectl_reconcile.core.module.api import (
     COMPONENT_LABEL,
     Between,
     Context,
@@ -27,9 +28,8 @@ from kubectl_reconcile.core.domain import (
     module,
     spec_of,
 )
-from kubectl_reconcile.core.health import Health, HealthStatus, health
+from kubectl_reconcile.core.module.workloads import container, deployment, service, stateful_set
 from kubectl_reconcile.core.objects import Condition, Manifest, labels_of
-from kubectl_reconcile.core.workloads import container, deployment, service, stateful_set
 
 _MEMCACHED = "cache.example.com/v1alpha1"
 

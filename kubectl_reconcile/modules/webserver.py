@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Annotated
 
-from kubectl_reconcile.core.domain import Between, Context, Facts, Outcome, Owned, module, spec_of
-from kubectl_reconcile.core.health import HealthStatus, health
+from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.module.api import Between, Context, Facts, Outcome, Owned, module, spec_of
+from kubectl_reconcile.core.module.workloads import available, is_alive, is_ready
 from kubectl_reconcile.core.objects import Condition, Manifest
-from kubectl_reconcile.core.workloads import available, is_alive, is_ready
 
 IMAGE = "nginxdemos/hello:0.4-plain-text"
 

@@ -23,9 +23,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from kubectl_reconcile.core.manifests import IGNORE_FILE, Ignore, is_manifest_path
+from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, Ignore, is_manifest_path
+from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.core.revision import Commit, Revision
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.remote import Credentials, Repository, check_path, check_ref

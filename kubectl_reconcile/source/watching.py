@@ -14,7 +14,7 @@ from typing import Self
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from kubectl_reconcile.core.manifests import IGNORE_FILE, is_manifest_path
+from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, is_manifest_path
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kubectl_reconcile.core.documents import MAX_BYTES
-from kubectl_reconcile.core.manifests import IGNORE_FILE, Ignore, is_manifest_path
+from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, Ignore, is_manifest_path
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.manifests.yaml_reader import MAX_BYTES
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.core.revision import Revision
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.remote import check_path
 

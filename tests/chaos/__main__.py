@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.core.membership import PART_OF, Contents, applyset_id
 from kubectl_reconcile.core.objects import FIELD_MANAGER, ObjectRef, labels_of
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 

@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.core.actions import APPROVE, APPROVED, Journal, Progress
+from kubectl_reconcile.core.module.action_journal import APPROVE, APPROVED, Journal, Progress
 from kubectl_reconcile.core.objects import condition_of
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox

@@ -9,12 +9,12 @@ import secrets
 import pytest
 
 from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.core.kinds import kinds_of_crd
-from kubectl_reconcile.core.membership import PART_OF
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
-from kubectl_reconcile.core.plan import Change, Op, Plan
-from kubectl_reconcile.engine.apply import Hooks, State, Writer
-from kubectl_reconcile.engine.session import Session
+from kubectl_reconcile.core.planning.kinds import kinds_of_crd
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.resources.applyset import PART_OF
+from kubectl_reconcile.engine.apply.writer import Hooks, State, Writer
+from kubectl_reconcile.engine.sync.session import Session
 
 MARK = "applyset-of-this-test-v1"
 SUCCEEDED, SKIPPED, FAILED = State.SUCCEEDED, State.SKIPPED, State.FAILED

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_reconcile.core.domain import Context, Owned, outcome_of
-from kubectl_reconcile.core.manifests import parse
-from kubectl_reconcile.core.membership import Contents, applyset_id
+from kubectl_reconcile.core.manifests.parse import parse
+from kubectl_reconcile.core.module.api import Context, Owned, outcome_of
 from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.resources.applyset import Contents, applyset_id
 from kubectl_reconcile.modules.memcached import memcached
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import pytest
 from kubectl_reconcile.cluster.client import Access, Client, ServerError, Unreachable
 from kubectl_reconcile.cluster.discovery import Discovery, Resource
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
-from kubectl_reconcile.core.schema import schemas_of_document
+from kubectl_reconcile.core.ssa.schema import schemas_of_document
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")

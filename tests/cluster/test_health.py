@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_reconcile.core.domain import Context, Owned, adopt_child, check_purity
-from kubectl_reconcile.core.health import HealthStatus, health
+from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.module.api import Context, Owned, adopt_child, check_purity
 from kubectl_reconcile.modules.memcached import memcached
 
 CRDS = Path(__file__).parents[2] / "crds"

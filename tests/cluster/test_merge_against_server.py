@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from oracle.judge import Step, Subject, ask, tell
 
-from kubectl_reconcile.core.fieldset import FieldSet
-from kubectl_reconcile.core.merge import ConflictPolicy, IgnoreRule, MergeError, Reason, Verdict, three_way
 from kubectl_reconcile.core.objects import FIELD_MANAGER as US
 from kubectl_reconcile.core.objects import GroupVersionKind
-from kubectl_reconcile.core.schema import schema_of_crd, schemas_of_document
-from kubectl_reconcile.core.takeover import LAST_APPLIED
+from kubectl_reconcile.core.ssa.csa_upgrade import LAST_APPLIED
+from kubectl_reconcile.core.ssa.fieldset import FieldSet
+from kubectl_reconcile.core.ssa.merge import ConflictPolicy, IgnoreRule, MergeError, Reason, Verdict, three_way
+from kubectl_reconcile.core.ssa.schema import schema_of_crd, schemas_of_document
 
 TEXT = {"type": "string"}
 

@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.fieldset import FieldSet
-from kubectl_reconcile.core.schema import schema_of_crd
-from kubectl_reconcile.core.typed import fields_of
+from kubectl_reconcile.core.ssa.fieldset import FieldSet
+from kubectl_reconcile.core.ssa.schema import schema_of_crd
+from kubectl_reconcile.core.ssa.typed import fields_of
 
 TEXT = {"type": "string"}
 CRD = {

@@ -27,9 +27,9 @@ from urllib.parse import quote
 
 import pytest
 
-from kubectl_reconcile.core.membership import PART_OF, applyset_id
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.syncs import REQUESTED_AT
+from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
+from kubectl_reconcile.core.resources.sync import REQUESTED_AT
 from tests.e2e.domains import Factory
 
 ROOT = Path(__file__).parents[2]

@@ -16,11 +16,12 @@ import pytest
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.errors import NotFound
-from kubectl_reconcile.core.plan import Op, Plan
-from kubectl_reconcile.engine import sync as engine
-from kubectl_reconcile.engine import targets, trial
-from kubectl_reconcile.engine.apply import Hooks, Result, State, Writer
-from kubectl_reconcile.engine.session import Session
+from kubectl_reconcile.core.planning.plan import Op, Plan
+from kubectl_reconcile.engine.apply import dry_run
+from kubectl_reconcile.engine.apply.writer import Hooks, Result, State, Writer
+from kubectl_reconcile.engine.sync import reconcile as engine
+from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.session import Session
 
 ROOT = Path(__file__).parents[2]
 PATHS = {
@@ -82,7 +83,7 @@ class Shop:
     async def plan(self, *, confirmed: bool = True) -> Plan:
         target = await self.target()
         made = await engine.plan(self.session, target)
-        return await trial.confirm(self.session.client, made, target.sync) if confirmed else made
+        return await dry_run.confirm(self.session.client, made, target.sync) if confirmed else made
 
     async def sync(self, writer: Writer | None = None) -> engine.Done:
         target = await self.target()
@@ -91,9 +92,9 @@ class Shop:
         return await engine.perform(self.session, target, made, writer or Writer(self.session.client, hooks))
 
     async def approve(self, made: Plan) -> None:
-        from kubectl_reconcile.engine import requests  # noqa: PLC0415
+        from kubectl_reconcile.engine.api import sync_requests  # noqa: PLC0415
 
-        await requests.approve(self.session.client, (await self.target()).sync, made.approval)
+        await sync_requests.approve(self.session.client, (await self.target()).sync, made.approval)
 
     async def live(self, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
         path = PATHS[kind].format(namespace=namespace or self.namespace, name=name)

@@ -17,7 +17,7 @@ from typing import Any
 
 from kubectl_reconcile.cluster.client import Access, ApiError, Client
 from kubectl_reconcile.core.objects import GroupVersionKind
-from kubectl_reconcile.core.schema import Schema, schema_of_crd, schemas_of_document
+from kubectl_reconcile.core.ssa.schema import Schema, schema_of_crd, schemas_of_document
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from oracle.builtins import KINDS

@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_reconcile.cluster.client import ApiError, Client
-from kubectl_reconcile.core.fieldset import FieldSet
-from kubectl_reconcile.core.merge import ConflictPolicy, IgnoreRule, Merge, MergeError, Verdict, three_way
 from kubectl_reconcile.core.objects import FIELD_MANAGER as US
 from kubectl_reconcile.core.objects import FieldPath
-from kubectl_reconcile.core.owners import STRIPPED, entry_of
-from kubectl_reconcile.core.places import value_at
-from kubectl_reconcile.core.schema import Schema
-from kubectl_reconcile.core.typed import ABSENT, fields_of
-from kubectl_reconcile.core.values import is_zero, same
+from kubectl_reconcile.core.ssa.fieldset import FieldSet
+from kubectl_reconcile.core.ssa.lookup import value_at
+from kubectl_reconcile.core.ssa.managed_fields import STRIPPED, entry_of
+from kubectl_reconcile.core.ssa.merge import ConflictPolicy, IgnoreRule, Merge, MergeError, Verdict, three_way
+from kubectl_reconcile.core.ssa.schema import Schema
+from kubectl_reconcile.core.ssa.typed import ABSENT, fields_of
+from kubectl_reconcile.core.ssa.values import is_zero, same
 
 SERVERS_OWN = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 

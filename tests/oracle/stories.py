@@ -8,11 +8,11 @@ from random import Random
 from typing import Any
 
 from kubectl_reconcile.cluster.client import ApiError, Client, Conflict
-from kubectl_reconcile.core.merge import ConflictPolicy, IgnoreRule
 from kubectl_reconcile.core.objects import FIELD_MANAGER as US
 from kubectl_reconcile.core.objects import FieldPath
-from kubectl_reconcile.core.owners import STRIPPED
-from kubectl_reconcile.core.typed import fields_of
+from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
+from kubectl_reconcile.core.ssa.merge import ConflictPolicy, IgnoreRule
+from kubectl_reconcile.core.ssa.typed import fields_of
 from oracle.builtins import METADATA
 from oracle.judge import SERVERS_OWN, Answer, Step, Subject, ask, ask_create, tell
 from oracle.shapes import Shape

@@ -1,0 +1,248 @@
+"""``kubectl reconcile accept`` and ``adopt``: what the cluster holds becomes what Git asks for.
+
+``accept`` writes drifted fields into the files that ask for them; ``adopt`` writes files for objects that no file asks
+for yet. Both write into a working tree, or push a commit to a branch; neither writes to the cluster.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_reconcile.cli import options
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line
+
+if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
+    from kubectl_reconcile.core.objects import Manifest
+    from kubectl_reconcile.core.resources.sync import Sync
+    from kubectl_reconcile.engine.commands.accept import Accepted
+    from kubectl_reconcile.engine.sync.reconcile import Target
+    from kubectl_reconcile.engine.sync.session import Session
+
+
+def _destination(command: Any) -> Any:
+    """Give a command the flags that say where its files go, besides --local."""
+    flags = (
+        click.option("--branch", metavar="NAME", default="", help="Push a commit to this branch, new or of that name."),
+        click.option("-m", "--message", metavar="TEXT", default="", help="Message of that commit."),
+    )
+    return options.given(flags, command)
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+\b
+Examples:
+  kubectl reconcile accept shop --local .                    into its files
+  kubectl reconcile accept shop deploy/web --branch keep-7   as a commit
+  kubectl reconcile accept -f shop --name shop               into a folder
+"""
+)
+@options.origin
+@options.selection
+@_destination
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@options.colour
+@options.common
+def accept(
+    connection: options.Connection,
+    origin: options.Origin,
+    *,
+    chosen: options.Chosen,
+    branch: str,
+    message: str,
+    dry_run: bool,
+    color: str,
+) -> int:
+    """Write what drifted in the cluster into the files that ask for it. Writes files, or pushes a commit.
+
+    Comments and layout of the files stay. A field that was changed in Git too, and the values of Secrets, are left.
+    """
+    if origin.repo or (bool(origin.file) + bool(origin.local) + bool(branch)) != 1:
+        raise click.UsageError("say where the files are: --local FOLDER, --branch NAME, or -f FOLDER --name NAME")
+    if origin.file and not origin.name:
+        raise click.UsageError("-f needs --name: the Sync of that name knows what was applied")
+    work = functools.partial(
+        accepted, origin=origin, chosen=chosen, branch=branch, message=message, dry_run=dry_run, color=color
+    )
+    return connection.run(work)
+
+
+async def accepted(
+    session: Session,
+    *,
+    origin: options.Origin,
+    chosen: options.Chosen,
+    color: str,
+    branch: str = "",
+    message: str = "",
+    dry_run: bool = False,
+) -> int:
+    """Accept what drifted, and return the exit status.
+
+    Raises:
+        SourceError: a file can't be read or written, or the branch can't be pushed to.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    from kubectl_reconcile.engine.commands import accept  # noqa: PLC0415 - imports all that talks to clusters
+    from kubectl_reconcile.engine.sync import reconcile  # noqa: PLC0415 - imports all that talks to clusters
+
+    out, err = options.screens(color)
+    target = await options.target_of(session, origin)
+    plan = chosen.of(session, await reconcile.plan(session, target))
+    found = await accept.accept(target, plan)
+    out.write(lines_of(found))
+    err.write((line(f"left: {why}", Tone.WARNING) for why in found.left), options.stderr())
+    if not found.files:
+        err.write([line("nothing to accept", Tone.ASIDE)], options.stderr())
+    elif not dry_run:
+        what = message or f"Accept drift of {_several(len({taken.ref for taken in found.taken}))}"
+        await _put(session, target, found.files, _Place(plan.revision, branch, what), out)
+    return Status.OK
+
+
+def lines_of(accepted: Accepted) -> list[Line]:
+    """Return a line for each field that is taken into a file."""
+    from kubectl_reconcile.cli.output.layouts import value_text  # noqa: PLC0415 - imports the planner
+
+    return [
+        (
+            Span(f"{taken.file}: ", Tone.PLACE),
+            Span(f"{taken.ref} {taken.field.path}  "),
+            Span(value_text(taken.field.after), Tone.REMOVED),
+            Span(" → "),
+            Span(value_text(taken.field.before), Tone.ADDED),
+        )
+        for taken in accepted.taken
+    ]
+
+
+def _several(objects: int) -> str:
+    return "1 object" if objects == 1 else f"{objects} objects"
+
+
+class _Place:
+    """Where files go: onto *branch* on top of the commit *parent*, or into the folder where *branch* is empty."""
+
+    def __init__(self, parent: str, branch: str, message: str) -> None:
+        self.parent, self.branch, self.message = parent, branch, message
+
+
+async def _put(session: Session, target: Target, files: Mapping[str, bytes], place: _Place, out: Terminal) -> None:
+    from kubectl_reconcile.engine.commands import accept  # noqa: PLC0415 - imports all that talks to clusters
+
+    if not place.branch:
+        accept.write(target, files)
+        return
+    made = await accept.push(session, target, place.parent, place.branch, files, place.message)
+    out.write([line(f"pushed {made[:7]} to {place.branch}", Tone.GOOD)])
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+\b
+Examples:
+  kubectl reconcile adopt deploy/web svc/web --sync shop         shows
+  kubectl reconcile adopt deploy/web --sync shop --local .       writes
+  kubectl reconcile adopt deploy/web --sync shop --branch adopt  pushes
+"""
+)
+@click.argument("objects", nargs=-1, required=True, metavar="OBJECT...")
+@click.option("--sync", "sync", metavar="NAME", required=True, help="Sync under which they are brought.")
+@click.option(
+    "--local",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False),
+    help="Write into this working tree of the Sync's repository.",
+)
+@_destination
+@options.colour
+@options.common
+def adopt(
+    connection: options.Connection,
+    objects: tuple[str, ...],
+    *,
+    sync: str,
+    local: str | None,
+    branch: str,
+    message: str,
+    color: str,
+) -> int:
+    """Write manifests for live objects, to bring them under a Sync. Writes files, or pushes a commit.
+
+    OBJECT is TYPE/NAME. What the server, controllers and tools added is left out. The next sync then takes the
+    objects over; until then nothing changes in the cluster. Without --local or --branch the manifests are shown.
+    """
+    if local and branch:
+        raise click.UsageError("--local and --branch exclude each other")
+    origin = options.Origin(sync, local=local or "")
+    work = functools.partial(_adopt, objects=objects, origin=origin, branch=branch, message=message, color=color)
+    return connection.run(work)
+
+
+async def _adopt(
+    session: Session, *, objects: tuple[str, ...], origin: options.Origin, branch: str, message: str, color: str
+) -> int:
+    from kubectl_reconcile.core.resources.sync import Sync  # noqa: PLC0415 - the core, which help does without
+    from kubectl_reconcile.engine.sync import reconcile, targets  # noqa: PLC0415 - imports all that talks to clusters
+
+    out, _ = options.screens(color)
+    namespace = session.client.namespace
+    under = Sync.of(await targets.live_sync(session, origin.name, namespace))
+    manifests = await _manifests(session, under, objects)
+    if not (origin.local or branch):
+        texts = [text for manifest in manifests for text in ("---", *_yaml(manifest))]
+        out.write(map(line, texts[1:]))
+        return Status.OK
+    if under.git is None and origin.local:
+        target = await targets.folder_target(session, Path(origin.local), under.name, namespace)
+    else:
+        target = await options.target_of(session, origin)
+    revision = (await reconcile.read(target)).revision
+    files = {_file_of(under, each): "".join(f"{text}\n" for text in _yaml(each)).encode() for each in manifests}
+    if there := sorted(files.keys() & revision.files.keys()):
+        raise Failure(f"{there[0]} is there already", "move it, or add the object to it by hand", status=Status.USAGE)
+    what = message or f"Adopt {_several(len(files))}"
+    await _put(session, target, files, _Place(revision.sha, branch, what), out)
+    out.write(line(file, Tone.ADDED) for file in files)
+    return Status.OK
+
+
+async def _manifests(session: Session, under: Sync, objects: tuple[str, ...]) -> list[Manifest]:
+    """Return the objects named as they would be written by hand.
+
+    Raises:
+        Failure: one of them can't be brought under a Sync.
+        NoSuchKind, ApiError: there is no such object, or the server refuses.
+    """
+    from kubectl_reconcile.core.manifests import export  # noqa: PLC0415 - the core, which help does without
+    from kubectl_reconcile.core.objects import GroupVersionKind  # noqa: PLC0415 - the same
+    from kubectl_reconcile.engine.commands import find_object as live_objects  # noqa: PLC0415 - imports all that talks to clusters
+
+    found: list[Manifest] = []
+    for text in objects:
+        live = await live_objects.live(session, text)
+        if why := export.why_not(live):
+            raise Failure(f"{text} can't be adopted: {why}", status=Status.USAGE)
+        kind = GroupVersionKind.of(live)
+        schema = (await session.kinds([kind]))[kind].schema
+        found.append(export.as_manifest(live, schema, under.default_namespace))
+    return found
+
+
+def _yaml(manifest: Manifest) -> list[str]:
+    """Return a manifest in YAML, its identity first."""
+    from kubectl_reconcile.cli.output.yamltext import dump  # noqa: PLC0415 - only where something is written
+
+    return [text for name, value in manifest.items() for text in dump({name: value})]
+
+
+def _file_of(under: Sync, manifest: Manifest) -> str:
+    folder = under.git.path.strip("./") if under.git else ""
+    name = f"{manifest['kind'].lower()}-{manifest['metadata']['name'].replace(':', '-')}.yaml"
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,289 @@
+"""``kubectl reconcile explain``: who owns each field of a live object, who asked for it, and whether it is drift."""
+
+from __future__ import annotations
+
+import functools
+import json
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_reconcile.cli import options
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.terminal import EMPTY, Line, Span, Tone, clean, line, table
+
+if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
+    from kubectl_reconcile.core.manifests.revision import Commit
+    from kubectl_reconcile.core.planning.explain import Field
+    from kubectl_reconcile.engine.commands.explain import Explanation
+    from kubectl_reconcile.engine.sync.session import Session
+
+_FEW = 4
+_CLIPPED = 60
+_LABEL, _FIELD = 11, 8
+_NOTES = ("f:metadata", "f:annotations")
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+\b
+A field is same (as Git asks for), drift (changed in the cluster), git
+(changed in Git since the last sync), both, adopt (never applied yet), left
+(a rule or a ceasefire leaves it to its owner), other (Git says nothing of
+it), default (nobody owns it), or unknown (Git can't be read).
+
+\b
+Examples:
+  kubectl reconcile explain deploy/web                  all fields
+  kubectl reconcile explain deploy/web.spec.replicas    one in full
+  kubectl reconcile explain pod/web '.spec.containers[name=web].image'
+"""
+)
+@click.argument("object_", metavar="KIND/NAME[.FIELD]")
+@click.argument("path", required=False, metavar="[FIELD]")
+@options.output("wide", "json", "yaml")
+@click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
+@options.colour
+@options.common
+def explain(
+    connection: options.Connection,
+    object_: str,
+    path: str | None,
+    *,
+    output: str | None,
+    show_secrets: bool,
+    color: str,
+) -> int:
+    """Show who owns the fields of an object, which file and commit asked for them, and whether they drifted. Writes nothing.
+
+    What is said is what the next sync would do. Fields of status are left out unless asked for.
+    """
+    try:
+        found = connection.run(functools.partial(_explained, text=object_, path=path or ""))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if (path or found.asks_for_field) and not found.fields:
+        raise Failure(f"{found.ref} has no such field", "explain it without a field to see all", status=Status.USAGE)
+    view = _View(found, show_secrets=show_secrets or found.ref.kind != "Secret", wide=output == "wide")
+    out, err = options.screens(color)
+    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+
+    if output in {"json", "yaml"}:
+        out.write((render.json_lines if output == "json" else render.yaml_lines)(view.document()))
+        return Status.OK
+    few = found.asks_for_field and len(found.fields) <= _FEW
+    out.write(view.blocks(out.width) if few else view.overview(out.width))
+    if found.trouble:
+        err.write([line(f"warning: files and commits can't be told: {found.trouble}", Tone.WARNING)], options.stderr())
+    return Status.OK
+
+
+async def _explained(session: Session, *, text: str, path: str) -> Explanation:
+    from kubectl_reconcile.engine.commands import explain  # noqa: PLC0415 - imports all that talks to clusters
+
+    return await explain.explain(session, text, path)
+
+
+class _View:
+    """How one explanation is shown."""
+
+    def __init__(self, found: Explanation, *, show_secrets: bool, wide: bool) -> None:
+        self.found, self.show_secrets, self.wide = found, show_secrets, wide
+        self.now = options.now()
+
+    # --- all fields -------------------------------------------------------------------------------
+
+    def overview(self, width: int | None) -> Iterator[Line]:
+        """Yield the object in three lines, then its fields: by state and owner, or with ``wide`` one a row."""
+        yield from self._head(width)
+        yield EMPTY
+        if self.wide:
+            titles = ["STATE", "OWNER", "SINCE", "FILE", "COMMIT", "FIELD"]
+            yield from table(titles, [self._row(each) for each in self.found.fields])
+            return
+        for (state, tone, who), fields in groupby(self.found.fields, self._group):
+            yield (Span(f"{state:<8}", tone), Span(who, Tone.TITLE))
+            for each in fields:
+                first, *rest = _wrapped(self._sentence(each), width, _FIELD)
+                yield line(f"{' ' * _FIELD}{first}")
+                yield from (line(f"{' ' * (_FIELD + 2)}{text}") for text in rest)
+
+    def _group(self, each: Field) -> tuple[str, Tone, str]:
+        from kubectl_reconcile.core.planning.explain import DIFFERS  # noqa: PLC0415 - the core, which help does without
+
+        who = ", ".join(dict.fromkeys(owner.manager for owner in each.owners)) or "nobody"
+        since = self._since(each)
+        tone = Tone.WARNING if each.standing in DIFFERS else Tone.GOOD if each.standing == "same" else Tone.PLAIN
+        return each.standing.value, tone, f"{who}, {since}" if since else who
+
+    def _since(self, each: Field) -> str:
+        from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+
+        return render.age(each.owners[0].time, self.now) if each.owners else ""
+
+    def _head(self, width: int | None) -> Iterator[Line]:
+        from kubectl_reconcile.core.health.kstatus import health  # noqa: PLC0415 - the same
+        from kubectl_reconcile.core.planning.explain import DIFFERS  # noqa: PLC0415 - the core, which help does without
+
+        found = self.found
+        yield (Span(str(found.ref), Tone.TITLE), Span(f"  {health(found.facts.live)}"))
+        file = f", from {found.file}:{found.line}" if found.file else ""
+        commit = f", last changed by {self._commit(found.commit)}" if found.commit else ""
+        yield from (line(text) for text in _wrapped(f"{found.asker}{file}{commit}", width))
+        differ = sum(1 for each in found.fields if each.standing in DIFFERS)
+        words = "1 field differs" if differ == 1 else f"{differ} fields differ"
+        yield line(
+            f"{words} from what is asked for" if differ else "nothing differs from what is asked for",
+            self._tone(differ),
+        )
+
+    @staticmethod
+    def _tone(differ: int) -> Tone:
+        return Tone.WARNING if differ else Tone.GOOD
+
+    def _row(self, each: Field) -> list[Span]:
+        state, tone, _ = self._group(each)
+        origin = self.found.origins.get(each.path)
+        commit = origin.commit.sha[:7] if origin and origin.commit else "-"
+        where = f"{self.found.file}:{origin.line}" if origin else "-"
+        return [
+            Span(state, tone),
+            Span(", ".join(dict.fromkeys(owner.manager for owner in each.owners)) or "-"),
+            Span(self._since(each).removesuffix(" ago") or "-"),
+            Span(where),
+            Span(commit),
+            Span(self._sentence(each)),
+        ]
+
+    def _sentence(self, each: Field) -> str:
+        from kubectl_reconcile.core.planning.explain import DIFFERS, Standing  # noqa: PLC0415 - the core, which help does without
+
+        text = f"{each.path} = {self._value(each.path, each.live)}"
+        if each.standing in DIFFERS:
+            return f"{text}, to be {self._value(each.path, each.wanted)}"
+        return f"{text} ({each.rule})" if each.standing is Standing.LEFT else text
+
+    # --- few fields, each in full -----------------------------------------------------------------
+
+    def blocks(self, width: int | None) -> Iterator[Line]:
+        """Yield everything about each field, a line for each question."""
+        for each in self.found.fields:
+            if each is not self.found.fields[0]:
+                yield EMPTY
+            yield (Span(str(each.path), Tone.TITLE), Span(f" of {self.found.ref}"))
+            for label, text in self._facts(each):
+                yield from self._labelled(label, text, width)
+
+    def _facts(self, each: Field) -> Iterator[tuple[str, str]]:
+        from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+        from kubectl_reconcile.core.planning.explain import outlook  # noqa: PLC0415 - the core, which help does without
+
+        found, origin = self.found, self.found.origins.get(each.path)
+        yield "live", self._value(each.path, each.live)
+        yield "wanted", self._wanted(each)
+        for owner in each.owners:
+            age = render.age(owner.time, self.now)
+            how = owner.operation.lower() + (f" of {owner.subresource}" if owner.subresource else "")
+            yield "owner", f"{owner.manager}, by {how}{f', {age}' if age else ''}"
+        if origin is not None and origin.commit is not None:
+            yield "commit", self._commit(origin.commit)
+        yield "object", found.asker
+        yield "verdict", outlook(each, found.facts)
+
+    def _wanted(self, each: Field) -> str:
+        from kubectl_reconcile.core.ssa.typed import ABSENT  # noqa: PLC0415 - the core, which help does without
+
+        found, origin = self.found, self.found.origins.get(each.path)
+        if origin is not None:
+            return f"{self._value(each.path, each.wanted)}, {found.file}:{origin.line}"
+        if found.module and each.standing.value != "other":
+            wanted = each.live if each.wanted is ABSENT and each.change is None else each.wanted
+            return f"{self._value(each.path, wanted)}, by module {found.module}"
+        if each.wanted is not ABSENT:
+            return self._value(each.path, each.wanted)
+        if each.standing.value == "unknown":
+            return "not known"
+        return "the mark of a member" if each.standing.value == "same" and found.file else "nobody asks for it"
+
+    @staticmethod
+    def _labelled(label: str, text: str, width: int | None) -> Iterator[Line]:
+        for number, part in enumerate(_wrapped(text, width, _LABEL)):
+            yield (Span(f"  {label if not number else '':<{_LABEL - 2}}", Tone.ASIDE), Span(part))
+
+    # --- the parts --------------------------------------------------------------------------------
+
+    def _commit(self, commit: Commit) -> str:
+        from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+
+        age = render.age(commit.committed_at, self.now)
+        return f"{commit.sha[:7]} by {commit.author}{f', {age}' if age else ''}: {commit.subject}"
+
+    def _is_hidden(self, path: tuple[str, ...]) -> bool:
+        """Tell whether what stands at *path* may be the value of a Secret, or a tool's copy of one."""
+        return not self.show_secrets and (path[0] in {"f:data", "f:stringData"} or path[:2] == _NOTES)
+
+    def _value(self, path: tuple[str, ...], value: Any) -> str:
+        from kubectl_reconcile.cli.output.masking import HIDDEN  # noqa: PLC0415 - imports the planner
+        from kubectl_reconcile.core.ssa.typed import ABSENT  # noqa: PLC0415 - the core, which help does without
+
+        if value is ABSENT or value is None:
+            return "nothing"
+        if self._is_hidden(path):
+            return HIDDEN
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        return text if self.wide or len(text) <= _CLIPPED else f"{text[: _CLIPPED - 1]}…"
+
+    def document(self) -> dict[str, Any]:
+        """Return the explanation as plain JSON."""
+        found, ref = self.found, self.found.ref
+        return {
+            "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
+            "asker": found.asker,
+            **({"file": found.file, "line": found.line} if found.file else {}),
+            **({"commit": _commit_document(found.commit)} if found.commit else {}),
+            "fields": [self._field_document(each) for each in found.fields],
+        }
+
+    def _field_document(self, each: Field) -> dict[str, Any]:
+        from kubectl_reconcile.cli.output.masking import HIDDEN  # noqa: PLC0415 - imports the planner
+        from kubectl_reconcile.core.planning.explain import outlook  # noqa: PLC0415 - the core, which help does without
+        from kubectl_reconcile.core.ssa.typed import ABSENT  # noqa: PLC0415 - the same
+
+        origin = self.found.origins.get(each.path)
+        values = {"live": each.live, "wanted": each.wanted}
+        hidden = self._is_hidden(each.path)
+        shown = {name: HIDDEN if hidden else value for name, value in values.items() if value is not ABSENT}
+        owners = [
+            {"manager": one.manager, "operation": one.operation, "subresource": one.subresource, "time": one.time}
+            for one in each.owners
+        ]
+        commit = _commit_document(origin.commit) if origin and origin.commit else None
+        return {
+            "path": str(each.path),
+            "state": each.standing.value,
+            **shown,
+            "owners": owners,
+            **({"line": origin.line} if origin else {}),
+            **({"commit": commit} if commit else {}),
+            "verdict": outlook(each, self.found.facts),
+        }
+
+
+def _wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
+    """Return *text* in lines that fit beside an indent; one line where no screen limits it."""
+    if not width:
+        return [text]
+    room = max(width - indent - 2, 20)
+    return textwrap.wrap(clean(text), room, break_on_hyphens=False) or [""]
+
+
+def _commit_document(commit: Commit) -> dict[str, str]:
+    return {
+        "sha": commit.sha,
+        "author": commit.author,
+        "committedAt": commit.committed_at,
+        "subject": commit.subject,
+    }

@@ -1,0 +1,162 @@
+"""``kubectl reconcile get``: Syncs in a table, and in the forms that scripts take, as ``kubectl get`` has them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from kubectl_reconcile.cli import options
+from kubectl_reconcile.cli.inspect import status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Status
+from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, table
+
+if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
+    from kubectl_reconcile.core.objects import Manifest
+    from kubectl_reconcile.engine.sync.session import Session
+
+_FORMATS = ("wide", "name", "json", "yaml", "jsonpath=")
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+\b
+Examples:
+  kubectl reconcile get -A                    every Sync of the cluster
+  kubectl reconcile get -l team=web -o wide   some, with what they follow
+  kubectl reconcile get shop -o jsonpath='{{.status.lastAppliedRevision}}'
+"""
+)
+@click.argument("syncs", metavar="[SYNC...]", nargs=-1)
+@click.option("-A", "--all-namespaces", is_flag=True, help="Syncs of all namespaces.")
+@click.option("-l", "--selector", metavar="SELECTOR", default="", help="Syncs with these labels, as in team=web.")
+@click.option("-w", "--watch", is_flag=True, help="Go on, and show each Sync again when it changes.")
+@click.option("--no-headers", is_flag=True, help="Leave out the table's titles.")
+@options.output(*_FORMATS)
+@options.colour
+@options.common
+def get(
+    connection: options.Connection,
+    syncs: Sequence[str],
+    *,
+    all_namespaces: bool,
+    selector: str,
+    watch: bool,
+    no_headers: bool,
+    output: str | None,
+    color: str,
+) -> int:
+    """Show Syncs in a table. Writes nothing.
+
+    REF is what each follows; a commit after rollback says so. For how one is doing in full, see status.
+    """
+    if syncs and (all_namespaces or selector):
+        raise click.UsageError("a Sync that is named is looked up in one namespace; drop -A and -l, or drop the names")
+    if watch and output not in {None, "wide", "name"}:
+        raise click.UsageError("--watch shows rows of a table: use it without -o, or with -o wide or name")
+    place = _Place(syncs, selector, everywhere=all_namespaces)
+    show = _Table(*options.screens(color), output or "", everywhere=all_namespaces, headers=not no_headers)
+    return connection.run_until_interrupted(functools.partial(_get, place=place, show=show, watch=watch))
+
+
+class _Place:
+    """Which Syncs are meant."""
+
+    def __init__(self, names: Sequence[str], selector: str, *, everywhere: bool) -> None:
+        self.names, self.selector, self.everywhere = tuple(names), selector, everywhere
+
+    async def found(self, session: Session) -> tuple[list[Manifest], str]:
+        """Return the Syncs meant, and from where to watch on."""
+        items, version = await session.client.list(self._path(session), labelSelector=self.selector or None)
+        if self.names:
+            return [await options.live_sync(session, name) for name in self.names], version
+        return sorted(items, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"])), version
+
+    async def changes(self, session: Session, version: str) -> AsyncIterator[tuple[str, Manifest]]:
+        """Yield what happens to them from now on, for as long as the server lets a watch live."""
+        path, selector = self._path(session), self.selector or None
+        async for kind, live in session.client.watch(path, labelSelector=selector, resourceVersion=version):
+            if not self.names or live["metadata"]["name"] in self.names:
+                yield kind, live
+
+    def _path(self, session: Session) -> str:
+        from kubectl_reconcile.engine.api.sync_requests import SYNCS  # noqa: PLC0415 - imports all that talks to clusters
+
+        return f"{SYNCS}/syncs" if self.everywhere else f"{SYNCS}/namespaces/{session.client.namespace}/syncs"
+
+
+class _Table:
+    """How they are shown."""
+
+    def __init__(self, out: Terminal, err: Terminal, output: str, *, everywhere: bool, headers: bool) -> None:
+        self.out, self.err, self.output = out, err, output
+        self.everywhere, self.headers = everywhere, headers
+
+    def write(self, found: Sequence[Manifest], *, one: bool) -> None:
+        """Write all of *found*; *one* is meant where a single Sync was named."""
+        if not found and self.output not in {"json", "yaml"} and not self.output.startswith("jsonpath="):
+            where = "the cluster" if self.everywhere else "this namespace"
+            self.err.write([line(f"no Syncs in {where}", Tone.ASIDE)], options.stderr())
+        self.out.write(self._lines(found, one=one))
+
+    def again(self, live: Manifest, *, gone: bool) -> None:
+        """Write the row of a Sync that has changed."""
+        rows = list(self._lines([live], one=True))
+        self.out.write(rows[-1:] if not gone else [(*rows[-1], Span("  (deleted)", Tone.WARNING))])
+
+    def _lines(self, found: Sequence[Manifest], *, one: bool) -> Iterable[Line]:
+        if self.output and self.output != "wide":
+            return status.documents(found, self.output, one=one)
+        return self._table(found) if found else ()
+
+    def _table(self, found: Sequence[Manifest]) -> list[Line]:
+        wide = self.output == "wide"
+        now = options.now()
+        titles = ["NAME", "READY", "REF", "REVISION", "OBJECTS", "AGE", *(["URL", "PATH"] if wide else []), "STATUS"]
+        rows = [_row(sync, now, wide=wide) for sync in found]
+        if self.everywhere:
+            titles = ["NAMESPACE", *titles]
+            rows = [[Span(sync["metadata"]["namespace"]), *row] for sync, row in zip(found, rows, strict=True)]
+        lines = table(titles, rows, None if wide else self.out.width)
+        return lines if self.headers else lines[1:]
+
+
+def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
+    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+    from kubectl_reconcile.engine.commands import suspend_resume  # noqa: PLC0415 - imports all that talks to clusters
+
+    found, git = sync.get("status") or {}, ((sync.get("spec") or {}).get("source") or {}).get("git") or {}
+    word, tone = status.readiness(sync)
+    kind, _, ref = suspend_resume.ref_text(suspend_resume.ref_of(sync)).partition(" ")
+    if suspend_resume.is_pinned(sync):
+        ref = f"{ref} (rolled back)"
+    age = render.age(sync["metadata"].get("creationTimestamp", ""), now).removesuffix(" ago")
+    return [
+        Span(sync["metadata"]["name"]),
+        Span(word, tone),
+        Span("-" if not git else ref if kind != "the" else "(default)"),
+        Span(status.short(str(found.get("lastAppliedRevision") or "")) or "-"),
+        Span(str((found.get("summary") or {}).get("total", "-"))),
+        Span(age or "-"),
+        *([Span(str(git.get("url") or "-")), Span(str(git.get("path") or "-"))] if wide else []),
+        Span(status.message_of(sync)),
+    ]
+
+
+async def _get(session: Session, *, place: _Place, show: _Table, watch: bool) -> int:
+    from kubectl_reconcile.cluster.errors import Gone  # noqa: PLC0415 - imports all that talks to clusters
+    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - the same
+
+    targets.require_installed(session)
+    found, version = await place.found(session)
+    show.write(found, one=len(place.names) == 1)
+    while watch:
+        try:
+            async for kind, live in place.changes(session, version):
+                version = live["metadata"]["resourceVersion"]
+                show.again(live, gone=kind == "DELETED")
+        except Gone:
+            _, version = await place.found(session)
+    return Status.OK

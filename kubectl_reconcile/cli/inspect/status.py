@@ -1,0 +1,247 @@
+"""``kubectl reconcile status``: how Syncs are doing, in a table, and one of them in full."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_reconcile.cli import options
+from kubectl_reconcile.cli.output import outputs
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Status
+from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table
+
+if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
+    from kubectl_reconcile.core.objects import Manifest
+    from kubectl_reconcile.engine.sync.session import Session
+
+_HISTORY_SHOWN = 5
+_COUNTS = ("created", "updated", "deleted", "failed")
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+\b
+Examples:
+  kubectl reconcile status -A               every Sync of the cluster
+  kubectl reconcile status shop -n shop     one in full
+  kubectl reconcile status shop -o json     the object itself
+"""
+)
+@click.argument("sync", required=False, metavar="[SYNC]")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Syncs of all namespaces.")
+@options.output("wide", "json", "yaml", "name", "jsonpath=")
+@options.colour
+@options.common
+def status(
+    connection: options.Connection, sync: str | None, *, all_namespaces: bool, output: str | None, color: str
+) -> int:
+    """Show how Syncs are doing. Writes nothing.
+
+    With SYNC: its conditions, what the last syncs did, and what is wrong.
+    """
+    if sync and all_namespaces:
+        raise click.UsageError("SYNC is looked up in one namespace; drop -A, or drop SYNC")
+    found = connection.run(functools.partial(_found, name=sync or "", everywhere=all_namespaces))
+    out, err = options.screens(color)
+    if not found:
+        where = "the cluster" if all_namespaces else "this namespace"
+        err.write([line(f"no Syncs in {where}", Tone.ASIDE)], options.stderr())
+    out.write(_shown(found, output, one=bool(sync), everywhere=all_namespaces, width=out.width))
+    return Status.OK
+
+
+async def _found(session: Session, *, name: str, everywhere: bool) -> Sequence[Manifest]:
+    from kubectl_reconcile.engine.api import sync_requests  # noqa: PLC0415 - imports all that talks to clusters
+    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports all that talks to clusters
+
+    targets.require_installed(session)
+    if name:
+        return [await options.live_sync(session, name)]
+    place = "" if everywhere else f"/namespaces/{session.client.namespace}"
+    items, _ = await session.client.list(f"{sync_requests.SYNCS}{place}/syncs")
+    return sorted(items, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"]))
+
+
+def _shown(
+    found: Sequence[Manifest], output: str | None, *, one: bool, everywhere: bool, width: int | None
+) -> Iterable[Line]:
+    if output and output != "wide":
+        return documents(found, output, one=one)
+    if one and found and output != "wide":
+        return details(found[0], options.now())
+    if found:
+        return overview(found, options.now(), wide=output == "wide", everywhere=everywhere, width=width)
+    return ()
+
+
+def documents(found: Sequence[Manifest], output: str, *, one: bool) -> Iterable[Line]:
+    """Return Syncs in a form for programs: names, JSON, YAML, or through a JSONPath template."""
+    if output == "name":
+        return [line(f"sync.reconcile.dev/{sync['metadata']['name']}") for sync in found]
+    return outputs.structured(document(found, one=one), output)
+
+
+def document(found: Sequence[Manifest], *, one: bool) -> Manifest:
+    """Return Syncs as kubectl's ``-o json`` has them: the one, or a list of all; without managedFields."""
+    tidy = [_without_managed_fields(sync) for sync in found]
+    return tidy[0] if one and tidy else {"apiVersion": "v1", "kind": "List", "items": tidy}
+
+
+def _without_managed_fields(sync: Manifest) -> Manifest:
+    return {**sync, "metadata": {key: value for key, value in sync["metadata"].items() if key != "managedFields"}}
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def overview(
+    syncs: Sequence[Manifest], now: str, *, wide: bool = False, everywhere: bool = False, width: int | None = None
+) -> list[Line]:
+    """Return a table of Syncs, one a row."""
+    titles = ["NAME", "READY", "REVISION", "OBJECTS", "LAST SYNC", *(["SOURCE"] if wide else []), "MESSAGE"]
+    rows = [_row(sync, now, wide=wide) for sync in syncs]
+    if everywhere:
+        titles = ["NAMESPACE", *titles]
+        rows = [[Span(sync["metadata"]["namespace"]), *row] for sync, row in zip(syncs, rows, strict=True)]
+    return table(titles, rows, None if wide else width)
+
+
+def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
+    found = sync.get("status") or {}
+    word, tone = readiness(sync)
+    history = found.get("history") or [{}]
+    return [
+        Span(sync["metadata"]["name"]),
+        Span(word, tone),
+        Span(short(str(found.get("lastAppliedRevision") or "")) or "-"),
+        Span(str((found.get("summary") or {}).get("total", "-"))),
+        Span(_ago(history[0].get("time"), now) or "-"),
+        *([Span(_source(sync))] if wide else []),
+        Span(message_of(sync)),
+    ]
+
+
+def readiness(sync: Manifest) -> tuple[str, Tone]:
+    """Return how a Sync is, in a word, and the word's tone."""
+    conditions = _conditions(sync)
+    if (sync.get("spec") or {}).get("suspend"):
+        return "Suspended", Tone.WARNING
+    if not conditions and not (sync.get("spec") or {}).get("source"):
+        return "-", Tone.PLAIN
+    if conditions.get("Reconciling", {}).get("status") == "True":
+        return "Syncing", Tone.WARNING
+    ready = conditions.get("Ready", {})
+    word = str(ready.get("status") or "Unknown")
+    if word == "True":
+        return word, Tone.GOOD
+    held = ready.get("reason") == "Held"
+    return ("Held", Tone.WARNING) if held else (word, Tone.BAD if word == "False" else Tone.WARNING)
+
+
+def _conditions(sync: Manifest) -> Mapping[str, Mapping[str, Any]]:
+    return {str(one.get("type")): one for one in (sync.get("status") or {}).get("conditions") or ()}
+
+
+def message_of(sync: Manifest) -> str:
+    """Return what there is to say of a Sync in a sentence: what is under way, or how it ended."""
+    conditions = _conditions(sync)
+    busy = conditions.get("Reconciling", {})
+    said = busy if busy.get("status") == "True" else conditions.get("Ready", {})
+    if said:
+        return str(said.get("message") or said.get("reason") or "")
+    return (
+        "no daemon has looked at it yet"
+        if (sync.get("spec") or {}).get("source")
+        else "kept by hand, with sync -f or --repo"
+    )
+
+
+def _source(sync: Manifest) -> str:
+    git = ((sync.get("spec") or {}).get("source") or {}).get("git") or {}
+    if not git:
+        return "-"
+    ref = git.get("branch") or git.get("tag") or str(git.get("commit") or "")[:7]
+    return f"{git.get('url', '')}{f' {ref}' if ref else ''} {git.get('path', '.')}"
+
+
+def _ago(then: Any, now: str) -> str:
+    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+
+    return render.age(str(then or ""), now)
+
+
+def short(revision: str) -> str:
+    """Return a revision as people quote it."""
+    return "worktree" if revision.startswith("worktree") else revision[:7]
+
+
+# --- one in full ------------------------------------------------------------------------------------------------------
+
+
+def details(sync: Manifest, now: str) -> Iterator[Line]:
+    """Yield everything there is to know of one Sync."""
+    metadata, found = sync["metadata"], sync.get("status") or {}
+    word, tone = readiness(sync)
+    yield (
+        Span(f"{metadata['namespace']}/{metadata['name']}", Tone.TITLE),
+        Span("  "),
+        Span(word, tone),
+        Span(f"  {message_of(sync)}"),
+    )
+    yield from _facts(sync, found)
+    yield from _section("Conditions", [_condition(one, now) for one in found.get("conditions") or ()])
+    yield from _section("Problems", [line(f"  {problem}", Tone.BAD) for problem in found.get("problems") or ()])
+    yield from _section("History", _history((found.get("history") or ())[:_HISTORY_SHOWN], now))
+
+
+def _facts(sync: Manifest, found: Mapping[str, Any]) -> Iterator[Line]:
+    applied, tried = (short(str(found.get(key) or "")) for key in ("lastAppliedRevision", "lastAttemptedRevision"))
+    facts = {
+        "Source": _source(sync)
+        if (sync.get("spec") or {}).get("source")
+        else "none, kept by hand with sync -f or --repo",
+        "Applied": applied or "-",
+        "Tried": tried if tried != applied else "",
+        "Objects": _counts(found.get("summary") or {}),
+    }
+    yield from (((Span(f"{name + ':':<9}", Tone.ASIDE), Span(f" {value}")) for name, value in facts.items() if value))
+
+
+def _counts(summary: Mapping[str, Any]) -> str:
+    did = ", ".join(f"{summary[word]} {word}" for word in _COUNTS if summary.get(word))
+    return f"{summary.get('total', '-')}{f' ({did})' if did else ''}"
+
+
+def _condition(one: Mapping[str, Any], now: str) -> Line:
+    good = {"Ready": "True", "Reconciling": "False", "Stalled": "False"}.get(str(one.get("type")))
+    state = str(one.get("status", ""))
+    tone = Tone.GOOD if state == good else Tone.WARNING if good else Tone.PLAIN
+    since = _ago(one.get("lastTransitionTime"), now)
+    text = " ".join(part for part in (str(one.get("reason", "")), str(one.get("message") or "")) if part)
+    return (
+        Span(f"  {one.get('type', ''):<12}"),
+        Span(f"{state:<8}", tone),
+        Span(f"{since:<9}", Tone.ASIDE),
+        Span(text),
+    )
+
+
+def _history(entries: Sequence[Mapping[str, Any]], now: str) -> list[Line]:
+    return [
+        (
+            Span(f"  {_ago(entry.get('time'), now):<9}", Tone.ASIDE),
+            Span(f"{short(str(entry.get('revision') or '')):<9}"),
+            Span(f"{entry.get('result', '')}", Tone.GOOD if entry.get("result") == "Synced" else Tone.WARNING),
+            Span(f"  {_counts(entry)}"),
+        )
+        for entry in entries
+    ]
+
+
+def _section(title: str, lines: Sequence[Line]) -> Iterator[Line]:
+    if lines:
+        yield line(f"{title}:", Tone.ASIDE)
+        yield from lines

@@ -1,0 +1,194 @@
+"""``kubectl reconcile modules``: which modules there are, what they may do, how to begin one and how to test one."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubectl_reconcile.cli import options
+from kubectl_reconcile.cli.output.failures import Failure, Status
+from kubectl_reconcile.cli.output.terminal import Line, Tone, line
+
+if TYPE_CHECKING:  # the core takes a moment to import, which help and completion do without
+    from kubectl_reconcile.core.module.api import Module
+    from kubectl_reconcile.core.module.cases import Case
+
+
+@click.group(
+    epilog="""
+\b
+Examples:
+  kubectl reconcile modules list
+  kubectl reconcile modules show candy
+  kubectl reconcile modules new shop --kind Shop
+  kubectl reconcile modules test case.json
+"""
+)
+def modules() -> None:
+    """List, show, begin and test domain modules."""
+
+
+_FROM = click.option(
+    "--from",
+    "place",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Take the modules of this Python file too.",
+)
+
+
+@modules.command("list")
+@_FROM
+@options.colour
+def list_(*, place: str | None, color: str) -> int:
+    """List the installed modules. Writes nothing."""
+    out, _ = options.screens(color)
+    rows = [("NAME", "KIND", "OWNS", "OUTSIDE")]
+    for one in _installed(place):
+        owns = ", ".join(str(gvk.group_kind) for gvk in one.owns) or "-"
+        rows.append(
+            (
+                one.name,
+                f"{one.gvk.group_kind}/{one.gvk.version}",
+                owns,
+                "acts" if one.act else "observes" if one.observe else "-",
+            )
+        )
+    widths = [max(len(row[at]) for row in rows) for at in range(4)]
+    out.write(
+        line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()) for row in rows
+    )
+    return Status.OK
+
+
+@modules.command()
+@click.argument("name")
+@_FROM
+@options.colour
+def show(name: str, *, place: str | None, color: str) -> int:
+    """Show what the module NAME is, makes, reads and may do. Writes nothing."""
+    out, _ = options.screens(color)
+    out.write(_described(_named(name, place)))
+    return Status.OK
+
+
+def _described(one: Module) -> Iterator[Line]:
+    from kubectl_reconcile.cli.output.yamltext import dump  # noqa: PLC0415 - imports yaml
+    from kubectl_reconcile.core.module.rbac import rules_of  # noqa: PLC0415 - the core, which help does without
+
+    yield line(f"{one.name}: {one.gvk}", Tone.TITLE)
+    yield from (line(text) for text in one.docs.splitlines())
+    yield line("")
+    yield from (line(f"owns   {gvk}") for gvk in one.owns)
+    for reads in one.reads:
+        yield line(f"reads  {reads.gvk}{f' with {reads.selector}' if reads.selector else ''}")
+    if one.finalize:
+        yield line(f"cleans up before a deletion (finalizer {one.finalizer})")
+    if one.observe:
+        yield line(f"observes an external system, for at most {one.observe_s:g} s{'; acts on it' if one.act else ''}")
+    yield line("needs these rights:")
+    yield from (line(text) for text in dump(rules_of(one)))
+
+
+@modules.command()
+@click.argument("name")
+@click.option("--kind", required=True, metavar="KIND", help="The kind of custom resource that it owns.")
+@click.option("--api", default="example.com/v1alpha1", show_default=True, metavar="GROUP/VERSION", help="Its API.")
+@click.option("--folder", metavar="FOLDER", help="Where to write it; by default a new folder NAME.")
+@options.colour
+def new(name: str, *, kind: str, api: str, folder: str | None, color: str) -> int:
+    """Begin a module: the module itself, its CRD, an example, and tests that pass."""
+    from kubectl_reconcile.engine.commands import scaffold  # noqa: PLC0415 - only this verb writes files
+
+    out, _ = options.screens(color)
+    try:
+        written = scaffold.write(scaffold.Names.of(name, kind, api), Path(folder or name))
+    except scaffold.ScaffoldError as error:
+        raise Failure(str(error), status=Status.USAGE) from error
+    except OSError as error:
+        raise Failure(f"{error.filename} can't be written: {error.strerror}") from error
+    out.write(line(str(path), Tone.ADDED) for path in written)
+    out.write([line(f"next: cd {folder or name} && pytest")])
+    return Status.OK
+
+
+@modules.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="CASE...")
+@_FROM
+@click.option("--update", is_flag=True, help="Write the new outcomes into the files.")
+@options.colour
+def test(files: tuple[str, ...], *, place: str | None, update: bool, color: str) -> int:
+    """Ask modules again what they said when each CASE was recorded, and show what differs.
+
+    Exit status: 0 all the same, 6 something differs or a module fails.
+    """
+    from kubectl_reconcile.core.module.api import ModuleError  # noqa: PLC0415 - the same
+    from kubectl_reconcile.core.module.cases import differences  # noqa: PLC0415 - the core, which help does without
+    from kubectl_reconcile.engine.modules.purity import asked  # noqa: PLC0415 - the same
+
+    out, err = options.screens(color)
+    worst = Status.OK
+    for file in files:
+        case = _case(file)
+        try:
+            after = case.answered(_named(case.module, place), asked)
+        except ModuleError as error:
+            err.write([line(f"{file}: {error}", Tone.BAD)], options.stderr())
+            worst = Status.FAILED
+            continue
+        found = list(differences(case, after))
+        verdict = f"{len(found)} difference{'s' * (len(found) > 1)}" if found else "the same"
+        out.write([line(f"{file}: {verdict}", Tone.BAD if found else Tone.GOOD)])
+        out.write(line(f"  {text}", Tone.WARNING) for text in found)
+        if found and update:
+            Path(file).write_text(json.dumps(after.tree(), indent=2, sort_keys=True) + "\n")
+        elif found:
+            worst = Status.FAILED
+    return worst
+
+
+def _case(file: str) -> Case:
+    from kubectl_reconcile.core.module.cases import Case, CaseError  # noqa: PLC0415 - the core, which help does without
+
+    try:
+        return Case.of(json.loads(Path(file).read_bytes()))
+    except (CaseError, ValueError) as error:
+        raise Failure(f"{file}: {error}", status=Status.SOURCE) from error
+
+
+def _installed(place: str | None) -> list[Module]:
+    """Return the modules of installed packages, and those of the file *place*."""
+    from kubectl_reconcile.engine.sync.session import installed_modules  # noqa: PLC0415 - imports all that talks to clusters
+
+    found = {one.name: one for one in installed_modules().values()}
+    found |= {one.name: one for one in _loaded(Path(place))} if place else {}
+    return [found[name] for name in sorted(found)]
+
+
+def _loaded(file: Path) -> tuple[Module, ...]:
+    """Return the modules of a Python file that the user names: it is run as the user."""
+    from kubectl_reconcile.core.module.api import modules_in  # noqa: PLC0415 - the core, which help does without
+
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise Failure(f"{file} is no Python file", status=Status.USAGE)
+    python_module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = python_module
+    try:
+        spec.loader.exec_module(python_module)
+    except Exception as error:
+        raise Failure(f"{file} can't be loaded: {type(error).__name__}: {error}") from error
+    return modules_in(python_module)
+
+
+def _named(name: str, place: str | None) -> Module:
+    known = {one.name: one for one in _installed(place)}
+    if name not in known:
+        raise Failure(f"there is no module {name}; there are {', '.join(known)}", status=Status.USAGE)
+    return known[name]

@@ -1,0 +1,1 @@
+"""How things look: plans, results, problems and tables as text, YAML, JSON and Markdown. Decides nothing."""

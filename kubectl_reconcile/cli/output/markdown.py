@@ -1,0 +1,111 @@
+"""A plan as Markdown, for a comment on a pull request: what would happen if it were merged.
+
+A headline with the counts, a table of the objects, problems and held deletions, and each diff folded away. A
+comment has a largest size, so diffs that don't fit are left out, and the comment says how many. It begins
+with an invisible mark that names the Sync, by which a pipeline finds the comment to write over.
+
+What comes from manifests and servers is text here, never markup: a name can't close a table or a fold, start a
+link, or call somebody.
+
+Pure: plans in, lines out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kubectl_reconcile.cli.output import render
+from kubectl_reconcile.cli.output.render import View
+from kubectl_reconcile.cli.output.terminal import Line, clean, line
+from kubectl_reconcile.core.planning.plan import Change, Plan
+
+MOST_CHARACTERS = 60_000
+"""How long a comment may become; GitHub takes 65,536 characters, and a pipeline may want to add a line."""
+
+_LONGEST_TABLE = 100
+_LONGEST_LIST = 20
+_ENTITIES = str.maketrans(
+    {one: f"&#{ord(one)};" for one in "\\`*_{}[]#!|~"}
+    | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "<span>@</span>"}  # a lone @ calls nobody
+)
+
+
+def github(plan: Plan, view: View, *, most: int = MOST_CHARACTERS) -> Iterator[Line]:
+    """Yield *plan* as Markdown of at most *most* characters."""
+    head = [*_headline(plan), *_table(plan, view), *_obstacles(plan)]
+    foot = ["", f"<sub>{_text(_origin(plan))}</sub>"]
+    room = most - _length(head) - _length(foot) - 200
+    kept, dropped = [], 0
+    for change, _ in render.in_order(plan):
+        folded = _folded(view.of(change), view)
+        length = _length(folded)
+        if length > room:
+            dropped += 1
+            continue
+        room -= length
+        kept += folded
+    if dropped:
+        what = "1 diff is" if dropped == 1 else f"{dropped} diffs are"
+        kept += ["", f"{what} too long for a comment; see `kubectl reconcile diff`."]
+    return (line(text) for text in [*head, *kept, *foot])
+
+
+def _length(lines: list[str]) -> int:
+    return sum(len(text) + 1 for text in lines)
+
+
+def _headline(plan: Plan) -> Iterator[str]:
+    sync = f"{plan.sync.namespace}/{plan.sync.name}" if plan.sync is not None else ""
+    yield f"<!-- kubectl-reconcile diff {sync} -->"
+    counts = "".join(span.text for span in render.summary(plan))
+    yield f"### {_code(sync)}: {counts}" if sync else f"### {counts[:1].upper()}{counts[1:]}"
+
+
+def _origin(plan: Plan) -> str:
+    revision = "" if render.is_worktree(plan) or not plan.revision else f" at {plan.revision[:7]}"
+    judged = "tried by the API server" if plan.confirmed else "not tried by the API server"
+    return f"kubectl reconcile diff{revision}, {judged}"
+
+
+def _table(plan: Plan, view: View) -> Iterator[str]:
+    rows = list(render.in_order(plan))
+    if not rows:
+        return
+    yield from ("", "| | object | why |", "|---|---|---|")
+    for change, depth in rows[:_LONGEST_TABLE]:
+        mark = "↳ " * depth
+        yield f"| {render.verdict(change).text} | {mark}{_code(str(change.ref))} | {_text(render.brief(change, plan, view))} |"
+    if len(rows) > _LONGEST_TABLE:
+        yield f"| | and {len(rows) - _LONGEST_TABLE} more | |"
+
+
+def _obstacles(plan: Plan) -> Iterator[str]:
+    found = ["".join(span.text for span in one).strip() for one in render.obstacles(plan)]
+    if not found:
+        return
+    yield from ("", "> [!WARNING]")
+    yield from (f"> - {_text(text)}" for text in found[:_LONGEST_LIST])
+    if len(found) > _LONGEST_LIST:
+        yield f"> - and {len(found) - _LONGEST_LIST} more"
+
+
+def _folded(change: Change, view: View) -> list[str]:
+    """Return the diff of one change behind a line to click on; nothing where there is no diff."""
+    hunks = ["".join(span.text for span in one) for one in render.hunks_of(*render.sides(change, view))]
+    if change.cascade or not hunks:
+        return []
+    lines = [clean(text) for text in hunks]
+    fence = "`" * max(3, *(len(run) + 1 for text in lines for run in re.findall(r"`+", text)), 3)
+    title = f"{render.verdict(change).text} <code>{_text(str(change.ref))}</code>"
+    return ["", f"<details><summary>{title}</summary>", "", f"{fence}diff", *lines, fence, "", "</details>"]
+
+
+def _code(text: str) -> str:
+    """Return *text* as inline code that may stand in a table, whatever it holds."""
+    return f"<code>{_text(text)}</code>"
+
+
+def _text(text: str) -> str:
+    """Return *text* so that it reads as it is."""
+    return clean(text).translate(_ENTITIES)

@@ -1,0 +1,104 @@
+"""Keeps the values of Secrets off screens, out of pipes and out of plan files.
+
+A value is shown as ``***``, and as ``*** (changed)`` where it becomes another; not even its length
+shows. That holds for ``data`` and ``stringData``, for the copy of them that ``kubectl apply`` keeps in
+an annotation, and for the same values where single fields are listed.
+
+Objects of a kind called Secret are masked whatever their group: a lookalike costs nothing, a leak does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.planning.plan import Change
+from kubectl_reconcile.core.ssa.merge import Conflict, FieldChange
+
+HIDDEN = "***"
+CHANGED = "*** (changed)"
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_VALUES = ("data", "stringData")
+
+
+def masked(change: Change) -> Change:
+    """Return *change* without the values of a Secret; changes of other kinds come back as they are."""
+    if change.ref.kind != "Secret":
+        return change
+    return replace(
+        change,
+        before=_manifest(change.before, None),
+        after=_manifest(change.after, change.before),
+        intent=_manifest(change.intent, change.before),
+        fields=tuple(map(_field, change.fields)),
+        conflicts=tuple(map(_conflict, change.conflicts)),
+    )
+
+
+def _manifest(tree: Manifest | None, before: Manifest | None) -> Manifest | None:
+    if tree is None:
+        return None
+    known = before or {}
+    hidden = {name: _values(tree[name], known.get(name)) for name in _VALUES if name in tree}
+    return {**tree, **hidden, **_metadata(tree, known)}
+
+
+def _values(values: Any, before: Any) -> Any:
+    """Mask every value of a map; a map that isn't one is masked whole, for who knows what was pasted there."""
+    if not isinstance(values, Mapping):
+        return _value(values, before)
+    known = before if isinstance(before, Mapping) else {}
+    return {key: _value(value, known.get(key)) for key, value in values.items()}
+
+
+def _value(value: Any, before: Any) -> str:
+    return CHANGED if before is not None and before != value else HIDDEN
+
+
+def _metadata(tree: Manifest, before: Manifest) -> dict[str, Any]:
+    """Mask the annotation that holds a copy of the object."""
+    metadata = tree.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(annotations, Mapping) or _LAST_APPLIED not in annotations:
+        return {}
+    earlier = ((before.get("metadata") or {}).get("annotations") or {}).get(_LAST_APPLIED)
+    copied = _copy(annotations[_LAST_APPLIED], earlier)
+    return {"metadata": {**metadata, "annotations": {**annotations, _LAST_APPLIED: copied}}}
+
+
+def _copy(text: Any, before: Any) -> str:
+    tree, known = _parsed(text), _parsed(before)
+    if tree is None:
+        return _value(text, before)
+    return json.dumps(_manifest(tree, known), sort_keys=True)
+
+
+def _parsed(text: Any) -> Manifest | None:
+    try:
+        tree = json.loads(text)
+    except (TypeError, ValueError):
+        return None
+    return tree if isinstance(tree, dict) else None
+
+
+def _hides(path: Iterable[str]) -> bool:
+    elements = tuple(path)
+    if not elements or elements[0] in {f"f:{name}" for name in _VALUES}:
+        return True
+    return elements[:1] == ("f:metadata",) and (len(elements) < 3 or elements[2] == f"f:{_LAST_APPLIED}")
+
+
+def _field(field: FieldChange) -> FieldChange:
+    if not _hides(field.path):
+        return field
+    before = None if field.before is None else HIDDEN
+    after = None if field.after is None else HIDDEN if before is None else CHANGED
+    return replace(field, before=before, after=after)
+
+
+def _conflict(conflict: Conflict) -> Conflict:
+    return replace(conflict, live=HIDDEN, desired=CHANGED) if _hides(conflict.path) else conflict

@@ -1,0 +1,219 @@
+"""Which form output takes (``-o``, ``--side-by-side``, ``--reasons``), and how long output is read: a pager, another diff.
+
+A *look* is what the user asked for. A program reads the same bytes wherever they go; a person at a terminal
+gets the width of the screen, and a pager where there is more than a screenful.
+
+Environment: ``KUBECTL_EXTERNAL_DIFF`` names a program that compares two folders, as kubectl has it; ``PAGER`` one
+that shows long text (``less`` where it isn't set; empty or ``cat`` is none).
+
+Importing this page imports neither the planner nor anything that talks to a cluster.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from kubectl_reconcile.cli import options
+from kubectl_reconcile.cli.output.failures import Failure, Status
+from kubectl_reconcile.cli.output.terminal import Line, Tone, line
+
+if TYPE_CHECKING:  # the planner takes a tenth of a second to import, which help and completion do without
+    from kubectl_reconcile.cli.output.render import View
+    from kubectl_reconcile.core.planning.plan import Plan
+
+FORMATS = ("diff", "tree", "summary", "wide", "github", "name", "json", "yaml", "jsonpath=")
+"""How a plan may be written."""
+
+Show: TypeAlias = Callable[..., None]
+"""Shows plans, with their titles."""
+
+_FOR_PEOPLE = {"diff", "tree", "summary", "wide"}
+_DIFFERENT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a plan is to be shown."""
+
+    output: str = "diff"
+    color: str = "auto"
+    side_by_side: bool = False
+    reasons: bool = False
+    pager: bool = True
+
+    @property
+    def is_for_people(self) -> bool:
+        """Tell whether a person reads it, who is told what counts and what comes next."""
+        return self.output in _FOR_PEOPLE
+
+
+def look(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flags that say how a plan is shown; it is called with *look*."""
+    flags = (
+        options.output(*FORMATS, default="diff"),
+        click.option("--side-by-side", is_flag=True, help="Show before and after in two columns."),
+        click.option("--reasons", is_flag=True, help="Show the fields that change, and for each one why."),
+        click.option("--no-pager", is_flag=True, help="Never show long output through $PAGER."),
+        options.colour,
+    )
+
+    def looked(*, output: str, color: str, side_by_side: bool, reasons: bool, no_pager: bool, **rest: Any) -> Any:
+        if (side_by_side or reasons) and (output != "diff" or (side_by_side and reasons)):
+            raise click.UsageError("-o, --side-by-side and --reasons each say how to show the plan; choose one")
+        return command(look=Look(output, color, side_by_side, reasons, pager=not no_pager), **rest)
+
+    looked.__doc__, looked.__name__ = command.__doc__, command.__name__
+    looked.__dict__.update(command.__dict__)
+    return options.given(flags, looked)
+
+
+def show(plans: Sequence[Plan], view: View, chosen: Look, titles: Sequence[str] = ()) -> None:
+    """Write *plans* to standard output, and what a person has to see to to standard error.
+
+    Raises:
+        Failure: the program that should compare failed.
+    """
+    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+
+    out, err = options.screens(chosen.color)
+    if external := _external_diff(chosen):
+        for plan in plans:
+            _compare(external, plan, view)
+    else:
+        lines = list(_lines(plans, view, chosen, titles, out.width))
+        if not (chosen.is_for_people and chosen.pager and _paged([out.text(one) for one in lines])):
+            out.write(lines)
+    for plan in plans:
+        err.write(render.obstacles(plan), options.stderr())
+        if chosen.is_for_people:
+            out.write([render.summary(plan)])
+
+
+def _lines(plans: Sequence[Plan], view: View, chosen: Look, titles: Sequence[str], width: int | None) -> Iterable[Line]:
+    """Return what goes to standard output: one document for programs, plan after plan for people."""
+    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+
+    if chosen.output in {"json", "yaml"} or chosen.output.startswith("jsonpath="):
+        documents = [render.document(plan, view) for plan in plans]
+        whole = documents[0] if len(documents) == 1 else {"apiVersion": "v1", "kind": "List", "items": documents}
+        return structured(whole, chosen.output)
+    lines: list[Line] = []
+    for number, plan in enumerate(plans):
+        if titles and chosen.is_for_people:
+            lines.append(line(titles[number], Tone.TITLE))
+        lines += _of_one(plan, view, chosen, width)
+    return lines
+
+
+def _of_one(plan: Plan, view: View, chosen: Look, width: int | None) -> Iterable[Line]:
+    from kubectl_reconcile.cli.output import layouts, markdown, render  # noqa: PLC0415 - imports the planner
+
+    if chosen.side_by_side:
+        return layouts.side_by_side(plan, view, width)
+    if chosen.reasons:
+        return layouts.reasons(plan, view, width)
+    forms: dict[str, Callable[[], Iterable[Line]]] = {
+        "diff": lambda: render.diff(plan, view),
+        "tree": lambda: layouts.tree(plan, view, width),
+        "summary": lambda: layouts.summary(plan, view, width),
+        "wide": lambda: layouts.wide(plan, view),
+        "github": lambda: markdown.github(plan, view),
+        "name": lambda: render.names(plan),
+    }
+    return forms[chosen.output]()
+
+
+def structured(tree: Any, output: str) -> Iterable[Line]:
+    """Return *tree* as ``json``, ``yaml`` or through a ``jsonpath=`` template, which was checked before."""
+    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+
+    if output == "json":
+        return render.json_lines(tree)
+    if output == "yaml":
+        return render.yaml_lines(tree)
+    from kubectl_reconcile.cli.output.jsonpath import Template  # noqa: PLC0415 - for one rare format
+
+    return map(line, Template.parse(output.partition("=")[2]).fill(tree).removesuffix("\n").split("\n"))
+
+
+def wipe() -> None:
+    """Begin a screen anew, where a person watches one."""
+    if sys.stdout.isatty():
+        sys.stdout.write("\x1b[H\x1b[2J")
+
+
+# --- the pager --------------------------------------------------------------------------------------------------------
+
+
+def _paged(texts: Sequence[str]) -> bool:
+    """Show *texts* through the user's pager if a person's screen is too small for them; tell whether it was done."""
+    if not (sys.stdout.isatty() and sys.stdin.isatty()) or len(texts) < shutil.get_terminal_size().lines:
+        return False
+    command = _pager()
+    if not command:
+        return False
+    environment = {"LESS": "FRX", **os.environ}  # as git has it: quit if it fits, keep colours and the screen
+    try:
+        pager = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, env=environment)
+    except OSError:
+        return False
+    try:
+        pager.communicate("".join(f"{text}\n" for text in texts))
+    except (BrokenPipeError, KeyboardInterrupt):  # they have seen enough
+        pager.wait()
+    return True
+
+
+def _pager() -> list[str]:
+    wanted = os.environ.get("PAGER")
+    if wanted is None:
+        return ["less"] if shutil.which("less") else []
+    return [] if wanted.strip() in {"", "cat"} else shlex.split(wanted)
+
+
+# --- another diff -----------------------------------------------------------------------------------------------------
+
+
+def _external_diff(chosen: Look) -> list[str]:
+    """Return the program that shows differences, with its arguments, where the user has named one."""
+    if chosen.output != "diff" or chosen.side_by_side or chosen.reasons:
+        return []
+    return shlex.split(os.environ.get("KUBECTL_EXTERNAL_DIFF", ""))
+
+
+def _compare(command: Sequence[str], plan: Plan, view: View) -> None:
+    """Have *command* compare two folders, ``LIVE-…`` and ``MERGED-…``, with one file for each object that changes."""
+    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
+
+    with tempfile.TemporaryDirectory(prefix="LIVE-") as live, tempfile.TemporaryDirectory(prefix="MERGED-") as merged:
+        for change, _ in render.in_order(plan):
+            if change.cascade:
+                continue
+            old, new = render.sides(view.of(change), view)
+            name = re.sub(r"[^\w.-]", "-", ".".join(part for part in change.ref if part), flags=re.ASCII)
+            for folder, lines in ((live, old), (merged, new)):
+                if lines:
+                    Path(folder, name).write_text("".join(f"{text}\n" for text in lines))
+        sys.stdout.flush()
+        try:
+            done = subprocess.run([*command, live, merged], check=False)
+        except OSError as error:
+            raise Failure(
+                f"KUBECTL_EXTERNAL_DIFF: {command[0]} can't be run: {error.strerror}",
+                "unset it, or name a program that compares two folders",
+                status=Status.USAGE,
+            ) from None
+    if done.returncode > _DIFFERENT:
+        raise Failure(f"KUBECTL_EXTERNAL_DIFF: {command[0]} ended with status {done.returncode}")

@@ -1,0 +1,520 @@
+"""A plan as people and programs read it: unified diffs, one line a change, names, JSON.
+
+Objects come in the order in which they are written, each followed by what modules make of it. An object
+that stays as it is costs a count and nothing else, so ten thousand of them show at once.
+
+What a diff leaves out: fields that only the server writes (``status``, uid, versions), ``managedFields``
+unless asked for, and the values of Secrets unless asked for.
+
+Pure: plans in, lines out; the time is an argument. Lines are made safe where they are written.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from kubectl_reconcile.cli.output.masking import masked
+from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
+from kubectl_reconcile.cli.output.yamltext import dump
+from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
+from kubectl_reconcile.core.ssa.merge import Conflict, FieldChange, Reason
+
+_CONTEXT = 3
+_PATHS_SHOWN = 4
+_REFS_SHOWN = 10
+_EXACT_LINES = 5000
+_SERVER_WRITES = frozenset(
+    {"uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionGracePeriodSeconds"}
+)
+_TO = {
+    Op.CREATE: "to create",
+    Op.UPDATE: "to update",
+    Op.REPLACE: "to replace",
+    Op.DELETE: "to delete",
+    Op.ACT: "to act on",
+}
+_TONES = {
+    Op.CREATE: Tone.ADDED,
+    Op.UPDATE: Tone.WARNING,
+    Op.REPLACE: Tone.WARNING,
+    Op.DELETE: Tone.REMOVED,
+    Op.ACT: Tone.WARNING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What of a plan to show. *now* is RFC 3339; ages count back from it."""
+
+    now: str
+    show_secrets: bool = False
+    show_managed_fields: bool = False
+
+    def of(self, change: Change) -> Change:
+        """Return *change* as this view may show it."""
+        return change if self.show_secrets else masked(change)
+
+
+# --- the diff ---------------------------------------------------------------------------------------------------------
+
+
+def diff(plan: Plan, view: View) -> Iterator[Line]:
+    """Yield a unified diff of every object that changes."""
+    for change, _ in in_order(plan):
+        yield from _one(view.of(change), plan, view)
+
+
+def in_order(plan: Plan) -> Iterator[tuple[Change, int]]:
+    """Yield what a plan changes, each followed by what follows from it, with its depth."""
+    shown = [change for change in plan.changes if change.op is not Op.UNCHANGED or change.blocked]
+    refs = {change.ref for change in shown}
+    below: dict[ObjectRef, list[Change]] = {}
+    for change in shown:
+        if change.owner is not None and change.owner in refs and change.owner != change.ref:
+            below.setdefault(change.owner, []).append(change)
+    under = {id(change) for changes in below.values() for change in changes}
+    yield from _tree((change for change in shown if id(change) not in under), below, 0)
+    for changes in tuple(below.values()):  # owners that own each other: odd, but nothing may go unseen
+        yield from ((change, 1) for change in changes)
+
+
+def _tree(changes: Iterable[Change], below: dict[ObjectRef, list[Change]], depth: int) -> Iterator[tuple[Change, int]]:
+    for change in changes:
+        yield change, depth
+        yield from _tree(below.pop(change.ref, ()), below, depth + 1)
+
+
+def _one(change: Change, plan: Plan, view: View) -> Iterator[Line]:
+    if change.cascade:
+        yield line(f"# {change.ref}: deleted along with {change.owner}", Tone.ASIDE)
+        return
+    notes = list(notes_on(change, plan, view.now))
+    hunks = list(hunks_of(*sides(change, view)))
+    if not hunks and not notes:
+        notes = [("nothing to see: only fields that aren't shown here differ", Tone.ASIDE)]
+    name = "" if hunks else f"{change.ref}: "  # what heads the hunks names it anyway
+    yield from (line(f"# {name}{text}", tone) for text, tone in notes)
+    if hunks:
+        old, new = labels(change, plan)
+        yield line(f"--- {old}", Tone.TITLE)
+        yield line(f"+++ {new}", Tone.TITLE)
+        yield from hunks
+
+
+def sides(change: Change, view: View) -> tuple[list[str], list[str]]:
+    """Return the lines of an object before and after; none of one that stays as it is."""
+    if change.op is Op.UNCHANGED:
+        return [], []
+    return yaml_of(change.before, view), yaml_of(change.after, view)
+
+
+def labels(change: Change, plan: Plan) -> tuple[str, str]:
+    """Return what to call the old and the new state of a change."""
+    module = change.module
+    origin = module or ("file" if is_worktree(plan) else "git")
+    where = f" ({_where(change, plan)})" if change.file and change.op is not Op.DELETE else ""
+    old = "/dev/null" if change.before is None else f"live/{change.ref}"
+    new = "/dev/null" if change.after is None else f"{origin}/{change.ref}{where}"
+    return old, new
+
+
+def _where(change: Change, plan: Plan) -> str:
+    place = f"{change.file}:{change.line}" if change.line else change.file
+    return place if is_worktree(plan) or not plan.revision else f"{place}, {plan.revision[:7]}"
+
+
+def is_worktree(plan: Plan) -> bool:
+    """Tell whether a plan is made from a folder."""
+    return plan.revision.startswith("worktree")
+
+
+def yaml_of(manifest: Manifest | None, view: View) -> list[str]:
+    """Return the lines of an object that a diff compares; none where there is no object."""
+    return [] if manifest is None else dump(without_noise(manifest, view))
+
+
+def without_noise(manifest: Manifest, view: View) -> dict[str, Any]:
+    """Return an object without the fields that only the server writes."""
+    metadata = manifest.get("metadata")
+    tree = {key: value for key, value in manifest.items() if key != "status"}
+    if isinstance(metadata, Mapping):
+        hidden = _SERVER_WRITES if view.show_managed_fields else _SERVER_WRITES | {"managedFields"}
+        tree["metadata"] = {key: value for key, value in metadata.items() if key not in hidden}
+    return tree
+
+
+# --- why --------------------------------------------------------------------------------------------------------------
+
+_Note = tuple[str, Tone]
+
+
+def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
+    """Yield what there is to say of a change besides its lines: who wants it, why, and what stands in its way."""
+    if change.blocked:
+        yield f"blocked: {change.blocked}", Tone.BAD
+    if change.action:
+        yield change.action.summary, Tone.WARNING
+    if change.held:
+        yield f"held: not {'run' if change.action else 'deleted'} until somebody approves", Tone.WARNING
+    if change.waits:
+        yield f"waits for {change.waits}", Tone.ASIDE
+    if module := change.module:
+        yield f"by {module} for {change.owner}", Tone.ASIDE
+    if change.op is Op.REPLACE:
+        yield "deleted and created anew, since a changed field is immutable", Tone.WARNING
+    if change.unsure:
+        yield "the server may find nothing to change", Tone.ASIDE
+    if change.op in {Op.UPDATE, Op.REPLACE}:
+        yield from ((text, Tone.ASIDE) for text in _reasons(change, plan, now))
+    yield from ((text, Tone.WARNING) for text in _conflicts(change))
+
+
+def _reasons(change: Change, plan: Plan, now: str) -> Iterator[str]:
+    """Yield one sentence for each reason: drift first, because it is news."""
+    by_why: dict[str, list[FieldChange]] = {}
+    for field in sorted(change.fields, key=lambda field: (field.reason is Reason.GIT, field.reason)):
+        by_why.setdefault(_why(field, change, plan, now), []).append(field)
+    for why, fields in by_why.items():
+        yield f"{_listed([str(field.path) for field in fields])} {why}"
+
+
+def _why(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
+    module = change.module
+    place = "the file" if is_worktree(plan) else f"Git ({commit_of(field)})" if field.commit else "Git"
+    source = f"wanted by {module}" if module else f"changed in {place}"
+    who = " ".join(part for part in (field.manager, age(field.time, now)) if part)
+    drift = f"drifted in the cluster{f' ({who})' if who else ''}"
+    match field.reason:
+        case Reason.DRIFT:
+            return drift
+        case Reason.BOTH:
+            return f"{source}, and {drift}"
+        case Reason.ADOPT:
+            return f"taken over{f' from {field.manager}' if field.manager else ''}"
+        case _:
+            return source
+
+
+def commit_of(field: FieldChange) -> str:
+    """Return the commit that asks for a field, and whose it is; empty where that isn't known."""
+    return f"{field.commit[:7]} by {field.author}" if field.author else field.commit[:7]
+
+
+def _conflicts(change: Change) -> Iterator[str]:
+    taken = {field.path for field in change.fields}
+    told = {(field.path, field.manager) for field in change.fields if field.reason in {Reason.DRIFT, Reason.BOTH}}
+    news = (conflict for conflict in change.conflicts if (conflict.path, conflict.manager) not in told)
+    ordered = sorted(news, key=lambda conflict: (conflict.manager, conflict.path not in taken))
+    for (manager, left), group in groupby(ordered, lambda conflict: (conflict.manager, conflict.path not in taken)):
+        paths = _listed([str(conflict.path) for conflict in group])
+        yield f"{paths} {'left to' if left else 'overrides'} {manager}"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    shown = ", ".join(texts[:_PATHS_SHOWN])
+    return shown if len(texts) <= _PATHS_SHOWN else f"{shown} and {len(texts) - _PATHS_SHOWN} more"
+
+
+def age(then: str, now: str) -> str:
+    """Return how long ago *then* was, as in ``4m ago``; empty where that can't be told. Both are RFC 3339."""
+    try:
+        passed = dt.datetime.fromisoformat(now) - dt.datetime.fromisoformat(then)
+    except (ValueError, TypeError):
+        return ""
+    return f"{short_duration(passed.total_seconds())} ago"
+
+
+def short_duration(duration_s: float) -> str:
+    """Return a duration in one unit, as kubectl's AGE has it: ``45s``, ``4m``, ``3h``, ``12d``."""
+    whole_s = max(int(duration_s), 0)
+    for unit_s, unit, up_to in ((1, "s", 120), (60, "m", 120), (3600, "h", 48)):
+        if whole_s < unit_s * up_to:
+            return f"{whole_s // unit_s}{unit}"
+    return f"{whole_s // 86400}d"
+
+
+# --- unified hunks ----------------------------------------------------------------------------------------------------
+
+
+def hunks_of(old: list[str], new: list[str]) -> Iterator[Line]:
+    """Yield the hunks that turn *old* into *new*.
+
+    Where both begin and end alike isn't looked at twice: long objects mostly differ in one place.
+    """
+    if old == new:
+        return
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    start, stop = max(head - _CONTEXT, 0), max(tail - _CONTEXT, 0)
+    a, b = old[start : len(old) - stop], new[start : len(new) - stop]
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=len(a) + len(b) > _EXACT_LINES)
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        first, last = group[0], group[-1]
+        yield line(f"@@ -{_range(first[1], last[2], start)} +{_range(first[3], last[4], start)} @@", Tone.PLACE)
+        for tag, i, j, k, m in group:
+            if tag == "equal":
+                yield from (line(f" {text}") for text in a[i:j])
+            else:
+                yield from (line(f"-{text}", Tone.REMOVED) for text in a[i:j])
+                yield from (line(f"+{text}", Tone.ADDED) for text in b[k:m])
+
+
+def _common(a: Sequence[str], b: Sequence[str]) -> int:
+    return next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _range(start: int, stop: int, offset: int) -> str:
+    length = stop - start
+    beginning = start + offset + (1 if length else 0)
+    return str(beginning) if length == 1 else f"{beginning},{length}"
+
+
+# --- shorter forms ----------------------------------------------------------------------------------------------------
+
+
+def overview(plan: Plan, view: View) -> Iterator[Line]:
+    """Yield one line for each object that changes: what, which, and why in brief."""
+    for change, depth in in_order(plan):
+        yield from _brief(change, depth, plan, view)
+
+
+def _brief(change: Change, depth: int, plan: Plan, view: View) -> Iterator[Line]:
+    word, why = verdict(change), brief(change, plan, view)
+    head = (Span(f"{word.text:<8}", word.tone), Span(f"{'  ' * depth}{change.ref}"))
+    yield (*head, Span(f"  {why}", Tone.ASIDE)) if why else head
+
+
+def verdict(change: Change) -> Span:
+    """Return in a word what happens to an object."""
+    word = "blocked" if change.blocked else "held" if change.held else "waits" if change.waits else change.op.value
+    return Span(word, Tone.BAD if change.blocked else _TONES.get(change.op, Tone.PLAIN))
+
+
+def brief(change: Change, plan: Plan, view: View) -> str:
+    """Return on one line why an object changes."""
+    if change.cascade:
+        return f"along with {change.owner}"
+    return "; ".join(text for text, _ in notes_on(change, plan, view.now) if not text.startswith(("by ", "held")))
+
+
+def names(plan: Plan) -> Iterator[Line]:
+    """Yield what changes, as kubectl's ``-o name`` writes it: ``deployment.apps/web``."""
+    return (line(name_of(change.ref)) for change, _ in in_order(plan))
+
+
+def name_of(ref: ObjectRef) -> str:
+    """Return a reference as kubectl's ``-o name`` writes it."""
+    return f"{str(ref.group_kind).lower()}/{ref.name}"
+
+
+def summary(plan: Plan) -> Line:
+    """Return the count of everything: ``3 to create, 1 to update, 996 unchanged``."""
+    counts = tally(plan)
+    pending = [f"{counts[op]} {words}" for op, words in _TO.items() if counts[op]]
+    extras = [f"{counts[word]} {word}" for word in ("held", "blocked") if counts[word]]
+    problems = _counted(len(plan.problems), "problem") if plan.problems else ""
+    parts = [
+        *(pending or ([] if extras or problems else ["no changes"])),
+        *extras,
+        f"{counts[Op.UNCHANGED]} unchanged",
+        problems,
+    ]
+    text = ", ".join(part for part in parts if part)
+    return line(text, Tone.BAD if counts["blocked"] or problems else Tone.WARNING if pending or extras else Tone.GOOD)
+
+
+def tally(plan: Plan) -> Counter[str]:
+    """Count changes by what happens to them; those that wait count as ``held`` or ``blocked`` alone."""
+    return Counter("blocked" if change.blocked else "held" if change.held else change.op for change in plan.changes)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# --- what stands in the way -------------------------------------------------------------------------------------------
+
+
+def obstacles(plan: Plan) -> Iterator[Line]:
+    """Yield what a person has to see to: problems in the source, refused objects, held deletions."""
+    for change in plan.changes:
+        if change.blocked:
+            where = f"{change.file}:{change.line}: " if change.file else ""
+            yield line(f"{where}{change.ref}: {change.blocked}", Tone.BAD)
+    yield from waiting(plan)
+    owners = sorted({change.owner for change in plan.changes if change.action and change.held and change.owner})
+    for owner in owners:
+        place = f" -n {owner.namespace}" if owner.namespace else ""
+        yield line(
+            f"to let the actions of {owner} run: kubectl reconcile approve {name_of(owner)}{place}", Tone.WARNING
+        )
+
+
+def waiting(plan: Plan) -> Iterator[Line]:
+    """Yield what no writing could bring about: problems in the source, and deletions that are held."""
+    yield from (line(str(problem), Tone.BAD) for problem in plan.problems)
+    yield from held(plan)
+    if plan.holds and plan.sync is not None:
+        yield line(f"to let them go: {approve_command(plan)}", Tone.WARNING)
+
+
+def held(plan: Plan) -> Iterator[Line]:
+    """Yield which deletions wait for a person, and why."""
+    for hold in plan.holds:
+        yield line(f"held ({hold.reason}): {hold.message}", Tone.WARNING)
+        yield from (line(f"  {ref}", Tone.WARNING) for ref in hold.refs[:_REFS_SHOWN])
+        if len(hold.refs) > _REFS_SHOWN:
+            yield line(f"  and {len(hold.refs) - _REFS_SHOWN} more", Tone.WARNING)
+
+
+def approve_command(plan: Plan) -> str:
+    """Return the command that lets the held deletions of *plan* through."""
+    sync = plan.sync
+    target = f"{sync.name} -n {sync.namespace}" if sync is not None else "SYNC"
+    return f"kubectl reconcile approve {target} --plan-hash {plan.approval}"
+
+
+# --- for programs -----------------------------------------------------------------------------------------------------
+
+
+def document(plan: Plan, view: View) -> dict[str, Any]:
+    """Return a plan as plain JSON, versioned. Unchanged objects are counted, not listed."""
+    return {
+        "apiVersion": f"{API_GROUP}/v1alpha1",
+        "kind": "Plan",
+        "sync": None if plan.sync is None else {"namespace": plan.sync.namespace, "name": plan.sync.name},
+        "revision": plan.revision,
+        "hash": plan.hash,
+        "confirmed": plan.confirmed,
+        "partial": plan.partial,
+        "approval": plan.approval,
+        "summary": {str(what): count for what, count in sorted(tally(plan).items())},
+        "changes": [_change(view.of(change), view, fingerprint(change)) for change, _ in in_order(plan)],
+        "problems": [
+            {"path": one.path, "line": one.line, "message": one.message, "hint": one.hint} for one in plan.problems
+        ],
+        "observed": [
+            {"object": _ref(ref), "facts": seen.facts, "error": seen.error}
+            for ref, seen in sorted(plan.observed.items())
+        ],
+        "holds": [
+            {"reason": hold.reason, "message": hold.message, "objects": [_ref(ref) for ref in hold.refs]}
+            for hold in plan.holds
+        ],
+    }
+
+
+def _change(change: Change, view: View, digest: str) -> dict[str, Any]:
+    full: dict[str, Any] = {
+        "op": change.op.value,
+        "object": _ref(change.ref),
+        "fingerprint": digest,
+        "apiVersion": change.kind.gvk.api_version if change.kind else None,
+        "owner": None if change.owner is None else _ref(change.owner),
+        "module": change.module,
+        "file": change.file,
+        "line": change.line,
+        "wave": change.wave,
+        "hook": change.hook,
+        "fields": [_field(field) for field in change.fields],
+        "conflicts": [_conflict(conflict) for conflict in change.conflicts],
+        "before": None if change.before is None else _tidy(change.before, view),
+        "after": None if change.after is None else _tidy(change.after, view),
+        "delta": _delta(change, view),
+        "unsure": change.unsure,
+        "cascade": change.cascade,
+        "waits": change.waits,
+        "action": _action(change),
+        "held": change.held,
+        "blocked": change.blocked,
+    }
+    kept = {"op", "object", "before", "after"}
+    return {key: value for key, value in full.items() if key in kept or value not in (None, "", 0, False, [])}
+
+
+def _delta(change: Change, view: View) -> dict[str, Any] | None:
+    """Return what is structurally different between before and after, as DeepDiff spells it."""
+    if change.before is None or change.after is None or change.op is Op.UNCHANGED:
+        return None
+    from deepdiff import DeepDiff  # noqa: PLC0415 - takes a third of a second to import, for one format
+
+    before, after = without_noise(change.before, view), without_noise(change.after, view)
+    found: dict[str, Any] = json.loads(DeepDiff(before, after, verbose_level=2).to_json())
+    return found or None
+
+
+def _action(change: Change) -> dict[str, Any] | None:
+    action = change.action
+    if action is None:
+        return None
+    return {
+        "key": action.key,
+        "verb": action.verb,
+        "summary": action.summary,
+        "parameters": action.parameters,
+        "precondition": action.precondition,
+        "needsApproval": action.needs_approval,
+    }
+
+
+def _tidy(manifest: Manifest, view: View) -> Manifest:
+    if view.show_managed_fields or not isinstance(manifest.get("metadata"), Mapping):
+        return manifest
+    return {
+        **manifest,
+        "metadata": {key: value for key, value in manifest["metadata"].items() if key != "managedFields"},
+    }
+
+
+def _ref(ref: ObjectRef) -> dict[str, str]:
+    return {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
+
+
+def _field(field: FieldChange) -> dict[str, Any]:
+    full = {
+        "path": str(field.path),
+        "op": str(field.op),
+        "reason": field.reason.value,
+        "before": field.before,
+        "after": field.after,
+        "manager": field.manager,
+        "time": field.time,
+        "commit": field.commit,
+        "author": field.author,
+    }
+    return {key: value for key, value in full.items() if value not in ("", None)}
+
+
+def _conflict(conflict: Conflict) -> dict[str, Any]:
+    return {"path": str(conflict.path), "manager": conflict.manager, "live": conflict.live, "desired": conflict.desired}
+
+
+def json_lines(tree: Any) -> Iterator[Line]:
+    """Yield *tree* as indented JSON, in ASCII: whatever it holds is safe on a terminal and the same in a pipe."""
+    return (line(text) for text in json.dumps(tree, indent=2, ensure_ascii=True).split("\n"))
+
+
+def yaml_lines(tree: Any) -> Iterator[Line]:
+    """Yield *tree* as YAML."""
+    return (line(text) for text in dump(tree))
+
+
+def results_summary(counts: Mapping[str, int], duration_s: float) -> Line:
+    """Return the count of what was done, and how long it took: ``2 created, 1 failed in 0.8 s``."""
+    return (*counted(counts), Span(f" in {duration_s:.1f} s", Tone.ASIDE))
+
+
+def counted(counts: Mapping[str, int]) -> Line:
+    """Return the count of what was done: ``2 created, 996 unchanged``."""
+    order = ("created", "updated", "replaced", "deleted", "acted", "unchanged", "skipped", "failed", "held")
+    text = ", ".join(f"{counts[word]} {word}" for word in order if counts.get(word)) or "nothing to do"
+    bad = counts.get("failed") or counts.get("skipped")
+    return line(text, Tone.BAD if bad else Tone.WARNING if counts.get("held") else Tone.GOOD)

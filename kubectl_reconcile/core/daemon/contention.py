@@ -1,0 +1,169 @@
+"""Fields that two controllers keep overwriting: noticed by their rate, and left to the other one for a while.
+
+Vocabulary: a *round* is one time that we give a field the very value that we had given it before, so
+somebody must have overwritten it; that one is the *rival*. Many rounds within a window are a *contest*, and a contest brings
+a *ceasefire*: the field is left out of what we send, as an ignore rule would, and all else goes on. The *holder* is the Sync
+or the CR whose pass writes the object.
+
+A ceasefire ends when the field is as we want it without our doing, when a person says so, and by itself
+after a while: then the field is written again, and a single further round brings the next
+ceasefire, twice as long. Marks by which we know our own objects are never left to anybody.
+
+Pure: time is an argument, in seconds of a clock that only goes forward.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from kubectl_reconcile.core.objects import FieldPath, ObjectRef
+from kubectl_reconcile.core.planning.plan import Change, Contest, Contests, Op
+from kubectl_reconcile.core.ssa.merge import FieldChange
+
+ROUNDS = 10
+"""So many rounds within the window are a contest: more than a person makes by hand."""
+
+WINDOW_S = 600.0
+FIRST_S = 300.0
+LONGEST_S = 3600.0
+
+_MOST = 20_000
+_MARKS = ("reconcile.dev/", "applyset.kubernetes.io/", "app.kubernetes.io/instance")
+
+_Place: TypeAlias = tuple[ObjectRef, FieldPath]
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """When one field was given the same value, and by whom it was overwritten last."""
+
+    value: str
+    times_s: deque[float] = field(default_factory=lambda: deque(maxlen=ROUNDS))
+
+    def within(self, now_s: float) -> int:
+        return sum(1 for at_s in self.times_s if now_s - at_s <= WINDOW_S)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ceasefire:
+    contest: Contest
+    holder: ObjectRef
+    until_s: float
+    length_s: float
+
+
+@dataclass(slots=True)
+class Ceasefires:
+    """All contests of one daemon. Told of what is about to be written and of what was, it says what to leave."""
+
+    _rounds: dict[_Place, _Rounds] = field(default_factory=dict)
+    _now: dict[_Place, _Ceasefire] = field(default_factory=dict)
+    _over: dict[_Place, _Ceasefire] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._now)
+
+    # What happens -----------------------------------------------------------------------------
+
+    def wrote(self, change: Change, now_s: float) -> None:
+        """Take note of an update that was written."""
+        if change.op is not Op.UPDATE:
+            return
+        for each in filter(_may_be_left, change.fields):
+            place, value = (change.ref, each.path), _digest(each.after)
+            rounds = self._rounds.get(place)
+            if rounds is None or rounds.value != value:
+                rounds = self._rounds[place] = _Rounds(value)
+            rounds.times_s.append(now_s)
+        if len(self._rounds) > _MOST:
+            self._rounds = {place: rounds for place, rounds in self._rounds.items() if rounds.within(now_s)}
+
+    def begin(self, holder: ObjectRef, changes: Iterable[Change], *, now_s: float, now: str) -> list[Contest]:
+        """Return the contests that show in *changes*, which are about to be written; from now on they are left alone."""
+        begun = []
+        for change in changes:
+            for each in change.fields if change.op is Op.UPDATE and change.writes else ():
+                place = change.ref, each.path
+                times = self._times(place, each, now_s)
+                if not times or place in self._now:
+                    continue
+                before = self._over.pop(place, None)
+                length_s = min(before.length_s * 2, LONGEST_S) if before else FIRST_S
+                contest = Contest(change.ref, each.path, each.manager, times, now)
+                self._now[place] = _Ceasefire(contest, holder, now_s + length_s, length_s)
+                begun.append(contest)
+        return begun
+
+    def _times(self, place: _Place, each: FieldChange, now_s: float) -> int:
+        """Return how many rounds make a field contested, none if it isn't."""
+        rounds = self._rounds.get(place)
+        if rounds is None or rounds.value != _digest(each.after):
+            return 0
+        before, times = self._over.get(place), rounds.within(now_s)
+        if before and now_s - before.until_s <= WINDOW_S:
+            return times if any(at_s >= before.until_s for at_s in rounds.times_s) else 0
+        return times if times >= ROUNDS else 0
+
+    def settle(self, contests: Iterable[Contest]) -> None:
+        """End ceasefires over fields that are as we want them without our doing."""
+        for contest in contests:
+            self._now.pop((contest.ref, contest.path), None)
+            self._rounds.pop((contest.ref, contest.path), None)
+
+    def resume(self, holder: ObjectRef) -> list[Contest]:
+        """End the ceasefires of *holder*, since a person says so; return the contests."""
+        ended = [place for place, each in self._now.items() if each.holder == holder]
+        for place in ended:
+            self._rounds.pop(place, None)
+        return [self._now.pop(place).contest for place in ended]
+
+    def lapse(self, holder: ObjectRef, now_s: float) -> list[Contest]:
+        """End those ceasefires of *holder* that have lasted long enough; return the contests, to be tried again."""
+        ended = [place for place, each in self._now.items() if each.holder == holder and each.until_s <= now_s]
+        self._over = {place: each for place, each in self._over.items() if now_s - each.until_s <= WINDOW_S}
+        self._over.update((place, self._now.pop(place)) for place in ended)
+        return [self._over[place].contest for place in ended]
+
+    def forget(self, holder: ObjectRef) -> None:
+        """Drop what is known of a holder that is gone, or is somebody else's now."""
+        for place in [place for place, each in self._now.items() if each.holder == holder]:
+            del self._now[place]
+
+    # What follows from it -----------------------------------------------------------------------
+
+    def contests(self) -> Contests:
+        """Return the contested fields by object."""
+        found: dict[ObjectRef, list[Contest]] = defaultdict(list)
+        for (ref, _), each in sorted(self._now.items()):
+            found[ref].append(each.contest)
+        return {ref: tuple(contests) for ref, contests in found.items()}
+
+    def of(self, holder: ObjectRef) -> list[Contest]:
+        """Return the contests of one holder."""
+        return [each.contest for _, each in sorted(self._now.items()) if each.holder == holder]
+
+    def holders(self) -> frozenset[ObjectRef]:
+        """Return whoever has contests."""
+        return frozenset(each.holder for each in self._now.values())
+
+    def due_s(self, holder: ObjectRef) -> float | None:
+        """Return when the first ceasefire of *holder* ends by itself, None where it has none."""
+        return min((each.until_s for each in self._now.values() if each.holder == holder), default=None)
+
+
+def _may_be_left(each: FieldChange) -> bool:
+    """Tell whether a field may be left to others: what marks our own objects, and what holds marks, may not."""
+    names = [element[2:] for element in each.path]
+    if not names or names[0] != "metadata":
+        return bool(names)
+    return len(names) > 2 and names[1] in {"labels", "annotations"} and not names[2].startswith(_MARKS)
+
+
+def _digest(value: object) -> str:
+    """Return what stands for a value, which may be a secret, in comparisons."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,119 @@
+"""What a Sync adds to the rules of health: expressions in CEL for kinds that need their own, and how strict to be.
+
+Vocabulary: an expression speaks of the object as ``self``, as in a CRD's validation rules. Of a rule's
+expressions ``failed`` is asked first, then ``inProgress``, then ``current``; where none is true the object
+is in progress if there is a ``current`` to become true, else the general rules decide. A field that an
+expression names and the object lacks makes the expression false, since controllers fill in
+their status late.
+
+Pure: expressions can't do anything but look. The library is imported where a rule is read.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
+
+_ASKED: Final = (
+    ("failed", HealthStatus.FAILED),
+    ("inProgress", HealthStatus.IN_PROGRESS),
+    ("current", HealthStatus.CURRENT),
+)
+_CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
+_JOB: Final = GroupKind("batch", "Job")
+
+
+class RuleError(ValueError):
+    """A rule that can't be meant so; *field* says which part of it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        self.field = field
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How to tell the health of one kind."""
+
+    kind: GroupKind
+    expressions: Mapping[HealthStatus, str]
+    programs: Mapping[HealthStatus, Any] = field(compare=False, repr=False)
+
+    @classmethod
+    def parse(cls, entry: Mapping[str, Any]) -> Self:
+        """Read a rule as a Sync writes it.
+
+        Raises:
+            RuleError: it says nothing, or an expression isn't CEL.
+        """
+        name, _, group = str(entry.get("kind") or "").partition(".")
+        texts = {status: str(entry[key]) for key, status in _ASKED if entry.get(key)}
+        if not name:
+            raise RuleError("kind", "is required, as in Memcached.cache.example.com")
+        if not texts:
+            raise RuleError("current", "a rule needs at least one of current, inProgress and failed")
+        keys = {status: key for key, status in _ASKED}
+        programs = {status: _compiled(text, keys[status]) for status, text in texts.items()}
+        return cls(GroupKind(group, name), texts, programs)
+
+    def judge(self, manifest: Manifest) -> Health | None:
+        """Return what the rule says of an object, None where it says nothing."""
+        for status, program in self.programs.items():
+            if _holds(program, manifest):
+                return Health(status, f"by the rule {self.expressions[status]!r}")
+        if HealthStatus.CURRENT in self.programs:
+            return Health(HealthStatus.IN_PROGRESS, f"not yet {self.expressions[HealthStatus.CURRENT]!r}")
+        return None
+
+
+def _compiled(text: str, key: str) -> Any:
+    try:
+        return importlib.import_module("cel").compile(text)
+    except ValueError as error:
+        raise RuleError(key, str(error).splitlines()[0]) from None
+
+
+def _holds(program: Any, manifest: Manifest) -> bool:
+    try:
+        return program.execute({"self": manifest}) is True
+    except Exception:  # noqa: BLE001 - whatever an expression stumbles over, it doesn't hold
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class HealthRules:
+    """How a Sync wants health judged. *strict* asks for work done rather than accepted."""
+
+    strict: bool = False
+    rules: Sequence[Rule] = ()
+
+    def judge(self, manifest: Manifest | None) -> Health:
+        """Return the health of a live object."""
+        return self._judged(manifest, strict=self.strict)
+
+    def passes(self, manifest: Manifest | None) -> Health:
+        """Return the health that decides whether a later wave may start.
+
+        A Job has to complete. A claim needs no volume yet: it may be bound only when a pod of that
+        later wave uses it, so waiting for it could last for ever.
+        """
+        kind = GroupVersionKind.of(manifest).group_kind if manifest is not None else None
+        found = self._judged(manifest, strict=self.strict or kind == _JOB)
+        if kind == _CLAIM and found.status is HealthStatus.IN_PROGRESS:
+            return Health(HealthStatus.CURRENT, found.message)
+        return found
+
+    def _judged(self, manifest: Manifest | None, *, strict: bool) -> Health:
+        general = health(manifest, strict=strict)
+        if manifest is None or not self.rules or general.status is HealthStatus.TERMINATING:
+            return general
+        kind = GroupVersionKind.of(manifest).group_kind
+        for rule in self.rules:
+            if rule.kind == kind and (found := rule.judge(manifest)) is not None:
+                return found
+        return general

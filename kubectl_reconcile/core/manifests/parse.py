@@ -1,0 +1,386 @@
+"""From the files of a source to the manifests they hold, with a line for everything.
+
+A *manifest file* is named ``*.yaml``, ``*.yml`` or ``*.json``. Three kinds of such files are left
+unread, by name alone: those of other tools (``kustomization.yaml``, ``Chart.yaml``,
+``values.yaml``), dot-files and whatever is below a dot-folder, and what ``.reconcileignore``
+lists. Every document of any other file must be an object: one that isn't is a problem, never
+skipped in silence, since an object that vanishes from the source is pruned from the cluster.
+
+A *list* (``kind: List``, or ``PodList`` and the like) stands for its items.
+
+What is checked here is what holds for objects of every kind: ``apiVersion``, ``kind``,
+``metadata`` with its name, namespace, labels and annotations. Everything else is the API
+server's to judge. A document with a problem yields no manifest, and hides no other document.
+
+Pure: bytes in, values out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from kubectl_reconcile.core.manifests import yaml_reader
+from kubectl_reconcile.core.manifests.yaml_reader import Place, shown
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem
+
+if TYPE_CHECKING:  # few sources have an ignore file, and it takes longer to import than all else here
+    from pathspec import GitIgnoreSpec
+
+Steps: TypeAlias = tuple[int | str, ...]
+"""Where a field stands in a manifest: names and indexes from its root."""
+
+IGNORE_FILE = ".reconcileignore"
+"""Lists what is no manifest, in .gitignore's syntax; counts for its own folder and those below."""
+
+FOREIGN_FILES = frozenset(
+    (
+        "kustomization.yaml",
+        "kustomization.yml",
+        "Chart.yaml",
+        "Chart.yml",
+        "values.yaml",
+        "values.yml",
+        "values.schema.json",
+    )
+)
+"""Files of other tools, which hold no objects. Neither kustomize nor Helm is run on them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A manifest, the path of its file, and the line of its first key.
+
+    *gvk* and *ref* are as the manifest says them, read once: every pass over a large set needs each of them.
+    """
+
+    manifest: Manifest
+    path: str
+    line: int
+    gvk: GroupVersionKind = field(init=False, repr=False, compare=False)
+    ref: ObjectRef = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Read what the manifest says it is."""
+        object.__setattr__(self, "gvk", GroupVersionKind.of(self.manifest))
+        object.__setattr__(self, "ref", ObjectRef.of(self.manifest))
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What one file holds. With problems, the file may hold more objects than *manifests* has."""
+
+    manifests: tuple[Located, ...]
+    problems: tuple[Problem, ...]
+
+
+def is_manifest_path(path: str) -> bool:
+    """Return whether the file at *path* is to be read as manifests. *path* is relative to the followed folder."""
+    *folders, name = path.split("/")
+    return (
+        name.lower().endswith((".yaml", ".yml", ".json"))
+        and name not in FOREIGN_FILES
+        and not name.startswith(".")
+        and not any(folder.startswith(".") for folder in folders)
+    )
+
+
+def parse(data: bytes, path: str) -> Parsed:
+    """Return the manifests of one file in order, lists expanded, and its problems, both with lines.
+
+    Never raises for anything that *data* holds. A file that can't be read to its end yields what
+    stands before that point, and a problem: nothing of a file with problems may be pruned.
+    """
+    found, unread = yaml_reader.read(data, path)
+    objects: list[tuple[Manifest, _Where]] = []
+    faults: list[_Fault] = []
+    for document in found:
+        start = _Where((document.number,), document.line)
+        for manifest, where in _expand(document.tree, start):
+            own = list(_faults(manifest, where))
+            faults.extend(own)
+            if not own:
+                objects.append((manifest, where))
+    line_of = _Lines(data, [where for _, where in objects] + [fault.where for fault in faults])
+    manifests = tuple(Located(manifest, path, line_of(where)) for manifest, where in objects)
+    problems = [Problem(path, line_of(fault.where), fault.message, fault.hint) for fault in faults]
+    problems += unread
+    problems.sort(key=lambda problem: (problem.line == 0, problem.line))
+    return Parsed(manifests, tuple(problems[: yaml_reader.MAX_PROBLEMS + 1]))
+
+
+def field_lines(data: bytes, located: Located, fields: Collection[Steps]) -> Mapping[Steps, int]:
+    """Return the line of each of *fields*, names and indexes from its root, of a manifest that *data* holds.
+
+    What the manifest doesn't state has the line of the nearest thing above it.
+    """
+    found, _ = yaml_reader.read(data, located.path)
+    for document in found:
+        for manifest, where in _expand(document.tree, _Where((document.number,), document.line)):
+            if manifest == located.manifest:
+                places = {steps: where.at(*steps) for steps in fields}
+                line_of = _Lines(data, [where, *places.values()])
+                if line_of(where) == located.line:
+                    return {
+                        steps: line_of(place) if len(place.place) > 1 else located.line
+                        for steps, place in places.items()
+                    }
+    return dict.fromkeys(fields, located.line)
+
+
+class Ignore:
+    """What a source leaves out: the ``.reconcileignore`` files of a folder and those below it.
+
+    As with .gitignore, a deeper file wins over one above it and a later line over an earlier
+    one; ``!`` takes back in. Lines that are no pattern are among the *problems*.
+    """
+
+    __slots__ = ("_specs", "problems")
+
+    def __init__(self, texts: Mapping[str, bytes]) -> None:
+        """Take the ignore files by folder (``""`` is the root)."""
+        problems: list[Problem] = []
+        specs = [(f"{folder}/" if folder else "", _patterns(folder, text, problems)) for folder, text in texts.items()]
+        self._specs = sorted(specs, key=lambda spec: -len(spec[0]))
+        self.problems = tuple(problems)
+
+    @classmethod
+    def from_text(cls, text: bytes) -> Self:
+        """Return what one ``.reconcileignore`` at the root ignores."""
+        return cls({"": text})
+
+    def matches(self, path: str) -> bool:
+        """Return whether the file at *path* is to be left out."""
+        for folder, spec in self._specs:
+            if path.startswith(folder):
+                verdict = spec.check_file(path[len(folder) :]).include
+                if verdict is not None:
+                    return verdict
+        return False
+
+
+def _patterns(folder: str, text: bytes, problems: list[Problem]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - as above
+
+    path = f"{folder}/{IGNORE_FILE}" if folder else IGNORE_FILE
+    good = []
+    for number, line in enumerate(text.decode(errors="replace").removeprefix("\ufeff").splitlines(), start=1):
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:
+            problems.append(Problem(path, number, f"{shown(line)} is no pattern", "write it in .gitignore's syntax"))
+        else:
+            good.append(line)
+    return GitIgnoreSpec.from_lines(good)
+
+
+# --------------------------------------------------------------------------------------- lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """A place in the file, and the line to name should the place not be found (JSON, aliases, merges)."""
+
+    place: Place
+    line: int
+
+    def at(self, *steps: int | str) -> _Where:
+        return replace(self, place=(*self.place, *steps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    where: _Where
+    message: str
+    hint: str = ""
+
+
+class _Lines:
+    """Answers with the line of a place. Whole documents know theirs; the rest costs a second pass over the file."""
+
+    def __init__(self, data: bytes, places: list[_Where]) -> None:
+        wanted = {
+            where.place[:length]
+            for where in places
+            if len(where.place) > 1
+            for length in range(2, len(where.place) + 1)
+        }
+        self._found = yaml_reader.lines(data, wanted) if wanted else {}
+
+    def __call__(self, where: _Where) -> int:
+        place = where.place
+        while len(place) > 1:
+            if place in self._found:
+                return self._found[place]
+            place = place[:-1]
+        return where.line
+
+
+# -------------------------------------------------------------------------------------- checks
+
+
+def _expand(tree: Any, where: _Where) -> Iterator[tuple[Any, _Where]]:
+    """Yield the object of a document, or for a list the objects of its items."""
+    if not _is_list(tree):
+        yield tree, where
+        return
+    kind, items = tree["kind"], tree.get("items")
+    if not isinstance(items, list):
+        items = [] if items is None else [items]
+    implied = {"apiVersion": tree["apiVersion"], "kind": kind.removesuffix("List")} if kind != "List" else {}
+    for index, item in enumerate(items):
+        typed = {**implied, **item} if implied and isinstance(item, dict) else item
+        yield from _expand(typed, where.at("items", index))
+
+
+def _is_list(tree: Any) -> bool:
+    """Return whether *tree* stands for its items: a CR may be called ``AllowList`` and is an object all the same."""
+    if (
+        not isinstance(tree, dict)
+        or not isinstance(tree.get("kind"), str)
+        or not isinstance(tree.get("apiVersion"), str)
+    ):
+        return False
+    if tree["kind"] == "List" and tree["apiVersion"] == "v1":
+        return True
+    metadata = tree.get("metadata")
+    named = isinstance(metadata, dict) and "name" in metadata
+    return tree["kind"].endswith("List") and isinstance(tree.get("items"), list) and not named
+
+
+_API_VERSION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_KIND = re.compile(r"[A-Za-z](?:[-A-Za-z0-9]*[A-Za-z0-9])?")
+_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+_NAMED_FREELY = frozenset(("rbac.authorization.k8s.io", "certificates.k8s.io", "networking.k8s.io"))
+"""Groups with kinds whose names are no DNS names: ``system:node``, ``example.com:root``, ``2001:db8::1``."""
+
+_NO_MANIFEST_HINT = f"if the file holds no manifests, list it in {IGNORE_FILE}"
+
+_OF_SERVER = ("uid", "resourceVersion", "managedFields")
+
+
+def _faults(tree: Any, where: _Where) -> Iterator[_Fault]:
+    """Yield what keeps *tree* from being an object."""
+    if not isinstance(tree, dict):
+        yield _Fault(where, f"{_kind_of(tree)}, not an object", "each document is one object; separate them with ---")
+        return
+    if not tree.get("apiVersion") and not tree.get("kind") and "metadata" not in tree:
+        yield _Fault(where, "no apiVersion and no kind", _NO_MANIFEST_HINT)
+        return
+    yield from _header_faults(tree, where)
+    if "sops" in tree and isinstance(tree["sops"], dict) and "mac" in tree["sops"]:
+        yield _Fault(
+            where.at("sops"), "encrypted with SOPS, which isn't decrypted here", "commit it in plain, or ignore it"
+        )
+    yield from _metadata_faults(tree, where)
+
+
+def _header_faults(tree: Manifest, where: _Where) -> Iterator[_Fault]:
+    for key, pattern, example in (("apiVersion", _API_VERSION, "apps/v1"), ("kind", _KIND, "Deployment")):
+        value = tree.get(key)
+        if value is None or value == "":
+            yield _Fault(where, f"no {key}", _NO_MANIFEST_HINT)
+        elif not isinstance(value, str):
+            yield _Fault(where.at(key), f"{key} is {_kind_of(value)}, not text", f"as in {key}: {example}")
+        elif not pattern.fullmatch(value):
+            yield _Fault(where.at(key), f"{key} {shown(value)} can't be one", f"as in {key}: {example}")
+
+
+def _metadata_faults(tree: Manifest, where: _Where) -> Iterator[_Fault]:
+    metadata = tree.get("metadata")
+    if not isinstance(metadata, dict):
+        what = "no metadata" if metadata is None else f"metadata is {_kind_of(metadata)}, not a map"
+        yield _Fault(where if metadata is None else where.at("metadata"), what, "an object needs metadata.name")
+        return
+    where = where.at("metadata")
+    yield from _name_faults(tree, metadata, where)
+    yield from _namespace_faults(metadata, where)
+    for key in _OF_SERVER:
+        if metadata.get(key):
+            yield _Fault(where.at(key), f"metadata.{key} is the server's to set", "remove it")
+    yield from _text_map_faults(metadata, "labels", where)
+    yield from _text_map_faults(metadata, "annotations", where)
+
+
+def _name_faults(tree: Manifest, metadata: Manifest, where: _Where) -> Iterator[_Fault]:
+    name = metadata.get("name")
+    if name is None or name == "":
+        if metadata.get("generateName"):
+            where = where.at("generateName")
+            yield _Fault(where, "generateName would make a new object at every sync", "give it a metadata.name")
+        else:
+            yield _Fault(where if name is None else where.at("name"), "no metadata.name", "give the object a name")
+        return
+    where = where.at("name")
+    if not isinstance(name, str):
+        yield _Fault(where, f"metadata.name is {_kind_of(name)}, not text", f"quote it: {shown(_spelled(name))}")
+    elif len(name) > 253:
+        yield _Fault(where, f"metadata.name has {len(name)} characters; at most 253 are allowed")
+    elif name in {".", ".."} or "/" in name or "%" in name:
+        yield _Fault(
+            where, f"metadata.name {shown(name)} can't be part of a URL", "a name is neither . nor .., without / and %"
+        )
+    elif not _SUBDOMAIN.fullmatch(name) and not _named_freely(tree.get("apiVersion")):
+        hint = "lower-case letters, digits, - and . only; it starts and ends with a letter or digit"
+        yield _Fault(where, f"metadata.name {shown(name)} is no DNS name", hint)
+
+
+def _named_freely(api_version: Any) -> bool:
+    group = api_version.rpartition("/")[0] if isinstance(api_version, str) else ""
+    return group in _NAMED_FREELY or group.endswith(".openshift.io")
+
+
+def _namespace_faults(metadata: Manifest, where: _Where) -> Iterator[_Fault]:
+    namespace = metadata.get("namespace")
+    where = where.at("namespace")
+    if namespace is None or namespace == "":
+        return
+    if not isinstance(namespace, str):
+        yield _Fault(
+            where, f"metadata.namespace is {_kind_of(namespace)}, not text", f"quote it: {shown(_spelled(namespace))}"
+        )
+    elif not _LABEL.fullmatch(namespace):
+        hint = "lower-case letters, digits and - only, at most 63"
+        yield _Fault(where, f"metadata.namespace {shown(namespace)} is no DNS label", hint)
+
+
+def _text_map_faults(metadata: Manifest, key: str, where: _Where) -> Iterator[_Fault]:
+    found = metadata.get(key)
+    where = where.at(key)
+    if found is None:
+        return
+    if not isinstance(found, dict):
+        yield _Fault(where, f"metadata.{key} is {_kind_of(found)}, not a map of text to text")
+        return
+    for name, value in found.items():
+        if not isinstance(value, str):
+            hint = f"quote it: {shown(_spelled(value))}" if not isinstance(value, dict | list) else ""
+            yield _Fault(where.at(name), f"{key[:-1]} {shown(name)} is {_kind_of(value)}, not text", hint)
+        elif key == "labels" and not _LABEL_VALUE.fullmatch(value):
+            hint = "at most 63 letters, digits, - _ and ., starting and ending with a letter or digit"
+            yield _Fault(
+                where.at(name), f"label {shown(name)} has the value {shown(value)}, which is not allowed", hint
+            )
+
+
+def _kind_of(value: Any) -> str:
+    names = {
+        dict: "a map",
+        list: "a list",
+        str: "text",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+        type(None): "null",
+    }
+    return names[type(value)]
+
+
+def _spelled(value: Any) -> str:
+    """Return *value* as it would be written without quotes."""
+    return {True: "true", False: "false", None: ""}[value] if value is None or isinstance(value, bool) else str(value)

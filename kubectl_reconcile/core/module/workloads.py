@@ -1,0 +1,100 @@
+"""Common children, for modules that want nothing unusual: workloads and the Services in front of them.
+
+Each belongs to one *component* of a CR (empty: the CR as a whole), which names it and gives it its labels. What is
+stated here is insisted on; what isn't, such as a node selector, is left to others.
+
+Pure: a context and values in, a manifest out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubectl_reconcile.core.module.api import Context
+from kubectl_reconcile.core.objects import Condition, Manifest, condition_of
+
+
+def container(
+    name: str, image: str, *, port: int = 0, env: Mapping[str, str] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Return a container that listens on *port* (0: on none), with these environment variables."""
+    found: dict[str, Any] = {"name": name, "image": image, **more}
+    if port:
+        found["ports"] = [{"name": "main", "containerPort": port, "protocol": "TCP"}]
+    if env:
+        found["env"] = [{"name": key, "value": value} for key, value in env.items()]
+    return found
+
+
+def deployment(
+    ctx: Context, component: str, *, replicas: int, containers: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return a Deployment named after *component*."""
+    return _workload(ctx, component, "Deployment", replicas=replicas, containers=containers)
+
+
+def stateful_set(
+    ctx: Context, component: str, *, replicas: int, containers: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return a StatefulSet named after *component*, with the Service of the same name."""
+    found = _workload(ctx, component, "StatefulSet", replicas=replicas, containers=containers)
+    found["spec"]["serviceName"] = ctx.name(component)
+    return found
+
+
+def _workload(
+    ctx: Context, component: str, kind: str, *, replicas: int, containers: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": ctx.name(component), "labels": ctx.labels(component)},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": ctx.selector(component)},
+            "template": {
+                "metadata": {"labels": ctx.labels(component)},
+                "spec": {"automountServiceAccountToken": False, "containers": list(containers)},
+            },
+        },
+    }
+
+
+def service(ctx: Context, component: str, *, port: int, headless: bool = False) -> dict[str, Any]:
+    """Return a Service named after *component*, in front of its pods' port ``main``."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": ctx.name(component), "labels": ctx.labels(component)},
+        "spec": {
+            "type": "ClusterIP",
+            **({"clusterIP": "None"} if headless else {}),
+            "selector": ctx.selector(component),
+            "ports": [{"name": "main", "port": port, "targetPort": "main", "protocol": "TCP"}],
+        },
+    }
+
+
+def is_alive(pod: Manifest) -> bool:
+    """Tell whether a pod runs or is about to: it hasn't ended, and isn't being deleted."""
+    ended = (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+    return not ended and not pod["metadata"].get("deletionTimestamp")
+
+
+def is_ready(pod: Manifest) -> bool:
+    """Tell whether a pod says that it is ready."""
+    found = condition_of(pod, "Ready")
+    return found is not None and found["status"] == "True"
+
+
+def available(ready: int, wanted: int, noun: str) -> Condition:
+    """Return the condition ``Available``: at least one of what is wanted is ready, or none is wanted."""
+    if wanted == 0:
+        return Condition("Available", "True", "ScaledToZero", f"no {noun} are wanted")
+    text = f"{ready} of {wanted} {noun} are ready"
+    return (
+        Condition("Available", "True", "SomeReady", text)
+        if ready
+        else Condition("Available", "False", "NoneReady", text)
+    )

@@ -1,0 +1,460 @@
+"""The children of a CR: what its module wants, compared with what is there; its actions and its status.
+
+Children go through the same three-way merge as members, under the module's own field manager.
+Where a child is itself a CR with a module, that one is asked too, so a plan shows the whole tree
+even of objects that don't exist yet. A child that comes *after* others waits until those are as they
+should be and healthy; a later pass writes it.
+
+An object that has a child's name is taken over only if it has no controller and carries the child's
+labels, or has been the module's before. Any other one is left alone, and said to be in the way.
+
+Pure: modules are pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.module.action_journal import Journal, is_approved, ref_of
+from kubectl_reconcile.core.module.api import (
+    INSTANCE_LABEL,
+    MODULE_LABEL,
+    Action,
+    Context,
+    Module,
+    ModuleError,
+    Observation,
+    Outcome,
+    Owned,
+    Reads,
+    SpecError,
+    adopt_child,
+    key_of,
+    outcome_of_invalid,
+)
+from kubectl_reconcile.core.objects import (
+    API_GROUP,
+    Condition,
+    GroupVersionKind,
+    Manifest,
+    ObjectRef,
+    Problem,
+    annotations_of,
+    condition_of,
+    controller_of,
+    labels_of,
+    merge_conditions,
+)
+from kubectl_reconcile.core.planning.builder import Draft
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.plan import Change, Contest, Op, StatusWrite, Unobserved
+from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
+from kubectl_reconcile.core.resources.status import CONTESTED
+from kubectl_reconcile.core.resources.sync import Sync
+
+PAUSED = f"{API_GROUP}/paused"
+"""Annotation on a CR: ``"true"`` leaves it, its children and external systems as they are."""
+
+ABANDON = f"{API_GROUP}/abandon"
+"""Annotation on a CR: ``"true"`` lets it go without cleaning up outside, for a system that is gone for good."""
+
+ADD_FINALIZER = "keep-until-cleaned-up"
+REMOVE_FINALIZER = "let-go"
+ENGINE_VERBS = frozenset({ADD_FINALIZER, REMOVE_FINALIZER})
+"""Actions of the engine itself, on the CR."""
+
+_MAX_DEPTH = 8
+_RULES = Sync(name="", namespace="")
+"""Children follow their module, whatever a Sync says of conflicts among its members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A CR whose module is asked: as it will be (*cr*) and as it is (*live*, None: not yet).
+
+    *waits* says what must happen before it is as it will be.
+    """
+
+    module: Module
+    kind: Kind
+    ref: ObjectRef
+    cr: Manifest
+    live: Manifest | None
+    order: tuple[int, ...]
+    depth: int = 0
+    waits: str = ""
+
+    @property
+    def uid(self) -> str:
+        """The live CR's uid, empty where there is none yet."""
+        return self.live["metadata"]["uid"] if self.live is not None else ""
+
+    @property
+    def is_going(self) -> bool:
+        """Tell whether the live CR is being deleted."""
+        return self.live is not None and bool(self.live["metadata"].get("deletionTimestamp"))
+
+    def place(self, steps: int) -> tuple[int, ...]:
+        """Return where something stands in the order of writing: so many steps after the CR, before the next wave."""
+        return (*self.order[:-1], self.order[-1] + steps)
+
+
+_FINALIZER, _CHILDREN, _ACTIONS = 1, 2, 3
+
+
+def reconcile(draft: Draft, parent: Parent) -> None:
+    """Plan what the parent's module wants: children, those of children that are CRs, actions, and status."""
+    if parent.depth >= _MAX_DEPTH:
+        _fault(draft, parent, f"modules nest more than {_MAX_DEPTH} deep", "break the cycle")
+        return
+    if annotations_of(parent.cr).get(PAUSED) == "true":
+        _paused(draft, parent)
+        return
+    if parent.is_going and _goes_by_itself(draft, parent):
+        return
+    owned = draft.inputs.live.owned_by(parent.uid) if parent.uid else ()
+    outcome = _ask(draft, parent, owned)
+    if outcome is not None:
+        _carry_out(draft, parent, owned, outcome)
+
+
+def farewell(draft: Draft, parent: Parent) -> None:
+    """Show the actions by which a module cleans up after a CR that this very plan deletes."""
+    if parent.module.finalize is None or parent.is_going or annotations_of(parent.cr).get(ABANDON) == "true":
+        return
+    going = {**parent.cr, "metadata": {**parent.cr["metadata"], "deletionTimestamp": draft.inputs.now}}
+    parent = replace(parent, cr=going, waits=f"the deletion of {parent.ref}")
+    outcome = _ask(draft, parent, draft.inputs.live.owned_by(parent.uid))
+    if outcome is not None:
+        _actions(draft, parent, outcome.actions)
+
+
+def _goes_by_itself(draft: Draft, parent: Parent) -> bool:
+    """Tell whether a CR that is being deleted needs nothing from its module (any more)."""
+    module = parent.module
+    if module.finalize is None or module.finalizer not in (parent.cr["metadata"].get("finalizers") or ()):
+        return True
+    if annotations_of(parent.cr).get(ABANDON) != "true":
+        return False
+    _engine_action(draft, parent, REMOVE_FINALIZER, "let it go without cleaning up outside, as its annotation says", 1)
+    return True
+
+
+def _carry_out(draft: Draft, parent: Parent, owned: Sequence[Stored], outcome: Outcome) -> None:
+    module = parent.module
+    if (
+        module.finalize
+        and not parent.is_going
+        and module.finalizer not in (parent.cr["metadata"].get("finalizers") or ())
+    ):
+        _engine_action(
+            draft, parent, ADD_FINALIZER, "keep it, once deleted, until its module has cleaned up", _FINALIZER
+        )
+    wanted = [adopt_child(child, parent.cr, module) for child in outcome.children]
+    family = _Family(draft, parent, outcome)
+    for child in wanted:
+        family.add(child)
+    pruned = () if outcome.keep_children else tuple(_prune(draft, parent, owned, wanted))
+    idle = _actions(draft, parent, outcome.actions)
+    if parent.is_going:
+        gone = not pruned and not family.pending and idle
+        if outcome.finalized and gone and all(each.ref in family.refs for each in owned if _is_ours(each, parent)):
+            _engine_action(
+                draft, parent, REMOVE_FINALIZER, "let it go: its module has cleaned up", len(outcome.actions) + _ACTIONS
+            )
+    settled = set(draft.settled)
+    contests = [
+        each for ref in sorted(family.refs) for each in draft.inputs.contests.get(ref, ()) if each not in settled
+    ]
+    _status(draft, parent, outcome, settled=not family.pending, trouble=family.trouble, contests=contests)
+
+
+# --- asking -------------------------------------------------------------------------------------
+
+
+def _ask(draft: Draft, parent: Parent, owned: Sequence[Stored]) -> Outcome | None:
+    """Return the module's outcome; a fault of the module is a problem of this CR alone."""
+    view = owned_view(draft.inputs.live, parent.module, parent.cr, owned)
+    seen = _observation(draft, parent, view)
+    if seen is None:
+        return None
+    context = Context(draft.inputs.now, parent.module.name, parent.cr, seen.error)
+    try:
+        outcome = draft.inputs.ask(parent.module, parent.cr, view, seen.facts, context)
+    except SpecError as error:
+        _fault(draft, parent, str(error), "correct the field; until then everything stays as it is")
+        return outcome_of_invalid(parent.cr, error)
+    except ModuleError as error:
+        _fault(draft, parent, str(error), "its children are left alone until the module is mended")
+        return _outcome_of_broken(parent.cr, error)
+    if seen.error:
+        _fault(
+            draft,
+            parent,
+            f"its external system can't be observed: {seen.error}",
+            "it is looked at again, later and later",
+        )
+        return replace(outcome, actions=(), keep_children=True, finalized=False)
+    return outcome
+
+
+def _outcome_of_broken(cr: Manifest, error: ModuleError) -> Outcome:
+    status = {key: value for key, value in (cr.get("status") or {}).items() if key not in _KEPT}
+    conditions = (Condition("Stalled", "True", "ModuleFailed", str(error)),)
+    return Outcome(status=status, conditions=conditions, keep_children=True)
+
+
+def _observation(draft: Draft, parent: Parent, view: Owned) -> Observation | None:
+    """Return what is known of external systems, None where somebody must look first."""
+    if parent.module.observe is None:
+        return Observation()
+    seen = draft.inputs.observed.get(parent.ref)
+    if seen is None:
+        draft.unobserved[parent.ref] = Unobserved(parent.module, parent.cr, view)
+    return seen
+
+
+def owned_view(live: Snapshot, module: Module, cr: Manifest, owned: Sequence[Stored] | None = None) -> Owned:
+    """Return what *module* is shown of the live objects around *cr*."""
+    uid = cr["metadata"].get("uid") or ""
+    children = owned if owned is not None else live.owned_by(uid) if uid else ()
+    context = Context(now="", module=module.name, cr=cr)
+    found = {ObjectRef.of(each): each for reads in module.reads for each in _read_by(live, reads, context)}
+    return Owned(children=[each.manifest() for each in children], read=found.values())
+
+
+def _read_by(live: Snapshot, reads: Reads, context: Context) -> Iterator[Manifest]:
+    """Yield the objects that belong to the CR without being its children."""
+    kind = reads.gvk.group_kind
+    if reads.of is None:
+        for each in live.labelled(INSTANCE_LABEL, context.name()):
+            if each.ref.group_kind == kind and context.sees(manifest := each.manifest()):
+                yield manifest
+        return
+    select = reads.of(context.cr)
+    candidates = [live.stored(ObjectRef(kind.group, kind.kind, context.namespace, name)) for name in select.names]
+    for key, value in list(select.labels.items())[:1]:
+        candidates += live.labelled(key, value)
+    for found in candidates:
+        if found and found.ref.group_kind == kind and found.ref.namespace in {context.namespace, ""}:
+            manifest = found.manifest()
+            if select.matches(manifest) and reads.labels.items() <= labels_of(manifest).items():
+                yield manifest
+
+
+# --- children -----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Family:
+    """The children of one CR as they are planned, one after the other.
+
+    *unsettled* says of each child what others must wait for, nothing where it is as it should be.
+    """
+
+    draft: Draft
+    parent: Parent
+    outcome: Outcome
+    refs: set[ObjectRef] = field(default_factory=set)
+    unsettled: dict[str, str] = field(default_factory=dict)
+    pending: bool = False
+    trouble: str = ""
+
+    def add(self, child: Manifest) -> None:
+        """Plan one child, and those of a child that is itself a CR."""
+        draft, parent = self.draft, self.parent
+        gvk, ref = GroupVersionKind.of(child), ObjectRef.of(child)
+        kind, live = draft.kinds.get(gvk), draft.live(ref)
+        self.refs.add(ref)
+        if kind is None:
+            hint = "install its CRD"
+            _fault(
+                draft, parent, f"module {parent.module.name} wants {ref}, a kind that the cluster doesn't know", hint
+            )
+            self._note(child, f"{ref}: the cluster doesn't know its kind", trouble=True)
+            return
+        change = self._change(child, kind, ref, live)
+        draft.add(replace(change, owner=parent.ref), parent.place(_CHILDREN))
+        self._settle(child, change, live)
+        module = draft.inputs.modules.get(gvk)
+        if module is not None and not change.blocked and change.op is not Op.DELETE:
+            after = change.after if change.after is not None else live
+            reconcile(
+                draft,
+                Parent(
+                    module, kind, ref, after or child, live, parent.place(_CHILDREN), parent.depth + 1, change.waits
+                ),
+            )
+
+    def _change(self, child: Manifest, kind: Kind, ref: ObjectRef, live: Manifest | None) -> Change:
+        outcome, parent = self.outcome, self.parent
+        if live is not None and key_of(child) in outcome.untouched:
+            return Change(ref, Op.UNCHANGED, kind, manager=parent.module.manager)
+        change = self.draft.judge(ref, kind, child, live, rules=_RULES, manager=parent.module.manager)
+        if live is not None and (why := _not_ours(live, child, parent)):
+            return replace(change, op=Op.UPDATE, blocked=why)
+        if change.op is Op.UPDATE and not change.unsure and ref.kind in outcome.recreated:
+            stored = self.draft.inputs.live.stored(ref)
+            change = replace(self.draft.deletion(stored), manager=parent.module.manager) if stored else change
+        if change.op is Op.UNCHANGED:
+            return change
+        before = (self.unsettled.get(key, "") for key in outcome.after.get(key_of(child), ()))
+        return replace(change, waits=parent.waits or next((why for why in before if why), ""))
+
+    def _settle(self, child: Manifest, change: Change, live: Manifest | None) -> None:
+        if change.blocked:
+            self._note(child, f"{change.ref}: {change.blocked}", trouble=True)
+        elif change.waits:
+            self._note(child, f"{change.ref}, which itself waits")
+        elif change.op is not Op.UNCHANGED and not change.unsure:
+            self._note(child, f"{change.ref}, which is to be {_PAST[change.op]} first")
+        else:
+            verdict = health(live)
+            fine = verdict.status is HealthStatus.CURRENT
+            self.unsettled[key_of(child)] = "" if fine else f"{change.ref} ({verdict})"
+
+    def _note(self, child: Manifest, why: str, *, trouble: bool = False) -> None:
+        self.unsettled[key_of(child)] = why
+        self.pending = True
+        if trouble and not self.trouble:
+            self.trouble = why
+
+
+_PAST = {Op.CREATE: "created", Op.UPDATE: "updated", Op.REPLACE: "replaced", Op.DELETE: "deleted"}
+
+
+def _not_ours(live: Manifest, child: Manifest, parent: Parent) -> str:
+    """Return why a live object that has a child's name may not be touched, or nothing."""
+    controller = controller_of(live)
+    if controller is not None:
+        return "" if controller.get("uid") == parent.uid else _controlled_by(controller, parent)
+    if labels_of(child).items() <= labels_of(live).items():
+        return ""
+    if any(entry.get("manager") == parent.module.manager for entry in live["metadata"].get("managedFields") or ()):
+        return ""
+    return f"it exists and isn't {parent.ref}'s; delete it, or give it the label {MODULE_LABEL} and the others of this child"
+
+
+def _controlled_by(controller: Manifest, parent: Parent) -> str:
+    return f"it is controlled by {controller['kind']} {controller['name']}, not by {parent.ref}"
+
+
+def _is_ours(each: Stored, parent: Parent) -> bool:
+    return labels_of(each.manifest()).get(MODULE_LABEL) == parent.module.name
+
+
+def _prune(draft: Draft, parent: Parent, owned: Sequence[Stored], wanted: Sequence[Manifest]) -> Iterator[Stored]:
+    """Delete children that the module made and no longer wants; yield them, and those that are going already."""
+    asked = {ObjectRef.of(child) for child in wanted}
+    for each in owned:
+        if each.ref in asked or not _is_ours(each, parent):
+            continue
+        yield each
+        if not each.manifest()["metadata"].get("deletionTimestamp"):
+            change = replace(draft.deletion(each), owner=parent.ref, manager=parent.module.manager, waits=parent.waits)
+            draft.add(change, parent.place(_CHILDREN))
+            draft.cascade(each, parent.place(_CHILDREN))
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+def _actions(draft: Draft, parent: Parent, actions: Sequence[Action]) -> bool:
+    """Plan the actions that haven't run, each after the one before; tell whether there is none."""
+    journal, waits = Journal.of(parent.cr), parent.waits
+    due = [action for action in actions if not journal.is_done(action.key)]
+    for at, action in enumerate(due):
+        held = not waits and not is_approved(action, parent.cr)
+        _act(draft, parent, action, parent.place(_ACTIONS + at), held=held, waits=waits)
+        if held:
+            waits = f"{action.key}, which needs approval"
+    return not due
+
+
+def _engine_action(draft: Draft, parent: Parent, verb: str, summary: str, steps: int) -> None:
+    _act(draft, parent, Action(verb, verb, summary), parent.place(steps), held=False, waits=parent.waits)
+
+
+def _act(draft: Draft, parent: Parent, action: Action, place: tuple[int, ...], *, held: bool, waits: str) -> None:
+    draft.add(
+        Change(
+            ref_of(action, parent.ref),
+            Op.ACT,
+            parent.kind,
+            owner=parent.ref,
+            manager=parent.module.manager,
+            held=held,
+            waits=waits,
+            action=action,
+        ),
+        place,
+    )
+
+
+# --- status -------------------------------------------------------------------------------------
+
+
+def _paused(draft: Draft, parent: Parent) -> None:
+    """Say that the CR is paused; all else of its status stays."""
+    status = {key: value for key, value in ((parent.live or {}).get("status") or {}).items() if key not in _KEPT}
+    paused = Condition("Paused", "True", "ByAnnotation", f"{PAUSED} is true; nothing is changed")
+    _status(draft, parent, Outcome(status=status, conditions=(paused,)), settled=False, trouble="")
+
+
+_KEPT = ("conditions", "observedGeneration")
+
+
+def _status(
+    draft: Draft, parent: Parent, outcome: Outcome, *, settled: bool, trouble: str, contests: Sequence[Contest] = ()
+) -> None:
+    """Plan the CR's status. Until its children are *settled* it doesn't claim to speak of the newest spec."""
+    if outcome.requeue_after_s is not None:
+        draft.requeues_s.append(outcome.requeue_after_s)
+    if parent.live is None or not parent.kind.has_status:
+        return
+    before = parent.live.get("status") or {}
+    newest = parent.live["metadata"].get("generation", 0)
+    generation = newest if settled or outcome.keep_children else before.get("observedGeneration", 0)
+    conditions = merge_conditions(
+        before.get("conditions") or (),
+        (*outcome.conditions, *_kept_by_engine(parent.live, outcome, trouble), *_contested(parent.live, contests)),
+        generation=generation,
+        now=draft.inputs.now,
+    )
+    status = {**outcome.status, "observedGeneration": generation, "conditions": conditions}
+    if status != before:
+        gvk, ref = parent.kind.gvk, parent.ref
+        metadata = {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
+        body = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata, "status": status}
+        draft.statuses.append(
+            StatusWrite(ref, parent.kind, body, parent.module.manager, parent.uid, is_first=not before)
+        )
+
+
+def _kept_by_engine(live: Manifest, outcome: Outcome, trouble: str) -> Iterator[Condition]:
+    """Yield the conditions that the engine keeps, where there is or was a reason for them."""
+    said = {condition.type for condition in outcome.conditions}
+    if trouble and "Stalled" not in said:
+        yield Condition("Stalled", "True", "ChildInTheWay", trouble)
+    for type_ in ("Stalled", "Paused"):
+        if type_ not in said and not (trouble and type_ == "Stalled") and _is_true(live, type_):
+            yield Condition(type_, "False", "AsExpected")
+
+
+def _contested(live: Manifest, contests: Sequence[Contest]) -> Iterator[Condition]:
+    """Yield the condition that names fields of children which are left to others, where some are or were."""
+    if contests:
+        yield Condition(CONTESTED, "True", "LeftAlone", "; ".join(map(str, contests)))
+    elif _is_true(live, CONTESTED):
+        yield Condition(CONTESTED, "False", "AsExpected")
+
+
+def _is_true(live: Mapping[str, object], type_: str) -> bool:
+    found = condition_of(live, type_)
+    return found is not None and found.get("status") == "True"
+
+
+def _fault(draft: Draft, parent: Parent, message: str, hint: str) -> None:
+    draft.problems.append(Problem(str(parent.ref), 0, message, hint))

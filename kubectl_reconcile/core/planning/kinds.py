@@ -1,0 +1,109 @@
+"""What the planner must know of a kind: where it lives, how its fields merge, when it is written.
+
+Most kinds are the server's own, read from its discovery and OpenAPI documents. Those that a
+plan brings along are read from their CustomResourceDefinition, so that objects of a kind that
+doesn't exist yet can be previewed in full.
+
+Pure: tables and views.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
+from kubectl_reconcile.core.ssa.schema import Schema, schema_of_crd
+
+CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+NAMESPACE = GroupKind("", "Namespace")
+PRECIOUS = frozenset({NAMESPACE, CRD, GroupKind("", "PersistentVolumeClaim")})
+"""Kinds whose deletion takes with it what they hold."""
+
+
+class Phase(IntEnum):
+    """When objects of a kind are written, relative to others of the same wave; deletes run in reverse."""
+
+    FOUNDATION = 0
+    """Namespaces, CRDs: others can't even be named before these exist."""
+    CONFIGURATION = 1
+    """Identities, rights, configuration, storage, quotas: what workloads start with."""
+    WORKLOAD = 2
+    """Built-in kinds that run or expose something."""
+    CUSTOM = 3
+    """Custom resources: their controllers may be among the workloads."""
+    ADMISSION = 4
+    """Webhooks and aggregated APIs last: they may refuse everything until their backend runs."""
+
+
+_PHASES = {
+    Phase.FOUNDATION: ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io"),
+    Phase.CONFIGURATION: (
+        "ConfigMap", "LimitRange", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Secret", "ServiceAccount",
+        "ClusterRole.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io",
+        "Role.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io",
+        "NetworkPolicy.networking.k8s.io", "IngressClass.networking.k8s.io", "RuntimeClass.node.k8s.io",
+        "PriorityClass.scheduling.k8s.io", "StorageClass.storage.k8s.io", "CSIDriver.storage.k8s.io",
+    ),
+    Phase.ADMISSION: (
+        "APIService.apiregistration.k8s.io",
+        "MutatingAdmissionPolicy.admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding.admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration.admissionregistration.k8s.io",
+        "ValidatingAdmissionPolicy.admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
+    ),
+}  # fmt: skip
+_PHASE_OF = {
+    GroupKind(*reversed(kind.partition(".")[::2])): phase for phase, kinds in _PHASES.items() for kind in kinds
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind at one version, as far as planning and writing need it.
+
+    *custom* tells a kind that a CRD defines from one built into the server.
+    """
+
+    gvk: GroupVersionKind
+    plural: str
+    namespaced: bool
+    schema: Schema
+    custom: bool = False
+    has_status: bool = False
+
+    @property
+    def phase(self) -> Phase:
+        """When objects of this kind are written."""
+        return _PHASE_OF.get(self.gvk.group_kind, Phase.CUSTOM if self.custom else Phase.WORKLOAD)
+
+    def path(self, namespace: str, name: str = "", subresource: str = "") -> str:
+        """Return the URL path of an object, or of the collection where *name* is empty."""
+        root = f"/apis/{self.gvk.group}/{self.gvk.version}" if self.gvk.group else f"/api/{self.gvk.version}"
+        place = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        tail = "".join(f"/{part}" for part in (name, subresource) if part)
+        return f"{root}{place}/{self.plural}{tail}"
+
+
+def kinds_of_crd(crd: Manifest) -> dict[GroupVersionKind, Kind]:
+    """Return the kinds, one a served version, that a CustomResourceDefinition brings.
+
+    A malformed CRD brings none: the server will say what is wrong with it better than we can.
+    """
+    try:
+        spec = crd["spec"]
+        group, names = spec["group"], spec["names"]
+        return {
+            (gvk := GroupVersionKind(group, version["name"], names["kind"])): Kind(
+                gvk=gvk,
+                plural=names["plural"],
+                namespaced=spec.get("scope") == "Namespaced",
+                schema=schema_of_crd(crd, version["name"]),
+                custom=True,
+                has_status="status" in (version.get("subresources") or {}),
+            )
+            for version in spec["versions"]
+            if version.get("served", True)
+        }
+    except (KeyError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,169 @@
+"""When each object is written, and what it waits for.
+
+Vocabulary: an object's *place* is (wave, phase, depth): the wave that its annotation names, the
+phase of its kind, and how far it stands behind what it depends on. A *stage* is a part of a sync:
+hooks before, writes, deletions, hooks after. Stages, waves and phases follow each other; within
+a place all objects are written together. Deletions run through the places backwards.
+
+A *barrier* is a place that is entered only once what came before is healthy: another wave, another
+stage, and admission webhooks behind the workloads that serve them. Between other phases nobody waits,
+because nothing there can block for good: a claim stays unbound until the pod that uses it is made.
+
+Pure: tuples and graphs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from graphlib import CycleError, TopologicalSorter
+from typing import TypeAlias
+
+from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.planning.kinds import Phase
+
+WAVE = f"{API_GROUP}/wave"
+"""Annotation: an integer; objects of a lower wave are written first (default 0)."""
+
+DEPENDS_ON = f"{API_GROUP}/depends-on"
+"""Annotation: objects that must be healthy first, as ``Deployment.apps/shop/web,Namespace/shop``."""
+
+Place: TypeAlias = tuple[int, ...]
+"""Wave, phase, depth."""
+
+Key: TypeAlias = tuple[int, ...]
+"""A stage, then a place, in the order of the work; places of deletions are negated."""
+
+_TARGET = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\.([a-z0-9.-]+))?/(?:([a-z0-9-]+)/)?([^/\s,]+)")
+
+
+class Stage(IntEnum):
+    """The parts of a sync, one after the other."""
+
+    BEFORE = 0
+    """Hooks that must succeed before anything is written."""
+    WRITE = 1
+    """What Git asks for, and what modules make of it."""
+    DELETE = 2
+    """What nobody asks for any more."""
+    AFTER = 3
+    """Hooks that run once everything is there and healthy."""
+
+
+class OrderError(ValueError):
+    """An annotation that says when to write an object can't be meant so."""
+
+
+def wave_of(manifest: Manifest) -> int:
+    """Return the wave that an object names.
+
+    Raises:
+        OrderError: it is no integer.
+    """
+    text = annotations_of(manifest).get(WAVE, "0")
+    try:
+        return int(text)
+    except (ValueError, TypeError):
+        raise OrderError(f"{WAVE} must be an integer, not {text!r}") from None
+
+
+def targets_of(manifest: Manifest) -> tuple[ObjectRef, ...]:
+    """Return what an object says it depends on; the namespace is empty where the text names none.
+
+    Raises:
+        OrderError: an entry can't be read.
+    """
+    text = annotations_of(manifest).get(DEPENDS_ON)
+    if not text:
+        return ()
+    return tuple(_target(entry.strip()) for entry in str(text).split(",") if entry.strip())
+
+
+def _target(entry: str) -> ObjectRef:
+    found = _TARGET.fullmatch(entry.replace(" ", "/", 1))
+    if not found:
+        raise OrderError(f"{DEPENDS_ON} has {entry!r}; write Kind.group/namespace/name, as in Deployment.apps/shop/web")
+    kind, group, namespace, name = found.groups()
+    return ObjectRef(group or "", kind, namespace or "", name)
+
+
+# --- who comes after whom -----------------------------------------------------------------------
+
+
+def cycles_in(needs: Mapping[ObjectRef, Iterable[ObjectRef]]) -> Iterator[tuple[ObjectRef, ...]]:
+    """Yield every cycle, each object once, the first again at the end; a cycle broken apart yields no other."""
+    left = {ref: set(targets) for ref, targets in needs.items()}
+    while left:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            # graphlib names each before the one that waits for it; people read it the other way round.
+            cycle = tuple(reversed(error.args[1]))
+            start = cycle.index(min(cycle))
+            yield (*cycle[start:-1], *cycle[:start], cycle[start])
+            left = {ref: targets for ref, targets in left.items() if ref not in set(cycle)}
+        else:
+            return
+
+
+def arranged(
+    places: Mapping[ObjectRef, Place], needs: Mapping[ObjectRef, Iterable[ObjectRef]]
+) -> dict[ObjectRef, Place]:
+    """Return the places of the objects that *needs* names, each behind what it needs. There must be no cycle."""
+    found: dict[ObjectRef, Place] = {}
+    for ref in TopologicalSorter(needs).static_order():
+        if ref in places:
+            behind = (found[target] for target in needs.get(ref, ()) if target in found)
+            found[ref] = max([places[ref], *((*place[:-1], place[-1] + 1) for place in behind)])
+    return found
+
+
+# --- stages ---------------------------------------------------------------------------------------
+
+
+def key_of(stage: Stage, place: Place) -> Key:
+    """Return where a change stands among all others."""
+    return (stage, *(-part for part in place)) if stage is Stage.DELETE else (stage, *place)
+
+
+class Barrier(IntEnum):
+    """What a place waits for before it is entered."""
+
+    BACKENDS = 1
+    """Workloads that were written just before are healthy: admission may need them."""
+    ALL = 2
+    """Everything before is written and healthy; what failed there stops what comes after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """All places of a plan in order, and which of them are barriers. An index counts the places."""
+
+    index: Mapping[Key, int]
+    barriers: Mapping[int, Barrier]
+
+    @classmethod
+    def of(cls, keys: Iterable[Key]) -> Steps:
+        """Put *keys* in order."""
+        ordered = sorted(set(keys))
+        found = ((at, _barrier(ordered[at - 1], ordered[at])) for at in range(1, len(ordered)))
+        return cls({key: at for at, key in enumerate(ordered)}, {at: barrier for at, barrier in found if barrier})
+
+
+def _barrier(before: Key, after: Key) -> Barrier | None:
+    if after[0] != before[0]:
+        return Barrier.ALL if after[0] != Stage.DELETE or before[0] == Stage.BEFORE else None
+    if after[1] != before[1]:
+        return Barrier.ALL
+    return Barrier.BACKENDS if after[0] == Stage.WRITE and before[2] < after[2] == Phase.ADMISSION else None
+
+
+def in_reverse(needs: Mapping[ObjectRef, Sequence[ObjectRef]]) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
+    """Return for each object those that need it: they are deleted first."""
+    found: dict[ObjectRef, list[ObjectRef]] = {}
+    for ref, targets in needs.items():
+        for target in targets:
+            found.setdefault(target, []).append(ref)
+    return {ref: tuple(sorted(refs)) for ref, refs in found.items()}

@@ -1,0 +1,131 @@
+"""Plan files: a plan that somebody looked at, kept until it is carried out exactly as it was, or not at all.
+
+``diff -o json`` writes the file, ``sync --plan`` reads it. The file isn't what is applied: the plan is made
+anew from the source and the cluster as they are now, and goes ahead only if it comes out the same. So
+values that the file doesn't show, those of Secrets, still count: they are in the fingerprints.
+
+A *fingerprint* is the digest of one change: which object, from which state, to which. The *hash* covers the
+Sync, the revision and all fingerprints. ``plan.schema.json`` beside this page describes the file.
+
+Pure: bytes in, sentences out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from kubectl_reconcile.core.objects import API_GROUP, ObjectRef
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
+from kubectl_reconcile.core.resources.sync import SYNC
+
+API_VERSION = f"{API_GROUP}/v1alpha1"
+KIND = "Plan"
+
+
+class PlanFileError(Exception):
+    """A file that is no plan which could be carried out; *hint* says what to do."""
+
+    def __init__(self, message: str, hint: str = "make it with: kubectl reconcile diff … -o json > plan.json") -> None:
+        self.hint = hint
+        super().__init__(message)
+
+
+class PlanMoved(Exception):  # noqa: N818 - it isn't an error that source or cluster moved on
+    """The plan made now isn't the one in the file; *moved* names each difference."""
+
+    def __init__(self, moved: list[str]) -> None:
+        self.moved = moved
+        self.hint = "look at the new plan with: kubectl reconcile diff"
+        more = f" (and {len(moved) - 5} more)" if len(moved) > 5 else ""
+        super().__init__(f"the plan doesn't hold any more, nothing was written: {'; '.join(moved[:5])}{more}")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """What of a plan file is needed to tell whether a plan made now is the same."""
+
+    sync: ObjectRef
+    revision: str
+    hash: str
+    confirmed: bool
+    fingerprints: Mapping[tuple[ObjectRef, str], str]
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read a plan file.
+
+        Raises:
+            PlanFileError: it is none, or belongs to no Sync.
+        """
+        try:
+            tree = json.loads(data)
+        except ValueError as error:
+            raise PlanFileError(f"it isn't JSON: {error}") from None
+        if not isinstance(tree, dict) or tree.get("kind") != KIND:
+            raise PlanFileError(f"it isn't a {KIND}")
+        if tree.get("apiVersion") != API_VERSION:
+            raise PlanFileError(f"it is a {KIND} of {tree.get('apiVersion')}, this program reads {API_VERSION}")
+        if not tree.get("sync"):
+            raise PlanFileError(
+                "it belongs to no Sync, so nobody would remember its objects", "make it with diff … --name NAME -o json"
+            )
+        try:
+            sync = ObjectRef(SYNC.group, SYNC.kind, str(tree["sync"]["namespace"]), str(tree["sync"]["name"]))
+            prints = {_key(each): str(each["fingerprint"]) for each in tree["changes"]}
+            return cls(sync, str(tree["revision"]), str(tree["hash"]), bool(tree["confirmed"]), prints)
+        except (KeyError, TypeError) as error:
+            raise PlanFileError(f"its field {error} is missing or odd") from None
+
+    def check(self, made: Plan) -> None:
+        """Pass if *made* is the plan in the file.
+
+        Raises:
+            PlanMoved: it isn't; each difference is named.
+        """
+        if moved := list(self._moved(made)):
+            raise PlanMoved(moved)
+
+    def _moved(self, made: Plan) -> Iterator[str]:
+        now = fingerprints(made)
+        if made.revision != self.revision:
+            yield f"the source is at {made.revision[:16]}, the plan was made at {self.revision[:16]}"
+        for (ref, op), known in self.fingerprints.items():
+            if (ref, op) not in now:
+                other = next((what for each, what in now if each == ref), "")
+                yield f"{ref} would be {_done(other)}, not {_done(op)}" if other else f"{ref} needs no change any more"
+            elif now[ref, op] != known:
+                yield f"{ref} has changed since"
+        refs = {ref for ref, _ in self.fingerprints}
+        yield from (f"{ref} would be {_done(op)} too" for ref, op in now if ref not in refs)
+        if made.hash != self.hash and now == self.fingerprints and made.revision == self.revision:
+            yield "the file was edited: its hash isn't that of its changes"
+
+
+_DONE = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted", "act": "acted on",
+         "unchanged": "left alone"}  # fmt: skip
+
+
+def _done(what: str) -> str:
+    return _DONE.get(what.partition(":")[0], what)
+
+
+def fingerprints(made: Plan) -> dict[tuple[ObjectRef, str], str]:
+    """Return the fingerprint of everything that a plan changes, or would if it could."""
+    shown = (change for change in made.changes if change.op is not Op.UNCHANGED or change.blocked)
+    return {(change.ref, _what(change)): fingerprint(change) for change in shown}
+
+
+def _what(change: Change) -> str:
+    return change.op.value if change.action is None else f"{change.op.value}:{change.action.key}"
+
+
+def _key(entry: Mapping[str, Any]) -> tuple[ObjectRef, str]:
+    action = entry.get("action")
+    return _ref(entry["object"]), f"{entry['op']}:{action['key']}" if action else str(entry["op"])
+
+
+def _ref(entry: Mapping[str, Any]) -> ObjectRef:
+    return ObjectRef(*(str(entry[part]) for part in ("group", "kind", "namespace", "name")))

@@ -1,0 +1,196 @@
+"""What comes after the next sync: further passes, simulated until nothing is left to do.
+
+Each pass is planned as any other, on the cluster as it would be after the one before: objects are as they were written,
+workloads have rolled out and their pods are ready, actions had the effect that their module predicts. Actions that wait for
+approval, and what follows them, stay undone. It is a guess about everybody else's behaviour, and says so.
+
+Pure: a plan and its inputs in, plans out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kubectl_reconcile.core.module.action_journal import JOURNAL, Journal, Progress
+from kubectl_reconcile.core.module.api import Observation, with_owner_uid
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
+from kubectl_reconcile.core.planning.plan import Change, Inputs, Op, Plan
+from kubectl_reconcile.core.planning.snapshot import Objects, Snapshot, Stored
+from kubectl_reconcile.core.ssa.merge import three_way
+
+_MOST = 20
+
+
+def passes(inputs: Inputs, plan: Plan, build: Callable[[Inputs], Plan]) -> Iterator[Plan]:
+    """Yield the plans of the passes that follow *plan*, which was made of *inputs*."""
+    for _ in range(_MOST):
+        if not (any(change.writes for change in plan.changes) or plan.statuses):
+            return
+        inputs = after(inputs, plan)
+        plan = build(inputs)
+        if any(change.writes for change in plan.changes):
+            yield plan
+
+
+def after(inputs: Inputs, plan: Plan) -> Inputs:
+    """Return what would be known once *plan* has been carried out and everything has settled."""
+    future = _Future(inputs)
+    for change in plan.changes:
+        if change.writes or change.cascade:
+            future.take(change)
+    for status in plan.statuses:
+        if (live := future.get(status.ref)) is not None:
+            future.put(status.ref, {**live, "status": status.after["status"]})
+    future.settle()
+    written = Objects(each for each in future.written.values() if each)
+    ahead = Ahead(inputs.live, written, frozenset(future.written))
+    return replace(inputs, live=ahead, observed=future.observed, verdicts={})
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A view with some objects *written* or *gone*; *touched* are all of these."""
+
+    below: Snapshot
+    written: Objects
+    touched: frozenset[ObjectRef]
+
+    def stored(self, ref: ObjectRef) -> Stored | None:
+        """Return the object, or None."""
+        return self.written.stored(ref) if ref in self.touched else self.below.stored(ref)
+
+    def owned_by(self, uid: str) -> Sequence[Stored]:
+        """Return the objects whose controller has this uid."""
+        return (*self._untouched(self.below.owned_by(uid)), *self.written.owned_by(uid))
+
+    def labelled(self, key: str, value: str) -> Sequence[Stored]:
+        """Return the objects that carry a label with this value."""
+        return (*self._untouched(self.below.labelled(key, value)), *self.written.labelled(key, value))
+
+    def _untouched(self, found: Sequence[Stored]) -> Iterator[Stored]:
+        return (each for each in found if each.ref not in self.touched)
+
+
+class _Future:
+    """The objects that a plan changes, as they would be; None for those that would be gone."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self.written: dict[ObjectRef, Manifest | None] = {}
+        self.observed = dict(inputs.observed)
+
+    def get(self, ref: ObjectRef) -> Manifest | None:
+        if ref in self.written:
+            return self.written[ref]
+        stored = self._inputs.live.stored(ref)
+        return stored.manifest() if stored else None
+
+    def put(self, ref: ObjectRef, manifest: Manifest | None) -> None:
+        self.written[ref] = manifest
+
+    def take(self, change: Change) -> None:
+        """Carry out one change."""
+        if change.op is Op.DELETE:
+            self.put(change.ref, None)
+        elif change.op is Op.ACT:
+            self._act(change)
+        elif change.kind is not None and change.intent is not None:
+            self.put(change.ref, self._stored(change))
+
+    def _stored(self, change: Change) -> Manifest:
+        """Return the object as the server would hold it."""
+        owner = self.get(change.owner) if change.owner else None
+        body = with_owner_uid(change.intent or {}, owner["metadata"]["uid"]) if owner else change.intent or {}
+        live = change.before if change.op is not Op.REPLACE else None
+        schema = change.kind.schema if change.kind else None
+        if schema is None:
+            return body
+        merge = three_way(desired=body, live=live, schema=schema, manager=change.manager)
+        known: Mapping[str, Any] = (live or {}).get("metadata") or {}
+        entry = {
+            "manager": change.manager,
+            "operation": "Apply",
+            "apiVersion": body["apiVersion"],
+            "fieldsType": "FieldsV1",
+            "fieldsV1": merge.owned.to_wire(),
+        }
+        others = [each for each in known.get("managedFields") or () if each.get("manager") != change.manager]
+        metadata = {
+            **merge.merged["metadata"],
+            "uid": known.get("uid") or f"planned {change.ref}",
+            "resourceVersion": f"{known.get('resourceVersion', '')}+",
+            "generation": known.get("generation", 0) + 1,
+            "creationTimestamp": known.get("creationTimestamp") or self._inputs.now,
+            "managedFields": [*others, entry],
+        }
+        return {**merge.merged, "metadata": metadata}
+
+    def _act(self, change: Change) -> None:
+        action, owner = change.action, change.owner
+        cr = self.get(owner) if owner else None
+        if action is None or owner is None or cr is None or change.kind is None:
+            return
+        module = self._inputs.modules[change.kind.gvk]
+        metadata = dict(cr["metadata"])
+        if action.verb in ENGINE_VERBS:
+            others = [each for each in metadata.get("finalizers") or () if each != module.finalizer]
+            metadata["finalizers"] = [*others, module.finalizer] if action.verb == ADD_FINALIZER else others
+        else:
+            journal = Journal.of(cr).ended(action, self._inputs.now, Progress.DONE)
+            metadata["annotations"] = {**annotations_of(cr), JOURNAL: journal.text()}
+            seen = self.observed.get(owner, Observation())
+            if module.predict is not None:
+                self.observed[owner] = Observation(module.predict(cr, seen.facts, action))
+        self.put(owner, {**cr, "metadata": metadata})
+
+    def settle(self) -> None:
+        """Let other controllers do their work: workloads roll out, pods become ready."""
+        for ref, manifest in list(self.written.items()):
+            if manifest is None:
+                continue
+            if ref.kind in {"Deployment", "StatefulSet"} and ref.group == "apps":
+                self.put(ref, _rolled_out(manifest))
+                for pod in _pods_of(manifest):
+                    self.put(ObjectRef.of(pod), pod)
+            elif ref.kind == "Pod" and not ref.group:
+                self.put(ref, {**manifest, "status": _READY})
+
+
+_READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def _rolled_out(workload: Manifest) -> Manifest:
+    replicas = workload["spec"].get("replicas", 1)
+    counts = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "currentReplicas")
+    status = {
+        **dict.fromkeys(counts, replicas),
+        "observedGeneration": workload["metadata"].get("generation"),
+        "currentRevision": "planned",
+        "updateRevision": "planned",
+        "conditions": [
+            {"type": "Available", "status": "True"},
+            {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+        ],
+    }
+    return {**workload, "status": status}
+
+
+def _pods_of(workload: Manifest) -> Iterator[Manifest]:
+    """Yield the pods that a workload would have; their names are guesses."""
+    metadata, template = workload["metadata"], workload["spec"].get("template") or {}
+    for number in range(workload["spec"].get("replicas", 1)):
+        name = f"{metadata['name']}-{number}"
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        place = {"name": name, "labels": labels, "uid": f"planned {name}", "resourceVersion": "+"}
+        if metadata.get("namespace"):
+            place["namespace"] = metadata["namespace"]
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": place,
+            "spec": template.get("spec") or {},
+            "status": _READY,
+        }

@@ -1,0 +1,279 @@
+"""The Sync: one repository path followed into one cluster, as its users write it.
+
+The CRD refuses nonsense at admission; this view refuses it again, since a CRD may be older
+than the program and ``sync -f`` never passes through admission.
+
+Pure: a typed view on wire JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Self, TypeVar
+
+from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
+from kubectl_reconcile.core.objects import (
+    API_GROUP,
+    FIELD_MANAGER,
+    GroupVersionKind,
+    Manifest,
+    ObjectRef,
+    annotations_of,
+)
+from kubectl_reconcile.core.ssa.ignore import IgnoreRule
+from kubectl_reconcile.core.ssa.merge import ConflictPolicy
+
+SYNC = GroupVersionKind(API_GROUP, "v1alpha1", "Sync")
+"""The kind of the Sync at the version that this program speaks."""
+
+REQUESTED_AT = f"{API_GROUP}/sync-requested-at"
+"""Annotation by which a person asks for a sync now; its value is echoed in ``status.lastHandledSyncAt``."""
+
+APPROVED_PLAN = f"{API_GROUP}/approved-plan"
+"""Annotation by which a person lets what is held through; its value is the plan's approval hash."""
+
+PUSHED_AT = f"{API_GROUP}/pushed-at"
+"""Annotation by which a replica that hears of a push tells the one that follows the Sync; any new value does."""
+
+RESUME_REQUESTED_AT = f"{API_GROUP}/resumeRequestedAt"
+"""Annotation by which a person ends ceasefires, on a Sync or on a CR; any new value does, by custom the time."""
+
+_Policy = TypeVar("_Policy", bound=StrEnum)
+
+_LONGEST_MANAGER = 128  # as the server has it
+_DURATION = re.compile(r"(?=\d)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+class SyncSpecError(ValueError):
+    """A field of a Sync that can't be meant so. *field* is its path, as users write it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        self.field, self.message = field, message
+        super().__init__(f"{field}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class GitSpec:
+    """``spec.source.git``: what to follow. At most one of *branch*, *tag* and *commit* is set."""
+
+    url: str
+    branch: str = ""
+    tag: str = ""
+    commit: str = ""
+    path: str = "."
+    interval_s: float = 60.0
+    secret: str = ""
+    webhook_secret: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLimit:
+    """``spec.maxDeletes``: how many members one sync may delete before it holds and asks.
+
+    Unset, it is ten objects or a fifth of all members, whichever is more: a slip of the hand
+    in a small set goes through, an emptied folder doesn't.
+    """
+
+    number: int | None = None
+    percent: int | None = None
+
+    def allows(self, deletes: int, members: int) -> bool:
+        """Tell whether *deletes* out of *members* may go without asking."""
+        if self.number is not None:
+            return deletes <= self.number
+        if self.percent is not None:
+            return deletes * 100 <= members * self.percent
+        return deletes <= max(10, members // 5)
+
+
+class DriftPolicy(StrEnum):
+    """``spec.drift``: what happens when somebody changes a member in the cluster."""
+
+    CORRECT = "Correct"
+    """It is put back at once."""
+    REPORT = "Report"
+    """It is told, and left alone until Git changes the object or a person syncs."""
+    ASK = "Ask"
+    """It is told, and a person must sync; until then the Sync isn't Ready."""
+
+
+class DeletionPolicy(StrEnum):
+    """``spec.deletionPolicy``: what becomes of the members of a Sync that is deleted."""
+
+    PRUNE = "Prune"
+    """They are deleted before it goes."""
+    ORPHAN = "Orphan"
+    """They stay, and belong to nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Everything that a Sync asks for, with defaults filled in."""
+
+    name: str
+    namespace: str
+    uid: str = ""
+    generation: int = 0
+    git: GitSpec | None = None
+    suspend: bool = False
+    prune: bool = True
+    conflicts: ConflictPolicy = ConflictPolicy.OVERRIDE
+    ignore: tuple[IgnoreRule, ...] = ()
+    max_deletes: DeleteLimit = field(default_factory=DeleteLimit)
+    target_namespace: str = ""
+    field_manager: str = FIELD_MANAGER
+    timeout_s: float = 300.0
+    replace: bool = False
+    atomic: bool = False
+    health: HealthRules = field(default_factory=HealthRules)
+    drift: DriftPolicy = DriftPolicy.CORRECT
+    deletion: DeletionPolicy = DeletionPolicy.ORPHAN
+    depends_on: tuple[ObjectRef, ...] = ()
+    requested_at: str = ""
+    approved_plan: str = ""
+
+    @property
+    def ref(self) -> ObjectRef:
+        """The reference of the Sync object itself."""
+        return ObjectRef(SYNC.group, SYNC.kind, self.namespace, self.name)
+
+    @property
+    def default_namespace(self) -> str:
+        """Where namespaced objects without a namespace go."""
+        return self.target_namespace or self.namespace
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """Read a Sync from its wire form.
+
+        Raises:
+            SyncSpecError: a field is malformed; it names the field.
+        """
+        metadata, spec, noted = manifest["metadata"], manifest.get("spec") or {}, annotations_of(manifest)
+        return cls(
+            name=metadata["name"],
+            namespace=metadata.get("namespace", ""),
+            uid=metadata.get("uid", ""),
+            generation=metadata.get("generation", 0),
+            git=_git(spec),
+            suspend=bool(spec.get("suspend", False)),
+            prune=bool(spec.get("prune", True)),
+            conflicts=_conflicts(spec),
+            ignore=_ignore(spec),
+            max_deletes=_max_deletes(spec),
+            target_namespace=spec.get("targetNamespace", ""),
+            field_manager=_field_manager(spec),
+            timeout_s=duration_s(spec.get("timeout", "5m"), "spec.timeout"),
+            replace=bool(spec.get("replace", False)),
+            atomic=bool(spec.get("atomic", False)),
+            health=_health(spec),
+            drift=_one_of(DriftPolicy, spec, "drift", DriftPolicy.CORRECT),
+            deletion=_one_of(DeletionPolicy, spec, "deletionPolicy", DeletionPolicy.ORPHAN),
+            depends_on=_depends_on(spec, metadata.get("namespace", "")),
+            requested_at=noted.get(REQUESTED_AT, ""),
+            approved_plan=noted.get(APPROVED_PLAN, ""),
+        )
+
+
+def _field_manager(spec: Manifest) -> str:
+    """Return the manager under which members are applied; those of modules are never a Sync's."""
+    name: str = spec.get("fieldManager") or FIELD_MANAGER
+    if len(name) > _LONGEST_MANAGER or not name.isprintable() or name.startswith(f"{FIELD_MANAGER}-"):
+        raise SyncSpecError(
+            "spec.fieldManager",
+            f"{name!r} can't be a field manager: up to {_LONGEST_MANAGER} printable characters, and not {FIELD_MANAGER}-…, "
+            "which is for modules",
+        )
+    return name
+
+
+def duration_s(text: str, field: str = "duration") -> float:
+    """Return a duration as Kubernetes writes it (``90s``, ``1h30m``) in seconds.
+
+    Raises:
+        SyncSpecError: *text* is no duration, or is zero.
+    """
+    found = _DURATION.fullmatch(text)
+    if not found or not any(found.groups()):
+        raise SyncSpecError(field, f"{text!r} is no duration; write it as 30s, 5m or 1h30m")
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    if not (total := hours * 3600 + minutes * 60 + seconds):
+        raise SyncSpecError(field, "a duration of zero can't be kept")
+    return total
+
+
+def _git(spec: Manifest) -> GitSpec | None:
+    git = (spec.get("source") or {}).get("git")
+    if git is None:
+        return None
+    refs = [name for name in ("branch", "tag", "commit") if git.get(name)]
+    if len(refs) > 1:
+        raise SyncSpecError("spec.source.git", f"{' and '.join(refs)} are both set; keep one")
+    if not git.get("url"):
+        raise SyncSpecError("spec.source.git.url", "is required")
+    return GitSpec(
+        url=git["url"],
+        branch=git.get("branch", ""),
+        tag=git.get("tag", ""),
+        commit=git.get("commit", ""),
+        path=git.get("path", "."),
+        interval_s=duration_s(git.get("interval", "1m"), "spec.source.git.interval"),
+        secret=(git.get("secretRef") or {}).get("name", ""),
+        webhook_secret=(git.get("webhookSecretRef") or {}).get("name", ""),
+    )
+
+
+def _conflicts(spec: Manifest) -> ConflictPolicy:
+    text = spec.get("conflicts", "Override")
+    try:
+        return ConflictPolicy(text.lower())
+    except ValueError:
+        raise SyncSpecError("spec.conflicts", f"{text!r} is none of Override, Yield, Fail") from None
+
+
+def _one_of(policy: type[_Policy], spec: Manifest, field: str, default: _Policy) -> _Policy:
+    text = spec.get(field, default)
+    try:
+        return policy(text)
+    except ValueError:
+        raise SyncSpecError(f"spec.{field}", f"{text!r} is none of {', '.join(policy)}") from None
+
+
+def _depends_on(spec: Manifest, namespace: str) -> tuple[ObjectRef, ...]:
+    return tuple(
+        ObjectRef(SYNC.group, SYNC.kind, entry.get("namespace") or namespace, entry["name"])
+        for entry in spec.get("dependsOn") or ()
+    )
+
+
+def _ignore(spec: Manifest) -> tuple[IgnoreRule, ...]:
+    rules = []
+    for index, entry in enumerate(spec.get("ignore") or ()):
+        try:
+            rules.append(IgnoreRule.parse(entry["path"], manager=entry.get("manager", "")))
+        except ValueError as error:
+            raise SyncSpecError(f"spec.ignore[{index}].path", str(error)) from None
+    return tuple(rules)
+
+
+def _health(spec: Manifest) -> HealthRules:
+    found, rules = spec.get("health") or {}, []
+    for index, entry in enumerate(found.get("rules") or ()):
+        try:
+            rules.append(Rule.parse(entry))
+        except RuleError as error:
+            raise SyncSpecError(f"spec.health.rules[{index}].{error.field}", str(error)) from None
+    return HealthRules(bool(found.get("strict", False)), tuple(rules))
+
+
+def _max_deletes(spec: Manifest) -> DeleteLimit:
+    value: Any = spec.get("maxDeletes")
+    if value is None:
+        return DeleteLimit()
+    if isinstance(value, int) and value >= 0:
+        return DeleteLimit(number=value)
+    if isinstance(value, str) and (found := re.fullmatch(r"(\d{1,3})%", value)):
+        return DeleteLimit(percent=int(found[1]))
+    raise SyncSpecError("spec.maxDeletes", f"{value!r} is neither a number nor a percentage such as 20%")

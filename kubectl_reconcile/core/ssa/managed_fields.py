@@ -1,0 +1,129 @@
+"""Who owns which fields of a live object: its ``metadata.managedFields``.
+
+Vocabulary: an *owner* is one entry: a manager with an operation (Apply or Update), a
+subresource and a version. Two Apply entries of one manager and subresource are the same owner
+at whatever version; of two entries of one owner the last counts. An object that nobody tracks is owned whole by ``before-first-apply`` as
+soon as somebody applies.
+
+Pure: no clock, no network, no logging; inputs are never mutated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubectl_reconcile.core.objects import FieldPath, Manifest
+from kubectl_reconcile.core.ssa.fieldset import FieldSet
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
+"""The manager to which the server gives the fields of an object that had no managedFields."""
+
+IGNORED_METADATA: Final = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+"""Metadata that is the server's own: never part of what we send."""
+
+STRIPPED: Final = FieldSet.of(
+    [
+        FieldPath.fields("apiVersion"),
+        FieldPath.fields("kind"),
+        FieldPath.fields("metadata"),
+        *(
+            FieldPath.fields("metadata", name)
+            for name in (
+                "name",
+                "namespace",
+                "creationTimestamp",
+                "selfLink",
+                "uid",
+                "clusterName",
+                "generation",
+                "managedFields",
+                "resourceVersion",
+            )
+        ),
+    ]
+)
+"""Fields that never have an owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One owner of fields; *time* is RFC 3339, empty if the entry has none."""
+
+    manager: str
+    operation: str
+    subresource: str
+    api_version: str
+    time: str
+    fields: FieldSet
+
+    def is_(self, manager: str) -> bool:
+        """Return whether this is what *manager* applied to the object itself."""
+        return self.manager == manager and self.operation == APPLY and not self.subresource
+
+
+def entry_of(live: Manifest, manager: str) -> Mapping[str, Any] | None:
+    """Return the managedFields entry of what *manager* applied to the object itself, or None."""
+    for entry in live["metadata"].get("managedFields") or ():
+        if entry["manager"] == manager and entry["operation"] == APPLY and not entry.get("subresource"):
+            found: Mapping[str, Any] = entry
+            return found
+    return None
+
+
+def owners_of(live: Manifest) -> tuple[Owner, ...]:
+    """Return the owners of the fields of *live*, in the order of its managedFields.
+
+    Raises:
+        ValueError: an entry is one that the server couldn't read either.
+    """
+    return owners_in((live.get("metadata") or {}).get("managedFields") or ())
+
+
+def owners_in(entries: Iterable[Mapping[str, Any]]) -> tuple[Owner, ...]:
+    """Return the owners that managedFields *entries* say.
+
+    Raises:
+        ValueError: an entry is one that the server couldn't read either.
+    """
+    return tuple({_identity(entry): _owner(entry) for entry in entries}.values())
+
+
+def repeats_an_owner(live: Manifest) -> bool:
+    """Return whether two entries are the same owner, of which the server will forget the first."""
+    entries: Sequence[Mapping[str, Any]] = live["metadata"].get("managedFields") or ()
+    if len(entries) == 2 and entries[0]["manager"] != entries[1]["manager"]:
+        return False
+    return len(entries) > 1 and len({_identity(entry) for entry in entries}) < len(entries)
+
+
+def _identity(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    version = "" if entry.get("operation") == APPLY else entry.get("apiVersion")
+    return entry.get("manager"), entry.get("operation"), entry.get("subresource"), version
+
+
+def _owner(entry: Mapping[str, Any]) -> Owner:
+    operation = entry.get("operation", "")
+    if operation not in {APPLY, UPDATE} or entry.get("fieldsType") != "FieldsV1" or not entry.get("apiVersion"):
+        raise ValueError(f"managedFields entry of {entry.get('manager', '')!r} can't be read")
+    return Owner(
+        manager=entry.get("manager", ""),
+        operation=operation,
+        subresource=entry.get("subresource", ""),
+        api_version=entry["apiVersion"],
+        time=entry.get("time") or "",
+        fields=FieldSet.of_wire(entry.get("fieldsV1") or {}),
+    )

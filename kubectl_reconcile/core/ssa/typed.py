@@ -1,0 +1,544 @@
+"""Operations on values under a schema: the ``typed`` package of structured-merge-diff, rule by rule.
+
+Vocabulary: a *leaf* is what has one owner: a scalar, an atomic list or map, an empty container
+facing another. *lhs* is what was there, *rhs* what comes. `ABSENT` is no value at all, which
+differs from null (None): null is a value that somebody stated.
+
+Rules, each where structured-merge-diff has it: `validate` (typed/validate.go), `fields_of`
+(tofieldset.go), `merge` (merge.go), `compare` (compare.go), `remove` (remove.go),
+`with_named_fields` (fieldpath/set.go), `reconciled` (reconcile_schema.go).
+
+Pure: inputs are never mutated; results share what didn't change with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from kubectl_reconcile.core.objects import FieldPath
+from kubectl_reconcile.core.ssa.fieldset import (
+    FieldSet,
+    Tree,
+    children,
+    insert,
+    is_member,
+    key_element,
+    keyed_element,
+    node_of,
+    value_element,
+)
+from kubectl_reconcile.core.ssa.schema import UNTYPED, ListType, MapType, Type
+from kubectl_reconcile.core.ssa.values import same
+
+
+class _Absent(Enum):
+    """No value at all."""
+
+    ABSENT = "absent"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+ABSENT: Final = _Absent.ABSENT
+
+Path = tuple[str, ...]
+
+
+class MergeError(ValueError):
+    """A desired object that the server must refuse; *path* says where, *message* what is wrong there."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        """Say that what stands at *path* is wrong."""
+        self.path = FieldPath(path)
+        self.message = message
+        super().__init__(f"{self.path}: {message}")
+
+
+# --- which of the possible types a value has ---------------------------------------------------
+
+
+def shape(value: Any, of: Type) -> str:
+    """Return as what *value* is treated: ``scalar``, ``list`` or ``map``; null takes what the type offers first."""
+    if isinstance(value, dict):
+        fits = "map" if of.map is not None else ""
+    elif isinstance(value, list):
+        fits = "list" if of.list is not None else ""
+    else:
+        fits = "scalar" if value is not None and value is not ABSENT and of.scalar else ""
+    if fits:
+        return fits
+    if of.map is not None:
+        return "map"
+    return "scalar" if of.scalar else "list"
+
+
+def _is_only(of: Type, fits: str) -> bool:
+    """Return whether *of* allows nothing but *fits*."""
+    allowed = (of.map is not None, bool(of.scalar), of.list is not None)
+    return sum(allowed) == 1 and fits == shape(None, of)
+
+
+def _shapes_differ(lhs: Any, rhs: Any, of: Type) -> bool:
+    """Return whether the two sides were deduced differently (an undeduced side differs from a deduced one)."""
+    return _deduced(lhs, of) != _deduced(rhs, of)
+
+
+def _deduced(value: Any, of: Type) -> str:
+    """Return the one type that *value* was narrowed to, ``any`` if it was not."""
+    fits = shape(value, of)
+    if isinstance(value, dict):
+        narrowed = fits == "map"
+    elif isinstance(value, list):
+        narrowed = fits == "list"
+    else:
+        narrowed = value is not None and fits == "scalar"
+    return fits if narrowed or _is_only(of, fits) else "any"
+
+
+# --- list items and their path elements -----------------------------------------------------------
+
+
+def element_of(item: Any, of: ListType) -> str:
+    """Return the path element of an item of a set or list map, its absent keys filled with their defaults.
+
+    Raises:
+        ValueError: the item can't be addressed: null, no keys at all, a container in a set.
+    """
+    if of.keys:
+        return _keyed_element(item, of)
+    if isinstance(item, dict | list) or item is None:
+        raise ValueError("a set holds only scalars")
+    return value_element(item)
+
+
+def _keyed_element(item: Any, of: ListType) -> str:
+    if not isinstance(item, dict):
+        raise ValueError(f"an item must be an object with {', '.join(of.keys)}")  # noqa: TRY004 - of JSON, not of Python
+    values = [item[name] if name in item else of.key_default(name) for name in of.keys]
+    if all(type(value) in _SCALARS or name not in item for name, value in zip(of.keys, values, strict=True)):
+        if not any(value is not None for value in values):
+            raise ValueError(f"an item needs {' or '.join(of.keys)}")
+        return keyed_element(of.keys, *values)
+    found = zip(of.keys, values, strict=True)  # a null or a container as a key: nonsense, but it has a spelling
+    return key_element((name, value) for name, value in found if value is not None or name in item)
+
+
+def elements_of(items: list[Any], of: ListType) -> list[str]:
+    """Return the path elements of all *items*, duplicates included."""
+    return [element_of(item, of) for item in items]
+
+
+_SCALARS: Final = frozenset({str, int, float, bool})
+
+
+# --- validate -------------------------------------------------------------------------------------
+
+
+def validate(value: Any, of: Type, path: Path = ()) -> None:
+    """Check an applied object as the server does before it merges.
+
+    Raises:
+        MergeError: a field that the schema doesn't know, a value of the wrong type, a duplicate
+            in a set or list map, or an item that can't be addressed.
+    """
+    if value is None:
+        return
+    fits = shape(value, of)
+    if fits == "map" and of.map is not None:
+        _validate_map(value, of.map, path)
+    elif fits == "list" and of.list is not None:
+        _validate_list(value, of.list, path)
+    else:
+        _validate_scalar(value, of.scalar, path)
+
+
+def _validate_map(value: Any, of: MapType, path: Path) -> None:
+    if not isinstance(value, dict):
+        raise MergeError(path, f"expected an object, not {_kind(value)}")
+    for name, below in value.items():
+        where = (*path, f"f:{name}")
+        kind = of.type_at(name)
+        if kind is None:
+            raise MergeError(where, "no such field in the schema")
+        validate(below, kind, where)
+
+
+def _validate_list(value: Any, of: ListType, path: Path) -> None:
+    if not isinstance(value, list):
+        raise MergeError(path, f"expected a list, not {_kind(value)}")
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        element = f"i:{index}"
+        if not of.atomic:
+            try:
+                element = element_of(item, of)
+            except ValueError as problem:
+                raise MergeError((*path, f"i:{index}"), str(problem)) from None
+            if element in seen:
+                raise MergeError((*path, element), "two items with the same key")
+            seen.add(element)
+        validate(item, of.item, (*path, element))
+
+
+def _validate_scalar(value: Any, scalar: str, path: Path) -> None:
+    fits = {
+        "numeric": isinstance(value, int | float) and not isinstance(value, bool),
+        "string": isinstance(value, str),
+        "boolean": isinstance(value, bool),
+        "untyped": not isinstance(value, dict | list),
+    }
+    if not fits[scalar]:
+        wanted = {"numeric": "a number", "string": "a string", "boolean": "true or false", "untyped": "a scalar"}
+        raise MergeError(path, f"expected {wanted[scalar]}, not {_kind(value)}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    names = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}
+    return names.get(type(value), "null")
+
+
+# --- the fields of an object --------------------------------------------------------------------
+
+
+def fields_of(value: Any, of: Type) -> FieldSet:
+    """Return every leaf and list item that *value* states."""
+    node = _fields(value, of)
+    return FieldSet(children(node) if node else {})
+
+
+def _fields(value: Any, of: Type) -> Tree | None:
+    """Return the node for *value*; None if nothing at or below it is stated."""
+    fits = shape(value, of)
+    if fits == "map" and of.map is not None:
+        if of.map.atomic:
+            return {}
+        return node_of(_map_fields(value, of.map), member=False) if isinstance(value, dict) else None
+    if fits == "list" and of.list is not None:
+        if of.list.atomic:
+            return {}
+        return node_of(_list_fields(value, of.list), member=False) if isinstance(value, list) else None
+    return {}
+
+
+def _map_fields(value: Mapping[str, Any], of: MapType) -> Tree:
+    tree: Tree = {}
+    for name, below in value.items():
+        declared = of.field(name)
+        kind = declared.type if declared is not None else of.other
+        node = _fields(below, kind) if kind is not None else None
+        member = below is None or below == {} or declared is None or is_member(node)
+        found = node_of(children(node) if node else {}, member=member)
+        if found is not None:
+            tree[f"f:{name}"] = found
+    return tree
+
+
+def _list_fields(items: list[Any], of: ListType) -> Tree:
+    elements = elements_of(items, of)
+    tree: Tree = {}
+    for element, item in zip(elements, items, strict=True):
+        if elements.count(element) > 1:
+            tree[element] = {}
+        else:
+            node = _fields(item, of.item)
+            tree[element] = node_of(children(node) if node else {}, member=True) or {}
+    return tree
+
+
+# --- merge --------------------------------------------------------------------------------------
+
+
+def merge(lhs: Any, rhs: Any, of: Type) -> Any:
+    """Return *lhs* with *rhs* merged into it: nothing is removed, leaves of *rhs* win."""
+    fits = shape(lhs if rhs is ABSENT else rhs, of)
+    if fits == "map" and of.map is not None:
+        return _merge_maps(lhs, rhs, of.map)
+    if fits == "list" and of.list is not None:
+        return _merge_lists(lhs, rhs, of.list)
+    return _keep(lhs, rhs)
+
+
+def _keep(lhs: Any, rhs: Any) -> Any:
+    return lhs if rhs is ABSENT else rhs
+
+
+def _merge_maps(lhs: Any, rhs: Any, of: MapType) -> Any:
+    left = lhs if isinstance(lhs, dict) else {}
+    right = rhs if isinstance(rhs, dict) else {}
+    if of.atomic or not (left or right):
+        return _keep(lhs, rhs)
+    out: dict[str, Any] = {}
+    for name in [*left, *(name for name in right if name not in left)]:
+        kind = of.type_at(name)
+        if kind is None:
+            merged = _keep(left.get(name, ABSENT), right.get(name, ABSENT))
+        else:
+            merged = merge(left.get(name, ABSENT), right.get(name, ABSENT), kind)
+        if merged is not ABSENT:
+            out[name] = merged
+    return out or ABSENT
+
+
+def _merge_lists(lhs: Any, rhs: Any, of: ListType) -> Any:
+    left = lhs if isinstance(lhs, list) else []
+    right = rhs if isinstance(rhs, list) else []
+    if of.atomic or not (left or right):
+        return _keep(lhs, rhs)
+    return list(_merged_items(left, right, of)) or ABSENT
+
+
+def _merged_items(left: list[Any], right: list[Any], of: ListType) -> Iterator[Any]:
+    """Yield the merged items in the server's order.
+
+    Items of both sides stand in the order of *rhs*; an item of *lhs* alone keeps its place
+    before the next shared one. Duplicates of *lhs* are never merged, but replaced as a whole.
+    """
+    left_elements, right_elements = elements_of(left, of), elements_of(right, of)
+    before = {
+        element: item if left_elements.count(element) == 1 else None
+        for element, item in zip(left_elements, left, strict=True)
+    }
+    coming = dict(zip(right_elements, right, strict=True))
+    shared = iter([element for element in right_elements if element in before])
+    awaited = next(shared, None)
+    done: set[str] = set()
+    at_left = at_right = 0
+    while at_left < len(left) or at_right < len(right):
+        if at_left < len(left) and at_right < len(right):
+            element = left_elements[at_left]
+            if element == right_elements[at_right]:
+                done.add(element)
+                yield from _item(before.get(element, ABSENT), coming[element], of)
+                at_left, at_right = at_left + 1, at_right + 1
+                awaited = next(shared, None)
+                continue
+            if element in coming and awaited is not None and awaited != element:
+                at_left += 1
+                continue
+        if at_left < len(left):
+            element = left_elements[at_left]
+            if element not in coming:
+                yield from _item(left[at_left], ABSENT, of)
+                at_left += 1
+                continue
+            if element in done:
+                at_left += 1
+        if at_right < len(right):
+            element = right_elements[at_right]
+            done.add(element)
+            yield from _item(before.get(element, ABSENT), coming[element], of)
+            at_right += 1
+            if awaited == element:
+                awaited = next(shared, None)
+
+
+def _item(lhs: Any, rhs: Any, of: ListType) -> Iterator[Any]:
+    merged = merge(lhs, rhs, of.item)
+    if merged is not ABSENT:
+        yield merged
+
+
+# --- compare ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What *rhs* did to *lhs*: the fields it removed, modified and added."""
+
+    removed: Tree = field(default_factory=dict)
+    modified: Tree = field(default_factory=dict)
+    added: Tree = field(default_factory=dict)
+
+    @property
+    def changed(self) -> FieldSet:
+        """The fields with a new value."""
+        return FieldSet(self.modified) | FieldSet(self.added)
+
+
+def compare(lhs: Any, rhs: Any, of: Type) -> Comparison:
+    """Return the fields in which *rhs* differs from *lhs*."""
+    found = Comparison()
+    _compare(lhs, rhs, of, (), found)
+    return found
+
+
+def _compare(lhs: Any, rhs: Any, of: Type, path: Path, found: Comparison) -> None:
+    if rhs is ABSENT:
+        in_leaf = _compare_as(shape(lhs, of), lhs, rhs, of, path, found)
+    elif lhs is ABSENT or not _shapes_differ(lhs, rhs, of):
+        in_leaf = _compare_as(shape(rhs, of), lhs, rhs, of, path, found)
+    else:
+        _compare_as(shape(lhs, of), lhs, rhs, of, path, found)
+        in_leaf = _compare_as(shape(rhs, of), lhs, rhs, of, path, found)
+    if not in_leaf and path:
+        if lhs is ABSENT:
+            insert(found.added, path)
+        elif rhs is ABSENT:
+            insert(found.removed, path)
+
+
+def _compare_as(fits: str, lhs: Any, rhs: Any, of: Type, path: Path, found: Comparison) -> bool:
+    """Compare as one shape; return whether that was a leaf."""
+    if fits == "map" and of.map is not None:
+        left, right = (side if isinstance(side, dict) else {} for side in (lhs, rhs))
+        if not of.map.atomic and (left or right):
+            for name in [*left, *(name for name in right if name not in left)]:
+                kind = of.map.type_at(name)
+                if kind is not None:
+                    _compare(left.get(name, ABSENT), right.get(name, ABSENT), kind, (*path, f"f:{name}"), found)
+            return False
+    elif fits == "list" and of.list is not None:
+        before, after = (side if isinstance(side, list) else [] for side in (lhs, rhs))
+        if not of.list.atomic and (before or after):
+            _compare_items(before, after, of.list, path, found)
+            return False
+    _compare_leaf(lhs, rhs, path, found)
+    return True
+
+
+def _compare_leaf(lhs: Any, rhs: Any, path: Path, found: Comparison) -> None:
+    if not path:
+        return
+    if lhs is ABSENT:
+        insert(found.added, path)
+    elif rhs is ABSENT:
+        insert(found.removed, path)
+    elif not same(lhs, rhs):
+        insert(found.modified, path)
+
+
+def _compare_items(left: list[Any], right: list[Any], of: ListType, path: Path, found: Comparison) -> None:
+    before, after = _grouped(left, of), _grouped(right, of)
+    for element in [*before, *(element for element in after if element not in before)]:
+        old, new = before.get(element, []), after.get(element, [])
+        where = (*path, element)
+        if len(old) <= 1 and len(new) <= 1:
+            _compare(old[0] if old else ABSENT, new[0] if new else ABSENT, of.item, where, found)
+        elif len(old) > 1 and len(new) > 1:
+            if not same(old, new):
+                insert(found.modified, where)
+        elif len(old) > 1:
+            if new:
+                _compare(ABSENT, new[0], of.item, where, found)
+            insert(found.removed, where)
+        else:
+            if old:
+                _compare(old[0], ABSENT, of.item, where, found)
+            insert(found.added, where)
+
+
+def _grouped(items: list[Any], of: ListType) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for item in items:
+        groups.setdefault(element_of(item, of), []).append(item)
+    return groups
+
+
+# --- remove -----------------------------------------------------------------------------
+
+
+def remove(value: Any, fields: FieldSet, of: Type) -> Any:
+    """Return *value* without *fields*; a container that loses its last item becomes null."""
+    return _removed(value, fields.tree, of)
+
+
+def _removed(value: Any, tree: Tree, of: Type) -> Any:
+    fits = shape(value, of)
+    if fits == "map" and of.map is not None:
+        if not value or not isinstance(value, dict) or of.map.atomic:
+            return None
+        return _removed_map(value, tree, of.map)
+    if fits == "list" and of.list is not None:
+        if not value or not isinstance(value, list) or of.list.atomic:
+            return None
+        return _removed_list(value, tree, of.list)
+    return value
+
+
+def _removed_map(value: Mapping[str, Any], tree: Tree, of: MapType) -> dict[str, Any] | None:
+    out: dict[str, Any] = {}
+    for name, below in value.items():
+        node = tree.get(f"f:{name}")
+        if node is None:
+            out[name] = below
+        elif not is_member(node):
+            kind = of.type_at(name)
+            out[name] = _removed(below, node, kind) if kind is not None else below
+    return out or None
+
+
+def _removed_list(value: list[Any], tree: Tree, of: ListType) -> list[Any] | None:
+    out: list[Any] = []
+    for item in value:
+        node = tree.get(element_of(item, of))
+        if node is None:
+            out.append(item)
+        elif not is_member(node):
+            out.append(_removed(item, node, of.item))
+    return out or None
+
+
+# --- field sets under a schema --------------------------------------------------------------------
+
+
+def with_named_fields(fields: FieldSet, of: Type) -> FieldSet:
+    """Return *fields* and every declared field above one of them, so that parents can be removed."""
+    return FieldSet(_named(fields.tree, of))
+
+
+def _named(tree: Tree, of: Type | None) -> Tree:
+    out: Tree = {".": {}} if "." in tree else {}
+    for element, node in tree.items():
+        if element == ".":
+            continue
+        below: Type | None = None
+        declared = False
+        if of is not None and of.map is not None and element.startswith("f:"):
+            record = of.map.field(element[2:])
+            declared = record is not None
+            below = record.type if record is not None else of.map.other
+        elif of is not None and of.list is not None and element.startswith("k:"):
+            below = of.list.item
+        inner = _named(node, below)
+        out[element] = {".": {}, **inner} if declared and inner and "." not in inner else inner
+    return out
+
+
+def reconciled(fields: FieldSet, of: Type) -> FieldSet:
+    """Return *fields* with paths below what the schema has since made atomic replaced by that atom."""
+    tree = _reconciled(fields.tree, of)
+    return fields if tree is fields.tree else FieldSet(tree)
+
+
+def _reconciled(tree: Tree, of: Type | None) -> Tree:
+    if of is None or not children(tree):
+        return tree
+    if of.map is not None:
+        if _is_deduced(of):
+            return tree
+        if of.map.atomic:
+            return {}
+    elif not of.scalar and of.list is not None and of.list.atomic:
+        return {}
+    out: Tree = {}
+    for element, node in tree.items():
+        out[element] = node if element == "." else _reconciled(node, _below(element, of))
+    return tree if all(out[element] is tree[element] for element in tree) else out
+
+
+def _is_deduced(of: Type) -> bool:
+    """Return whether nothing describes the map *of*: such maps were never anything but granular."""
+    other = of.map.other if of.map is not None and not of.map.names else None
+    return of is not UNTYPED and other is not None and other.scalar == "untyped"
+
+
+def _below(element: str, of: Type) -> Type | None:
+    if of.map is not None:
+        return of.map.type_at(element[2:]) if element.startswith("f:") else of.map.other
+    return of.list.item if not of.scalar and of.list is not None else None

@@ -1,0 +1,146 @@
+"""How a person asks a running daemon for something, and how to see that it answered.
+
+The request is an annotation on the Sync (its value a fresh token), the answer the same token in
+``status.lastHandledSyncAt``: nothing listens on a port, and whoever may patch a Sync may ask.
+A daemon shows that it lives by renewing a Lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, Gone, NotFound, Unreachable
+from kubectl_reconcile.core.objects import API_GROUP, Manifest, labels_of
+from kubectl_reconcile.core.resources.sync import APPROVED_PLAN, REQUESTED_AT, Sync
+
+DAEMON_LABEL = f"{API_GROUP}/component=daemon"
+"""Label selector of the Leases that daemons renew."""
+
+FOLLOWS_LABEL = f"{API_GROUP}/follows"
+"""Label on the Lease of a daemon that follows one namespace only: its name."""
+
+SYNCS = "/apis/reconcile.dev/v1alpha1"
+_LEASES = "/apis/coordination.k8s.io/v1"
+
+
+def sync_path(sync: Sync) -> str:
+    """Return the URL path of a Sync."""
+    return f"{SYNCS}/namespaces/{sync.namespace}/syncs/{sync.name}"
+
+
+def now_text() -> str:
+    """Return the time as Kubernetes writes it, to the second, in UTC."""
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def daemon_alive(client: Client, namespace: str) -> bool:
+    """Tell whether some daemon that follows the Syncs of *namespace* renewed its Lease within the time it promised.
+
+    Who may not look at Leases is told no: the work is then done here.
+    """
+    try:
+        alive = await living_daemons(client)
+    except (Forbidden, NotFound):
+        return False
+    return any(daemon.follows in {"", namespace} for daemon in alive)
+
+
+@dataclass(frozen=True, slots=True)
+class Living:
+    """A daemon that lives: who it is, and the only namespace that it follows; empty for all."""
+
+    name: str
+    follows: str
+
+
+async def living_daemons(client: Client) -> list[Living]:
+    """Return the daemons that renewed their Leases within the time they promised.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    leases, _ = await client.list(f"{_LEASES}/leases", labelSelector=DAEMON_LABEL)
+    fresh = (lease for lease in leases if _is_fresh(lease.get("spec") or {}))
+    return [
+        Living(str(lease["spec"].get("holderIdentity", "")), labels_of(lease).get(FOLLOWS_LABEL, "")) for lease in fresh
+    ]
+
+
+def _is_fresh(spec: Manifest) -> bool:
+    try:
+        renewed = dt.datetime.fromisoformat(spec["renewTime"])
+    except (KeyError, ValueError, TypeError):
+        return False
+    age_s = (dt.datetime.now(dt.UTC) - renewed).total_seconds()
+    return bool(age_s < spec.get("leaseDurationSeconds", 15))
+
+
+async def request_sync(client: Client, sync: Sync) -> str:
+    """Ask the daemon to sync now; return the token by which its answer is known.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    token = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    await _annotate(client, sync, {REQUESTED_AT: token})
+    return token
+
+
+async def approve(client: Client, sync: Sync, approval: str) -> None:
+    """Let the held deletions with this approval hash through, and ask for a sync.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    token = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    await _annotate(client, sync, {APPROVED_PLAN: approval, REQUESTED_AT: token})
+
+
+async def _annotate(client: Client, sync: Sync, annotations: dict[str, str]) -> dict[str, Any]:
+    return await client.patch(
+        sync_path(sync), {"metadata": {"annotations": annotations}}, manager="kubectl-reconcile-cli"
+    )
+
+
+async def follow(client: Client, sync: Sync, token: str, *, timeout_s: float) -> AsyncIterator[Manifest]:
+    """Yield the live Sync each time it changes, until the daemon has handled *token*.
+
+    The last one yielded carries the answer.
+
+    Raises:
+        TimeoutError: the daemon didn't answer within *timeout_s*; it goes on by itself.
+        ApiError: the server refuses, or stays away.
+    """
+    async with asyncio.timeout(timeout_s):
+        while True:
+            try:
+                live = await client.get(sync_path(sync))
+                yield live
+                if _handled(live, token):
+                    return
+                async for changed in _changes(client, sync, live):
+                    yield changed
+                    if _handled(changed, token):
+                        return
+            except (Gone, Unreachable):
+                await asyncio.sleep(0.5)
+
+
+async def _changes(client: Client, sync: Sync, live: Manifest) -> AsyncIterator[Manifest]:
+    collection = f"{SYNCS}/namespaces/{sync.namespace}/syncs"
+    version = live["metadata"]["resourceVersion"]
+    async for kind, changed in client.watch(
+        collection, fieldSelector=f"metadata.name={sync.name}", resourceVersion=version
+    ):
+        if kind == "DELETED":
+            raise ApiError(f"the Sync {sync.namespace}/{sync.name} was deleted meanwhile")
+        yield changed
+
+
+def _handled(live: Manifest, token: str) -> bool:
+    return (live.get("status") or {}).get("lastHandledSyncAt") == token

@@ -1,0 +1,1 @@
+"""Writes plans: the only room that changes members, children and their statuses in the cluster."""

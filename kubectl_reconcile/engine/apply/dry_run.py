@@ -1,0 +1,229 @@
+"""The server's word on a plan: every change tried by a dry run before anything is written.
+
+Preview and sync go through the same trial, so what the one shows the other meets. What the server
+would refuse is blocked, with its words; what it finds unchanged is unchanged; defaults and
+webhooks show in what comes after. An update that fails only because fields can't change becomes a
+replacement where that is allowed, and only once the server has accepted the new object by a second
+dry run; replacements count among the deletions that a Sync may do without asking.
+
+Objects whose namespace, kind or owner the plan itself creates can't be tried, and stay as planned.
+A first load, many objects at once, is tried by a preview alone: ahead of writing it would double the
+work and change nothing, for a create that the server refuses leaves nothing behind, and stops none
+but its dependents either way. An atomic Sync tries each and every one. Writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Invalid, NotFound, Unreachable
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
+from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, approval_of_all, is_approved
+from kubectl_reconcile.core.planning.replace import is_immutable
+from kubectl_reconcile.core.redaction import discreet
+from kubectl_reconcile.core.resources.applyset import REPLACE
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.apply.flow_control import Pace, patiently
+
+_FIRST_LOAD = 100
+"""Creates in one plan from which on each is its own trial."""
+
+
+async def confirm_before_writing(
+    client: Client, made: Plan, sync: Sync | None = None, *, pace: Pace | None = None
+) -> Plan:
+    """Return *made* as the server judges it, but for the creates of a first load: those it judges as they are written.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    creates = sum(1 for change in made.changes if change.op is Op.CREATE)
+    skipped = frozenset({Op.CREATE} if creates >= _FIRST_LOAD and not (sync and sync.atomic) else ())
+    return await confirm(client, made, sync, pace=pace, skipped=skipped)
+
+
+async def confirm(
+    client: Client,
+    made: Plan,
+    sync: Sync | None = None,
+    *,
+    pace: Pace | None = None,
+    skipped: frozenset[Op] = frozenset(),
+) -> Plan:
+    """Return *made* as the server judges it, under the limits of *sync*. Changes of the *skipped* sorts stay as planned.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    pending, trial = _made_by(made), _Trial(client, pace or Pace())
+    wanted = [change for change in made.changes if change.op not in skipped and _can_be_tried(change, pending)]
+    tried = await asyncio.gather(*map(trial.judged, wanted))
+    judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
+    changes = tuple(judged.get(id(change), change) for change in made.changes)
+    changes, holds = _held(changes, made, sync)
+    return replace(
+        made,
+        changes=changes,
+        holds=holds,
+        approval=approval_of_all(holds),
+        verdicts={**made.verdicts, **_verdicts(wanted, tried)},
+        confirmed=True,
+    )
+
+
+def trouble(made: Plan) -> str:
+    """Return the first thing that keeps a plan from being carried out in full; empty where there is none."""
+    for problem in made.problems:
+        return str(problem)
+    for hold in made.holds:
+        return hold.message
+    return next((f"{change.ref}: {change.blocked}" for change in made.changes if change.blocked), "")
+
+
+# --- what can be tried --------------------------------------------------------------------------
+
+
+def _made_by(made: Plan) -> set[Any]:
+    """Return namespaces, kinds and objects that don't exist until the plan is carried out."""
+    pending: set[Any] = set()
+    for change in made.changes:
+        if change.op is Op.CREATE:
+            pending.add(change.ref)
+            if change.ref.group_kind == NAMESPACE:
+                pending.add(change.ref.name)
+        if change.ref.group_kind == CRD and change.op in {Op.CREATE, Op.UPDATE} and change.after:
+            pending.update(kinds_of_crd(change.after))
+    return pending
+
+
+def _can_be_tried(change: Change, pending: set[Any]) -> bool:
+    if change.op not in {Op.CREATE, Op.UPDATE, Op.REPLACE} or not change.writes:
+        return False
+    if change.kind is None or change.intent is None:
+        return False
+    return not pending & {change.ref.namespace or None, change.kind.gvk, change.owner}
+
+
+# --- one change -------------------------------------------------------------------------------------
+
+
+class _Trial:
+    """Tries changes on one server."""
+
+    def __init__(self, client: Client, pace: Pace) -> None:
+        self._client = client
+        self._pace = pace
+
+    async def judged(self, change: Change) -> Change:
+        """Return one change as the server judges it."""
+        kind, intent = change.kind, change.intent
+        if kind is None or intent is None:
+            return change
+        if change.op is Op.REPLACE:
+            return await self._anew(change, kind, intent)
+        try:
+            answer = await self._applied(change, kind, intent)
+        except ApiError as error:
+            if isinstance(error, Invalid) and change.op is Op.UPDATE and is_immutable(error.causes):
+                return await self._immutable(change, kind, intent, error)
+            return _refused(change, error)
+        if change.before is not None and not change.takeover and _same(change.before, answer):
+            return replace(change, op=Op.UNCHANGED, before=None, after=None, intent=None, fields=(), unsure=False)
+        return replace(change, after=answer, unsure=False)
+
+    async def _applied(self, change: Change, kind: Kind, intent: Manifest) -> Manifest:
+        path = kind.path(change.ref.namespace, change.ref.name)
+
+        async def attempt() -> Manifest:
+            if change.takeover:
+                return await self._taken_over(change, path)
+            return await self._client.apply(path, intent, manager=change.manager, force=change.force, dry_run=True)
+
+        answer: Manifest = await patiently(attempt, pace=self._pace)
+        return answer
+
+    async def _taken_over(self, change: Change, path: str) -> Manifest:
+        """Try the end of a takeover and an apply: two steps can't be tried one after the other."""
+        metadata = {**(change.after or {})["metadata"]}
+        metadata["resourceVersion"] = (await self._client.get(path))["metadata"]["resourceVersion"]
+        body = {**(change.after or {}), "metadata": metadata}
+        return await self._client.replace(path, body, manager=change.manager, dry_run=True)
+
+    async def _immutable(self, change: Change, kind: Kind, intent: Manifest, error: Invalid) -> Change:
+        if change.owner is None and change.replaceable:
+            return await self._anew(replace(change, op=Op.REPLACE, after=intent), kind, intent)
+        hint = f'; annotate it {REPLACE}: "true" to have it deleted and made anew' if change.owner is None else ""
+        return _blocked(change, error, hint)
+
+    async def _anew(self, change: Change, kind: Kind, intent: Manifest) -> Change:
+        """Ask whether the object could be created if it weren't there: its name being taken is the best of answers."""
+        path = kind.path(change.ref.namespace)
+        try:
+            await patiently(
+                lambda: self._client.create(path, intent, manager=change.manager, dry_run=True), pace=self._pace
+            )
+        except AlreadyExists:
+            return change
+        except ApiError as error:
+            return _refused(change, error)
+        return change
+
+
+def _refused(change: Change, error: ApiError) -> Change:
+    if isinstance(error, Unreachable) or error.status in {429, 502, 503, 504}:
+        raise error
+    hint = ""
+    if isinstance(error, NotFound) and change.ref.namespace:
+        hint = f" (hint: does the namespace {change.ref.namespace} exist? add it to the source, or create it)"
+    return _blocked(change, error, hint)
+
+
+def _blocked(change: Change, error: ApiError, hint: str = "") -> Change:
+    return replace(change, blocked=discreet(str(error), change.intent, change.before) + hint)
+
+
+def _same(live: Manifest, answer: Manifest) -> bool:
+    """Tell whether a dry run changed nothing that is stored."""
+    return _comparable(live) == _comparable(answer)
+
+
+def _comparable(manifest: Manifest) -> dict[str, Any]:
+    metadata = {**manifest["metadata"]}
+    metadata.pop("resourceVersion", None)
+    metadata["managedFields"] = [
+        {key: value for key, value in entry.items() if key != "time"} for entry in metadata.get("managedFields") or ()
+    ]
+    return {**manifest, "metadata": metadata}
+
+
+# --- what follows -----------------------------------------------------------------------------------
+
+
+def _held(changes: tuple[Change, ...], made: Plan, sync: Sync | None) -> tuple[tuple[Change, ...], tuple[Hold, ...]]:
+    """Hold replacements where, with the deletions, they are more than the Sync allows at once."""
+    new = tuple(sorted(each.ref for each in changes if each.op is Op.REPLACE and not each.hook and each.writes))
+    gone = sum(1 for each in changes if each.op is Op.DELETE and each.writes and each.owner is None)
+    if not new or sync is None or is_approved(sync, new):
+        return changes, made.holds
+    if sync.max_deletes.allows(len(new) + gone, max(made.members, 1)):
+        return changes, made.holds
+    message = f"{len(new)} of {made.members} members would be deleted and made anew, more than spec.maxDeletes allows"
+    held = set(new)
+    waiting = tuple(
+        replace(each, held=True) if each.ref in held and each.op is Op.REPLACE else each for each in changes
+    )
+    return waiting, (*made.holds, Hold("TooManyReplacements", message, new))
+
+
+def _verdicts(wanted: Sequence[Change], tried: Sequence[Change]) -> dict[ObjectRef, tuple[str, str]]:
+    """Return what the server found unchanged, to be remembered until either side moves."""
+    return {
+        before.ref: (before.key, before.before["metadata"]["resourceVersion"])
+        for before, after in zip(wanted, tried, strict=True)
+        if after.op is Op.UNCHANGED and before.key and before.before is not None
+    }

@@ -1,0 +1,186 @@
+"""Waits until objects are healthy, or gone, and says what holds them up: down to the pod and its reason.
+
+A wait ends early where it can't end well: a Job that failed, a rollout past its progress deadline, a pod
+of the newest template that keeps crashing or whose image can't be had. A pod gets some seconds
+for that: many crash once because something they need starts a little later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.errors import ApiError, NotFound
+from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, annotations_of, controller_of, labels_of
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.engine.apply.flow_control import Pace, patiently
+
+_FIRST_POLL_S = 0.1
+_SLOWEST_POLL_S = 2.0
+_PODS_EVERY_S = 1.0
+_PATIENCE_S = 10.0
+_STATUSLESS_S = 2.0
+
+_WORKLOADS = frozenset(
+    {
+        GroupKind("apps", "Deployment"),
+        GroupKind("apps", "StatefulSet"),
+        GroupKind("apps", "DaemonSet"),
+        GroupKind("apps", "ReplicaSet"),
+        GroupKind("batch", "Job"),
+    }
+)
+_REVISION = "deployment.kubernetes.io/revision"
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Waits for objects of one cluster until *deadline_s* on the monotonic clock, or until *stopped* says so.
+
+    *told* hears what an object still lacks at each look, and an empty text once the wait for it is over;
+    *tend* is asked to do what can be done for it meanwhile.
+    """
+
+    client: Client
+    pace: Pace
+    rules: HealthRules
+    deadline_s: float
+    stopped: Callable[[], bool]
+    told: Callable[[ObjectRef, str], None] = lambda _ref, _why: None
+    tend: Callable[[Manifest], Awaitable[None]] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether there is no time left."""
+        return self.stopped() or time.monotonic() > self.deadline_s
+
+    async def until_healthy(self, ref: ObjectRef, kind: Kind, live: Manifest | None = None) -> str:
+        """Return why an object isn't healthy by the end of the wait; empty once it is."""
+        try:
+            return await self._until_healthy(ref, kind, live)
+        finally:
+            self.told(ref, "")
+
+    async def _until_healthy(self, ref: ObjectRef, kind: Kind, live: Manifest | None) -> str:
+        began_s, poll_s, broken = time.monotonic(), _FIRST_POLL_S, _Broken(self)
+        path = kind.path(ref.namespace, ref.name)
+        while True:
+            live = live or await self._get(path)
+            found = self.rules.passes(live)
+            if found.status is HealthStatus.CURRENT and not self._is_silent(kind, live, began_s):
+                return ""
+            why = found.message or str(found.status)
+            if found.status in {HealthStatus.FAILED, HealthStatus.NOT_FOUND}:
+                return await broken.explained(ref, live, why)
+            if pod := await broken.for_good(ref, live):
+                return f"{why}; {pod}" if found.status is not HealthStatus.CURRENT else pod
+            if self.is_over:
+                late = "stopped waiting for it" if self.stopped() else "not healthy in time"
+                return await broken.explained(ref, live, f"{late}: {why}")
+            self.told(ref, why)
+            if self.tend is not None and live is not None and kind.custom:
+                await self.tend(live)
+            await asyncio.sleep(poll_s)
+            poll_s, live = min(poll_s * 1.5, _SLOWEST_POLL_S), None
+
+    def _is_silent(self, kind: Kind, live: Manifest | None, began_s: float) -> bool:
+        """Tell whether a custom resource has no status yet that its controller may still give it."""
+        if not (kind.custom and kind.has_status) or (live or {}).get("status"):
+            return False
+        return not self.is_over and time.monotonic() - began_s < _STATUSLESS_S
+
+    async def until_gone(self, ref: ObjectRef, kind: Kind, uid: str) -> str:
+        """Return what keeps a deleted object by the end of the wait; empty once it is gone."""
+        try:
+            return await self._until_gone(ref, kind, uid)
+        finally:
+            self.told(ref, "")
+
+    async def _until_gone(self, ref: ObjectRef, kind: Kind, uid: str) -> str:
+        path, poll_s = kind.path(ref.namespace, ref.name), _FIRST_POLL_S / 2
+        while True:
+            live = await self._get(path)
+            if live is None or live["metadata"].get("uid") != uid:
+                return ""
+            if self.is_over:
+                return f"it is still there: {health(live).message}"
+            self.told(ref, "not gone yet")
+            await asyncio.sleep(poll_s)
+            poll_s = min(poll_s * 1.5, _SLOWEST_POLL_S)
+
+    async def _get(self, path: str) -> Manifest | None:
+        try:
+            found: Manifest = await patiently(lambda: self.client.get(path), pace=self.pace)
+        except NotFound:
+            return None
+        return found
+
+
+class _Broken:
+    """Looks for pods that won't come up, of one object."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._looked_s = 0.0
+        self._since_s: float | None = None
+
+    async def for_good(self, ref: ObjectRef, live: Manifest | None) -> str:
+        """Return which pod is broken and why, once it has been for a while; empty before."""
+        now = time.monotonic()
+        if live is None or ref.group_kind not in _WORKLOADS or now - self._looked_s < _PODS_EVERY_S:
+            return ""
+        self._looked_s = now
+        found = await self._pod(ref, live)
+        if not found:
+            self._since_s = None
+            return ""
+        self._since_s = now if self._since_s is None else self._since_s
+        return found if now - self._since_s >= _PATIENCE_S else ""
+
+    async def explained(self, ref: ObjectRef, live: Manifest | None, why: str) -> str:
+        """Return *why* with the pod that is to blame, if there is one."""
+        pod = await self._pod(ref, live) if live is not None and ref.group_kind in _WORKLOADS else ""
+        return f"{why}; {pod}" if pod else why
+
+    async def _pod(self, ref: ObjectRef, live: Manifest) -> str:
+        try:
+            pods = await self._pods(ref, live)
+        except ApiError:
+            return ""  # who may not look at pods still learns what the object says
+        verdicts = ((pod["metadata"]["name"], health(pod)) for pod in pods)
+        failed = sorted((name, found.message) for name, found in verdicts if found.status is HealthStatus.FAILED)
+        return f"pod {failed[0][0]}: {failed[0][1]}" if failed else ""
+
+    async def _pods(self, ref: ObjectRef, live: Manifest) -> list[Manifest]:
+        """Return the pods of the newest template; those of an older one say nothing about this rollout."""
+        selector = ((live.get("spec") or {}).get("selector") or {}).get("matchLabels")
+        if not selector:
+            return []
+        client, place = self._watcher.client, f"/namespaces/{ref.namespace}"
+        pods, _ = await client.list(f"/api/v1{place}/pods", labelSelector=_text(selector))
+        newest = await self._newest(ref, live, selector)
+        return [pod for pod in pods if all(labels_of(pod).get(key) == value for key, value in newest.items())]
+
+    async def _newest(self, ref: ObjectRef, live: Manifest, selector: Mapping[str, str]) -> dict[str, str]:
+        """Return the label by which pods of the newest template are known."""
+        if ref.kind == "StatefulSet":
+            revision = (live.get("status") or {}).get("updateRevision")
+            return {"controller-revision-hash": revision} if revision else {}
+        if ref.kind != "Deployment":
+            return {}
+        path = f"/apis/apps/v1/namespaces/{ref.namespace}/replicasets"
+        sets, _ = await self._watcher.client.list(path, labelSelector=_text(selector))
+        number, uid = annotations_of(live).get(_REVISION), live["metadata"].get("uid")
+        ours = (each for each in sets if (controller_of(each) or {}).get("uid") == uid)
+        current = next((each for each in ours if annotations_of(each).get(_REVISION) == number), None)
+        key = "pod-template-hash"
+        return {key: labels_of(current)[key]} if current is not None and key in labels_of(current) else {}
+
+
+def _text(selector: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))

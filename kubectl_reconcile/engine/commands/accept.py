@@ -1,0 +1,133 @@
+"""Drift, taken into the files: what somebody changed in the cluster becomes what Git asks for.
+
+Only fields that drifted are taken: Git still asks for what was applied last, and the cluster holds something else. A
+field that was changed in both places is for a person to decide; a module's child is its CR's business; and
+the values of a Secret never go into a file.
+
+What is written where is decided here; `write` and `push` then do it, to a folder or to a branch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubectl_reconcile.core.manifests.editing import Edit, EditError, edited
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
+from kubectl_reconcile.core.ssa.typed import ABSENT
+from kubectl_reconcile.engine.sync import reconcile as engine
+from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.targets import Checkout
+from kubectl_reconcile.source.committing import Committing
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.worktree import WorktreeSource
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One field whose live value goes into *file*."""
+
+    file: str
+    ref: ObjectRef
+    field: FieldChange
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The files with the live values in them, what was taken, and what was left and why, a sentence each."""
+
+    files: Mapping[str, bytes]
+    taken: tuple[Taken, ...]
+    left: tuple[str, ...]
+
+
+async def accept(target: Target, plan: Plan) -> Accepted:
+    """Return what the files of *target* become if the drift that *plan* would put back is accepted. Writes nothing.
+
+    Raises:
+        SourceError: a file can't be read.
+    """
+    left = [f"{change.ref}: {why}" for change in plan.changes if _drifted(change) and (why := _why_not(change))]
+    by_file: dict[str, list[Change]] = defaultdict(list)
+    for change in plan.changes:
+        if _drifted(change) and not _why_not(change):
+            by_file[change.file].append(change)
+            left += [
+                f"{change.ref}: {field.path} was changed in Git too; edit {change.file}"
+                for field in change.fields
+                if field.reason is Reason.BOTH
+            ]
+    revision, files, taken = (await engine.read(target)).revision, {}, []
+    for file, changes in sorted(by_file.items()):
+        data = await asyncio.to_thread(target.source.read, revision.files[file])
+        edits = [_edit(change, field) for change in changes for field in _drifts(change)]
+        try:
+            files[file] = edited(data, file, edits, target.sync.default_namespace)
+        except EditError as error:
+            left.append(str(error))
+        else:
+            taken += [Taken(file, change.ref, field) for change in changes for field in _drifts(change)]
+    return Accepted(files, tuple(taken), tuple(left))
+
+
+def _drifted(change: Change) -> bool:
+    return change.op in {Op.UPDATE, Op.REPLACE} and any(
+        field.reason in {Reason.DRIFT, Reason.BOTH} for field in change.fields
+    )
+
+
+def _drifts(change: Change) -> list[FieldChange]:
+    return [field for field in change.fields if field.reason is Reason.DRIFT]
+
+
+def _why_not(change: Change) -> str:
+    """Return why no drift of an object can be accepted; empty where it can."""
+    if change.owner is not None:
+        return f"it follows from {change.owner}; change that"
+    if change.ref.kind == "Secret":
+        return "the values of a Secret don't belong in a file"
+    return "" if change.file and change.kind is not None else "no file asks for it"
+
+
+def _edit(change: Change, field: FieldChange) -> Edit:
+    if change.kind is None:
+        raise TypeError(f"{change.ref} has no kind")  # left out above
+    value = ABSENT if field.op == "add" else field.before
+    return Edit(change.ref, field.path, value, change.kind.schema.root)
+
+
+def write(target: Target, files: Mapping[str, bytes]) -> None:
+    """Write *files* into the folder of *target*.
+
+    Raises:
+        SourceError: it has no folder, or one of them can't be written.
+    """
+    source = target.source.files if isinstance(target.source, Checkout) else target.source
+    if not isinstance(source, WorktreeSource):
+        raise SourceError(SourceFault.UNREADABLE, "a repository has no folder to write to", "give --local or --branch")
+    for path, data in files.items():
+        place = source.place_of(path)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+        except OSError as error:
+            raise SourceError(SourceFault.UNREADABLE, f"{place}: {error.strerror}", "check its permissions") from None
+
+
+async def push(
+    session: Session, target: Target, parent: str, branch: str, files: Mapping[str, bytes], message: str
+) -> str:
+    """Commit *files* on top of the commit *parent*, push that to *branch*, and return the new commit.
+
+    Raises:
+        SourceError: the Sync follows no repository, or it can't be pushed to.
+    """
+    if target.sync.git is None:
+        raise SourceError(SourceFault.UNREADABLE, "the Sync follows no repository, so there is nothing to push to")
+    committing = Committing(target.sync.git.url, parent, branch)
+    return await asyncio.to_thread(committing.commit, files, message, session.cache_dir / "git")

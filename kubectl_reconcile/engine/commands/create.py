@@ -1,0 +1,65 @@
+"""A new Sync: written down, its repository looked at, then made. What can't be read isn't followed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_reconcile.core.objects import Manifest, Problem
+from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
+from kubectl_reconcile.engine.api.sync_requests import SYNCS
+from kubectl_reconcile.engine.sync import reconcile as passes
+from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.targets import source_of
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a Sync would find in its repository."""
+
+    revision: str
+    files: int
+    objects: int
+    problems: tuple[Problem, ...]
+
+
+def manifest_of(name: str, namespace: str, git: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest of a Sync. Of *git* and *spec*, what is None or empty is left to the defaults."""
+    return {
+        "apiVersion": SYNC.api_version,
+        "kind": SYNC.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"source": {"git": _given(git)}, **_given(spec)},
+    }
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, "")}
+
+
+async def look(session: Session, manifest: Manifest) -> Look:
+    """Read what the Sync of *manifest* would follow, with the credentials that it names.
+
+    Raises:
+        SyncSpecError: it can't be meant as it is written.
+        SourceError: the repository, the ref or the path can't be read.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    sync = Sync.of(manifest)
+    if sync.git is None:
+        raise SyncSpecError("spec.source.git", "is required")
+    found = await passes.read(Target(sync, await source_of(session, sync, sync.git)))
+    return Look(found.revision.sha, len(found.revision.files), len(found.manifests), found.problems)
+
+
+async def create(session: Session, manifest: Manifest, *, dry_run: bool) -> Manifest:
+    """Create the Sync, or have the server try it, and return it as it became.
+
+    Raises:
+        AlreadyExists: there is one of that name.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    path = f"{SYNCS}/namespaces/{manifest['metadata']['namespace']}/syncs"
+    return await session.client.create(path, manifest, manager="kubectl-reconcile-cli", dry_run=dry_run)

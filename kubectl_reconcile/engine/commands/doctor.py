@@ -1,0 +1,413 @@
+"""Whether everything is in place: this machine, the way to the cluster, what is installed there, and each Sync's Git.
+
+Vocabulary: a *finding* is the answer to one question, with its *grade* and, where it isn't ok, what to do.
+
+Findings come as they are made, the foundations first; where one of those fails, what stands on it isn't asked.
+Nothing is written: rights are asked for by access reviews, which the server doesn't keep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import platform
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+import kubectl_reconcile
+from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, KubeconfigError, NotFound
+from kubectl_reconcile.core.module.rbac import MANAGE
+from kubectl_reconcile.core.objects import GroupKind, Manifest, condition_of
+from kubectl_reconcile.core.resources.applyset import Contents
+from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
+from kubectl_reconcile.engine.api import sync_requests
+from kubectl_reconcile.engine.commands.install import crds
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.targets import may_read, source_of
+from kubectl_reconcile.source.clone import git_version
+from kubectl_reconcile.source.errors import SourceError
+
+_OLDEST_GIT = (2, 31)
+_OLDEST_SERVER = (1, 27)
+_CLOCKS_AGREE_S = 3.0
+_CLOCKS_CLASH_S = 15.0
+"""Beyond this, the Lease of a living daemon looks expired."""
+_REVIEWS = "/apis/authorization.k8s.io/v1"
+_DAEMON_ACCOUNT = ("reconcile-system", "kubectl-reconcile")
+_AT_ONCE = 8
+_BRINGS = "kubectl reconcile install brings them"
+
+
+class Grade(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    """All is well."""
+    WARN = "warn"
+    """Something works less well, or not for you."""
+    FAIL = "fail"
+    """Something that is needed doesn't work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found about *subject*, and what to do about it. *unreachable* tells that the cluster is out of reach."""
+
+    grade: Grade
+    subject: str
+    text: str
+    advice: str = ""
+    unreachable: bool = False
+
+
+async def examine(access: Access, cache_dir: Path | None, namespace: str) -> AsyncIterator[Finding]:
+    """Yield what is found, the foundations first. Syncs are those of *namespace*, or of all where that is empty."""
+    for finding in await asyncio.to_thread(_machine):
+        yield finding
+    try:
+        client = await Client.connect(access)
+    except KubeconfigError as error:
+        yield Finding(Grade.FAIL, "cluster", error.message, error.hint, unreachable=True)
+        return
+    async with client:
+        try:
+            for finding in await _server(client):
+                yield finding
+            session = await Session.over(client, cache_dir)
+        except ApiError as error:
+            text, hint = _parted(error)
+            yield Finding(Grade.FAIL, "cluster", text, hint, unreachable=True)
+            return
+        async for finding in _installed(session, namespace):
+            yield finding
+
+
+def _parted(error: Exception) -> tuple[str, str]:
+    hint = str(getattr(error, "hint", ""))
+    return str(error).removesuffix(f" (hint: {hint})"), hint
+
+
+# --- this machine -----------------------------------------------------------------------------------------------------
+
+
+def _machine() -> list[Finding]:
+    return [_versions(), _plugin()]
+
+
+def _versions() -> Finding:
+    ours = f"kubectl-reconcile {kubectl_reconcile.__version__}, Python {platform.python_version()}"
+    try:
+        git = git_version()
+    except SourceError as error:
+        return Finding(Grade.FAIL, "program", f"{ours}; {error.message}", error.hint)
+    text = f"{ours}, git {'.'.join(map(str, git))}"
+    if git[:2] < _OLDEST_GIT:
+        return Finding(Grade.FAIL, "program", text, f"git must be {'.'.join(map(str, _OLDEST_GIT))} or newer")
+    return Finding(Grade.OK, "program", text)
+
+
+def _plugin() -> Finding:
+    missing = [name for name in ("kubectl", "kubectl-reconcile") if not shutil.which(name)]
+    if missing:
+        text = f"{' and '.join(missing)} not on PATH: kubectl reconcile won't work"
+        return Finding(Grade.WARN, "plugin", text, "add the folder that holds it to PATH")
+    if not shutil.which("kubectl_complete-reconcile"):
+        text = "kubectl finds kubectl-reconcile, but not kubectl_complete-reconcile: no completion"
+        return Finding(Grade.WARN, "plugin", text, "put it beside kubectl-reconcile")
+    return Finding(Grade.OK, "plugin", "kubectl finds it, and its completion")
+
+
+# --- the server -------------------------------------------------------------------------------------------------------
+
+
+async def _server(client: Client) -> list[Finding]:
+    """Return what is found of the server.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    began_s = time.perf_counter()
+    answer = await client.request("GET", "/version")
+    took_s = time.perf_counter() - began_s
+    version = orjson.loads(answer.body)
+    text = f"{client.server}: Kubernetes {version.get('gitVersion', '?')}, answers in {took_s * 1000:.0f} ms"
+    grade, advice = Grade.OK, ""
+    if _number(version) < _OLDEST_SERVER:
+        grade, advice = Grade.WARN, f"older than {'.'.join(map(str, _OLDEST_SERVER))}, on which nothing was tried"
+    return [Finding(grade, "cluster", text, advice), clock(answer.headers.get("Date", ""), _now(), took_s)]
+
+
+def _number(version: Mapping[str, Any]) -> tuple[int, int]:
+    digits = ["".join(filter(str.isdigit, str(version.get(part, "")))) for part in ("major", "minor")]
+    return int(digits[0] or 0), int(digits[1] or 0)
+
+
+def clock(date: str, now: dt.datetime, took_s: float) -> Finding:
+    """Return how far the clock here is from the server's, as its ``Date`` header *date* has it, to a second."""
+    try:
+        there = parsedate_to_datetime(date)
+    except (ValueError, TypeError):
+        return Finding(Grade.WARN, "clock", "the server doesn't say what time it is")
+    skew_s = (now - there).total_seconds() - took_s / 2
+    if abs(skew_s) <= _CLOCKS_AGREE_S:
+        return Finding(Grade.OK, "clock", "agrees with the server's")
+    text = f"is {abs(skew_s):.0f} s {'ahead of' if skew_s > 0 else 'behind'} the server's"
+    worst = abs(skew_s) > _CLOCKS_CLASH_S
+    advice = "set the clock (NTP): " + ("whether a daemon lives can't be told" if worst else "ages are shown wrong")
+    return Finding(Grade.FAIL if worst else Grade.WARN, "clock", text, advice)
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+# --- what is installed ------------------------------------------------------------------------------------------------
+
+
+async def _installed(session: Session, namespace: str) -> AsyncIterator[Finding]:
+    yield await _crds(session)
+    if session.discovery.find(SYNC.api_version, SYNC.kind) is None:
+        return
+    syncs, finding = await _syncs(session, namespace)
+    if finding is not None:
+        yield finding
+    yield await _rights(session, namespace, syncs)
+    yield await _daemon(session, namespace, syncs)
+    if finding := await _rights_of_daemon(session, syncs):
+        yield finding
+    for finding in await _sources(session, syncs):
+        yield finding
+
+
+async def _crds(session: Session) -> Finding:
+    """Compare the CRDs that come with us with those that are there."""
+    missing, other = [], []
+    for located in crds():
+        name = located.manifest["metadata"]["name"]
+        try:
+            live = await session.client.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+        except NotFound:
+            missing.append(name)
+        except ApiError as error:
+            text, hint = _parted(error)
+            return Finding(Grade.WARN, "crds", f"can't be looked at: {text}", hint)
+        else:
+            if not covers(live["spec"], located.manifest["spec"]):
+                other.append(name)
+    if missing:
+        needed = f"syncs.{SYNC.group}" in missing
+        text = f"not installed: {', '.join(missing)}"
+        return Finding(Grade.FAIL if needed else Grade.WARN, "crds", text, _BRINGS)
+    if other:
+        return Finding(
+            Grade.WARN, "crds", f"not those of this version: {', '.join(other)}", "kubectl reconcile install"
+        )
+    return Finding(Grade.OK, "crds", f"all {len(crds())} installed, at this version")
+
+
+def covers(live: Any, ours: Any) -> bool:
+    """Return whether *live* states all that *ours* does, where the server may have added defaults.
+
+    Properties of a schema are compared whole: one that we dropped doesn't count as a default.
+    """
+    if isinstance(ours, Mapping):
+        if not isinstance(live, Mapping):
+            return False
+        for name, value in ours.items():
+            if name not in live or not covers(live[name], value):
+                return False
+            if name == "properties" and isinstance(value, Mapping) and live[name].keys() != value.keys():
+                return False
+        return True
+    if isinstance(ours, list):
+        return isinstance(live, list) and len(live) == len(ours) and all(map(covers, live, ours))
+    return bool(live == ours)
+
+
+async def _syncs(session: Session, namespace: str) -> tuple[list[Manifest], Finding | None]:
+    place = f"/namespaces/{namespace}" if namespace else ""
+    try:
+        items, _ = await session.client.list(f"{sync_requests.SYNCS}{place}/syncs")
+    except ApiError as error:
+        text, hint = _parted(error)
+        return [], Finding(Grade.FAIL, "syncs", text, hint)
+    items.sort(key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"]))
+    return list(items), None
+
+
+# --- rights -----------------------------------------------------------------------------------------------------------
+
+_Right = tuple[str, str, str, str]
+"""Verb, API group, resource, and what can't be done without it."""
+
+_YOURS: Sequence[_Right] = (
+    ("list", SYNC.group, "syncs", "see Syncs"),
+    ("patch", SYNC.group, "syncs", "sync, suspend, resume, approve, roll back"),
+    ("create", SYNC.group, "syncs", "create Syncs"),
+    ("list", "events.k8s.io", "events", "see what daemons say"),
+    ("list", "coordination.k8s.io", "leases", "see whether a daemon lives"),
+)
+
+
+async def _rights(session: Session, namespace: str, syncs: Sequence[Manifest]) -> Finding:
+    """Ask which of the rights that the verbs need you have."""
+    wanted = list(_YOURS)
+    if any((((sync["spec"].get("source") or {}).get("git") or {}).get("secretRef")) for sync in syncs):
+        wanted.append(("get", "", "secrets", "read private repositories, as diff does"))
+    path = f"{_REVIEWS}/selfsubjectaccessreviews"
+    try:
+        answers = await asyncio.gather(
+            *(
+                _review(session.client, path, {}, namespace, verb, group, resource)
+                for verb, group, resource, _ in wanted
+            )
+        )
+    except ApiError as error:
+        text, hint = _parted(error)
+        return Finding(Grade.WARN, "rights", f"can't be asked for: {text}", hint)
+    lacking = [right for right, allowed in zip(wanted, answers, strict=True) if not allowed]
+    where = f"in namespace {namespace}" if namespace else "in all namespaces"
+    if not lacking:
+        return Finding(Grade.OK, "rights", f"you may do all that the verbs need {where}")
+    text = "; ".join(
+        f"you may not {verb} {resource} {where}, so you can't {what}" for verb, _, resource, what in lacking
+    )
+    advice = "rules that allow it: " + ", ".join(
+        f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+        for verb, group, resource, _ in lacking
+    )
+    return Finding(Grade.WARN, "rights", text, advice)
+
+
+async def _review(
+    client: Client, path: str, who: Manifest, namespace: str, verb: str, group: str, resource: str
+) -> bool:
+    asked = {"verb": verb, "group": group, "resource": resource}
+    attributes = {**asked, "namespace": namespace} if namespace else asked
+    kind = "SelfSubjectAccessReview" if path.endswith("selfsubjectaccessreviews") else "SubjectAccessReview"
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": {**who, "resourceAttributes": attributes}}
+    answer = await client.create(path, body)
+    return bool((answer.get("status") or {}).get("allowed"))
+
+
+async def _rights_of_daemon(session: Session, syncs: Sequence[Manifest]) -> Finding | None:
+    """Ask whether the installed daemon may write what Git asks for; None where there is none, or you may not ask."""
+    namespace, name = _DAEMON_ACCOUNT
+    kinds = sorted({kind for sync in syncs for kind in Contents.recorded(sync).kinds})
+    who = {
+        "user": f"system:serviceaccount:{namespace}:{name}",
+        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
+    }
+    try:
+        await session.client.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}")
+        lacking = await _lacking(session, who, kinds)
+    except (NotFound, Forbidden):
+        return None
+    except ApiError as error:
+        text, hint = _parted(error)
+        return Finding(Grade.WARN, "daemon", f"its rights can't be asked for: {text}", hint)
+    if not lacking:
+        return Finding(Grade.OK, "daemon", f"may write all {len(kinds)} kinds that Syncs have applied")
+    text = "; ".join(f"it may not {', '.join(verbs)} {resource}" for (_, resource), verbs in lacking.items())
+    rules = ", ".join(
+        f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: [{", ".join(map(_quoted, verbs))}]}}'
+        for (group, resource), verbs in lacking.items()
+    )
+    advice = f'put these rules into a ClusterRole labelled reconcile.dev/aggregate-to-daemon: "true": {rules}'
+    return Finding(Grade.FAIL, "daemon", text, advice)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+async def _lacking(session: Session, who: Manifest, kinds: Iterable[GroupKind]) -> dict[tuple[str, str], list[str]]:
+    resources = [found for kind in kinds if (found := session.resource(kind))]
+    asked = [(each.gvk.group, each.plural, verb) for each in resources for verb in MANAGE]
+    path = f"{_REVIEWS}/subjectaccessreviews"
+    answers = await asyncio.gather(
+        *(_review(session.client, path, who, "", verb, group, plural) for group, plural, verb in asked)
+    )
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for (group, plural, verb), allowed in zip(asked, answers, strict=True):
+        if not allowed:
+            lacking.setdefault((group, plural), []).append(verb)
+    return lacking
+
+
+# --- daemons ----------------------------------------------------------------------------------------------------------
+
+
+async def _daemon(session: Session, namespace: str, syncs: Sequence[Manifest]) -> Finding:
+    """Tell whether a daemon lives that follows the Syncs."""
+    try:
+        alive = await sync_requests.living_daemons(session.client)
+    except ApiError as error:
+        text, hint = _parted(error)
+        return Finding(Grade.WARN, "daemon", f"whether one lives can't be seen: {text}", hint)
+    near = [each for each in alive if not (namespace and each.follows) or each.follows == namespace]
+    if near:
+        names = ", ".join(f"{each.name}{f' (namespace {each.follows})' if each.follows else ''}" for each in near)
+        return Finding(Grade.OK, "daemon", f"{'one lives' if len(near) == 1 else f'{len(near)} live'}: {names}")
+    waiting = sum(1 for sync in syncs if (sync.get("spec") or {}).get("source"))
+    grade = Grade.FAIL if waiting else Grade.WARN
+    text = f"none lives{f', and {waiting} Syncs wait for one' if waiting > 1 else ', and a Sync waits for one' if waiting else ''}"
+    advice = "kubectl reconcile install runs one in the cluster, kubectl reconcile daemon here"
+    return Finding(grade, "daemon", text, advice)
+
+
+# --- Syncs ------------------------------------------------------------------------------------------------------------
+
+
+async def _sources(session: Session, syncs: Sequence[Manifest]) -> list[Finding]:
+    """Ask each Sync's repository where its ref is."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(live: Manifest) -> Finding:
+        async with slots:
+            return await _source(session, live)
+
+    return list(await asyncio.gather(*(look(live) for live in syncs if (live.get("spec") or {}).get("source"))))
+
+
+async def _source(session: Session, live: Manifest) -> Finding:
+    metadata = live["metadata"]
+    subject = f"{metadata['namespace']}/{metadata['name']}"
+    try:
+        sync = Sync.of(live)
+        if sync.git is None:
+            return Finding(Grade.OK, subject, "is kept by hand")
+        if not may_read(session, sync.git.url):
+            return _state(subject, live, "its repository is of the daemon's own machine")
+        source = await source_of(session, sync, sync.git)
+        sha = await asyncio.to_thread(source.remote_sha)
+    except SyncSpecError as error:
+        return Finding(Grade.FAIL, subject, str(error), "kubectl edit sync corrects it")
+    except SourceError as error:
+        return Finding(Grade.FAIL, subject, error.message, error.hint)
+    except ApiError as error:
+        text, hint = _parted(error)
+        return Finding(Grade.WARN, subject, f"its Git can't be asked: {text}", hint)
+    return _state(subject, live, f"Git answers, at {sha[:7]}")
+
+
+def _state(subject: str, live: Manifest, git: str) -> Finding:
+    """Return what a Sync with a readable source says of itself."""
+    ready = condition_of(live, "Ready") or {}
+    name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
+    if (live.get("spec") or {}).get("suspend"):
+        return Finding(Grade.OK, subject, f"{git}; it is suspended")
+    if ready.get("status") == "False":
+        text = f"{git}; it isn't ready: {ready.get('message') or ready.get('reason')}"
+        return Finding(Grade.WARN, subject, text, f"kubectl reconcile status {name} -n {namespace} tells more")
+    return Finding(Grade.OK, subject, f"{git}{'; it is ready' if ready.get('status') == 'True' else ''}")

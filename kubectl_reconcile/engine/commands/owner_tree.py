@@ -1,0 +1,224 @@
+"""What belongs to a Sync, or to one object: members, and all that they own, down to the pods.
+
+Vocabulary: a *relative* is a live object with those that it owns, by the uid in their owner references: a Deployment
+has ReplicaSets, those have pods, a custom resource has what its module made.
+
+Any kind may own any other, so all that the server serves in the namespaces concerned is looked through, by metadata
+alone; whole objects are fetched of those that belong. What may not be listed is passed over, and named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from kubectl_reconcile.cluster.discovery import Resource
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
+from kubectl_reconcile.core.health.kstatus import Health, health
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us
+from kubectl_reconcile.engine.sync.session import Session
+
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_AT_ONCE = 16
+_FEW = 8
+"""Up to so many objects of one kind and namespace are asked for by name; beyond, the collection is listed."""
+_NEVER_OWNED = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
+_ORDER = ("Namespace", "CustomResourceDefinition")
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A live object and what it owns, in order of kind and name."""
+
+    manifest: Manifest
+    children: tuple[Relative, ...] = ()
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Which object it is."""
+        return ObjectRef.of(self.manifest)
+
+    @property
+    def health(self) -> Health:
+        """How it is by its own account."""
+        return health(self.manifest)
+
+
+@dataclass(slots=True)
+class Family:
+    """A root with all that belongs to it. *unseen* are the kinds that could not be listed."""
+
+    root: Relative
+    unseen: tuple[GroupKind, ...] = ()
+
+
+async def of_sync(session: Session, sync: Manifest) -> Family:
+    """Return a Sync with its members and what these own.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    look = _Look(session)
+    contents = Contents.recorded(sync)
+    members = await look.members(contents, applyset_id(ObjectRef.of(sync)))
+    return await look.family(sync, members, contents.namespaces)
+
+
+async def of_object(session: Session, manifest: Manifest) -> Family:
+    """Return one object with what it owns.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    namespace = ObjectRef.of(manifest).namespace
+    return await _Look(session).family(manifest, None, frozenset({namespace} if namespace else ()))
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look at the cluster."""
+
+    session: Session
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    unseen: set[GroupKind] = field(default_factory=set)
+
+    async def members(self, contents: Contents, set_id: str) -> list[Manifest]:
+        """Return the live members of a set, whole."""
+        resources = [found for kind in sorted(contents.kinds) if (found := self.session.resource(kind))]
+        lists = await asyncio.gather(*(self._members(resource, contents, set_id) for resource in resources))
+        return [each for items in lists for each in items if is_marked_by_us(each)]
+
+    async def _members(self, resource: Resource, contents: Contents, set_id: str) -> list[Manifest]:
+        """Return the members of one kind; who may not list them everywhere gets those of each namespace by itself."""
+        selector = f"{PART_OF}={set_id}"
+        try:
+            return await self._list(resource, "", selector)
+        except Forbidden:
+            pass
+        found: list[Manifest] = []
+        for namespace in sorted(contents.namespaces) if resource.namespaced else ():
+            try:
+                found += await self._list(resource, namespace, selector)
+            except Forbidden:
+                self.unseen.add(resource.gvk.group_kind)
+        if not resource.namespaced:
+            self.unseen.add(resource.gvk.group_kind)
+        return found
+
+    async def family(self, root: Manifest, members: list[Manifest] | None, namespaces: frozenset[str]) -> Family:
+        """Return *root* with *members*, or with what it owns itself, and all that these own."""
+        owned = await self._owned(namespaces)
+        tops = [root] if members is None else members
+        wanted = _below(owned, [each["metadata"]["uid"] for each in tops])
+        whole = {each["metadata"]["uid"]: each for each in await self._whole(wanted)}
+        relatives = tuple(_relative(each, owned, whole) for each in sorted(tops, key=_order))
+        top = relatives[0] if members is None else Relative(root, relatives)
+        return Family(top, tuple(sorted(self.unseen)))
+
+    async def _owned(self, namespaces: frozenset[str]) -> dict[str, list[tuple[str, Resource, ObjectRef]]]:
+        """Return what there is with an owner, by the owner's uid: uid, resource and reference of each."""
+        kinds = [
+            each
+            for each in self.session.discovery.resources
+            if each.preferred and each.namespaced and "list" in each.verbs and each.gvk.group_kind not in _NEVER_OWNED
+        ]
+        lists = await asyncio.gather(
+            *(self._metadata(resource, namespace) for resource in kinds for namespace in sorted(namespaces))
+        )
+        owned: dict[str, list[tuple[str, Resource, ObjectRef]]] = defaultdict(list)
+        for resource, items in lists:
+            for item in items:
+                metadata = item["metadata"]
+                gvk = resource.gvk
+                ref = ObjectRef(gvk.group, gvk.kind, metadata.get("namespace", ""), metadata["name"])
+                for owner in metadata.get("ownerReferences") or ():
+                    owned[owner.get("uid", "")].append((metadata["uid"], resource, ref))
+        return owned
+
+    async def _metadata(self, resource: Resource, namespace: str) -> tuple[Resource, list[Manifest]]:
+        async with self.slots:
+            try:
+                path = resource.collection(namespace)
+                answer = await self.session.client.request("GET", path, accept=_METADATA_ONLY)
+            except (Forbidden, NotFound):
+                self.unseen.add(resource.gvk.group_kind)
+                return resource, []
+            except ApiError as error:
+                if error.status == 405:  # a kind that is listed among those that can be, and can't
+                    return resource, []
+                raise
+        return resource, orjson.loads(answer.body).get("items") or []
+
+    async def _whole(self, wanted: Iterable[tuple[Resource, ObjectRef]]) -> list[Manifest]:
+        """Return the live objects of *wanted*; those that have gone meanwhile are left out."""
+        groups: dict[tuple[Resource, str], list[ObjectRef]] = defaultdict(list)
+        for resource, ref in wanted:
+            groups[resource, ref.namespace].append(ref)
+        found = await asyncio.gather(*(self._group(*place, refs) for place, refs in groups.items()))
+        return [each for group in found for each in group]
+
+    async def _group(self, resource: Resource, namespace: str, refs: Sequence[ObjectRef]) -> list[Manifest]:
+        """Return objects of one kind and namespace: one by one, or where they are many by a list."""
+        if len(refs) > _FEW:
+            names = {ref.name for ref in refs}
+            try:
+                return [each for each in await self._list(resource, namespace) if each["metadata"]["name"] in names]
+            except Forbidden:
+                pass  # who may get but not list still gets an answer
+        found = await asyncio.gather(*(self._get(resource, ref) for ref in refs))
+        return [each for each in found if each]
+
+    async def _get(self, resource: Resource, ref: ObjectRef) -> Manifest | None:
+        async with self.slots:
+            try:
+                return await self.session.client.get(resource.path(ref.namespace, ref.name))
+            except NotFound:
+                return None
+            except Forbidden:
+                self.unseen.add(ref.group_kind)
+                return None
+
+    async def _list(self, resource: Resource, namespace: str, selector: str | None = None) -> list[Manifest]:
+        async with self.slots:
+            try:
+                items, _ = await self.session.client.list(resource.collection(namespace), labelSelector=selector)
+            except NotFound:  # the kind went a moment ago
+                return []
+        return list(items)
+
+
+def _below(
+    owned: Mapping[str, list[tuple[str, Resource, ObjectRef]]], uids: Iterable[str]
+) -> list[tuple[Resource, ObjectRef]]:
+    """Return all that the objects with these *uids* own, and what that owns, each once."""
+    found: dict[str, tuple[Resource, ObjectRef]] = {}
+    queue = list(uids)
+    while queue:
+        for uid, resource, ref in owned.get(queue.pop(), ()):
+            if uid not in found:
+                found[uid] = (resource, ref)
+                queue.append(uid)
+    return list(found.values())
+
+
+def _relative(
+    manifest: Manifest,
+    owned: Mapping[str, list[tuple[str, Resource, ObjectRef]]],
+    whole: Mapping[str, Manifest],
+    above: frozenset[str] = frozenset(),
+) -> Relative:
+    """Return *manifest* with what it owns; an owner that is owned by what it owns isn't followed round."""
+    uid = manifest["metadata"]["uid"]
+    line = above | {uid}
+    below = (whole[each] for each, _, _ in owned.get(uid, ()) if each in whole and each not in line)
+    return Relative(manifest, tuple(_relative(each, owned, whole, line) for each in sorted(below, key=_order)))
+
+
+def _order(manifest: Manifest) -> tuple[bool, ObjectRef]:
+    ref = ObjectRef.of(manifest)
+    return ref.kind not in _ORDER, ref

@@ -1,0 +1,149 @@
+"""Which of a plan's objects are meant: by name, kind, label, file, and by what happens to them.
+
+Two questions are asked of a change. *Which object?* Its name (``deploy/web``), kind, labels and file all have to
+fit, as far as they are given; what follows from a chosen object (a module's children) is chosen with it. And
+*what happens?* ``create``, ``update``, ``delete``, or ``drift``: somebody changed a field in the cluster.
+
+A plan of which something was left out is *partial*: carried out, it neither closes the books of the Sync nor
+touches what was left out. Problems of the source stay, whatever was chosen.
+
+Pure, but for the names of kinds, which the server's discovery knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Self
+
+from kubectl_reconcile.cluster.discovery import Discovery
+from kubectl_reconcile.cluster.selector import Selector
+from kubectl_reconcile.core.objects import GroupKind, ObjectRef, labels_of
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.ssa.merge import Reason
+
+
+class Only(StrEnum):
+    """What happens to an object."""
+
+    CREATE = "create"
+    """It will come to be."""
+    UPDATE = "update"
+    """It changes, or is made anew."""
+    DELETE = "delete"
+    """It goes."""
+    DRIFT = "drift"
+    """It changes, and somebody changed it in the cluster."""
+
+
+class SelectionError(Exception):
+    """A name, a kind or a selector that can't be meant as it is written; *hint* says what can."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        self.hint = hint
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody asked for, in words: objects as ``TYPE/NAME``, kinds, a label selector, paths, what happens."""
+
+    objects: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    selector: str = ""
+    paths: Sequence[str] = ()
+    only: frozenset[Only] = frozenset()
+
+    @property
+    def is_everything(self) -> bool:
+        """Tell whether nothing is left out."""
+        return not (self.objects or self.kinds or self.selector or self.paths or self.only)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The same, understood. Empty groups of conditions hold for everything."""
+
+    names: frozenset[tuple[GroupKind, str]]
+    kinds: frozenset[GroupKind]
+    labels: Selector
+    paths: tuple[str, ...]
+    only: frozenset[Only]
+
+    @classmethod
+    def of(cls, wanted: Wanted, discovery: Discovery, plan: Plan) -> Self:
+        """Return what *wanted* means for *plan*; kinds are those that the server knows, or that the plan brings.
+
+        Raises:
+            SelectionError: something can't be meant as it is written.
+        """
+        try:
+            labels = Selector.parse(wanted.selector)
+        except ValueError as error:
+            raise SelectionError(
+                f"{wanted.selector!r} is no label selector: {error}", "as in -l app=web,tier!=db"
+            ) from None
+        named = (each.partition("/") for each in wanted.objects)
+        return cls(
+            frozenset((_kind(kind, discovery, plan), name) for kind, _, name in named),
+            frozenset(_kind(kind, discovery, plan) for kind in wanted.kinds),
+            labels,
+            tuple(path.removeprefix("./").rstrip("/") for path in wanted.paths),
+            wanted.only,
+        )
+
+    def chosen(self, plan: Plan) -> Plan:
+        """Return the part of *plan* that is chosen."""
+        refs = self._refs(plan.changes)
+        changes = tuple(change for change in plan.changes if change.ref in refs and self._happens(change))
+        kept = {change.ref for change in changes}
+        return replace(
+            plan,
+            changes=changes,
+            holds=tuple(hold for hold in plan.holds if kept.intersection(hold.refs)),
+            statuses=tuple(status for status in plan.statuses if status.ref in kept),
+            fallbacks=(),
+            partial=True,
+        )
+
+    def _refs(self, changes: Iterable[Change]) -> set[ObjectRef]:
+        """Return the objects that fit, and those that follow from them."""
+        changes = tuple(changes)
+        found = {change.ref for change in changes if self._fits(change)}
+        while more := {each.ref for each in changes if each.owner in found and each.ref not in found}:
+            found |= more
+        return found
+
+    def _fits(self, change: Change) -> bool:
+        live = change.after or change.before
+        labels = labels_of(live) if live else change.labels or {}
+        return (
+            (not self.names or (change.ref.group_kind, change.ref.name) in self.names)
+            and (not self.kinds or change.ref.group_kind in self.kinds)
+            and (not self.paths or any(_is_within(change.file, path) for path in self.paths))
+            and self.labels.matches(labels)
+        )
+
+    def _happens(self, change: Change) -> bool:
+        if not self.only:
+            return True
+        drifted = any(field.reason in {Reason.DRIFT, Reason.BOTH} for field in change.fields)
+        op = Only.UPDATE if change.op in {Op.UPDATE, Op.REPLACE} else change.op.value
+        return op in self.only or (drifted and Only.DRIFT in self.only)
+
+
+def _is_within(file: str, path: str) -> bool:
+    return bool(file) and (path in {file, "", "."} or file.startswith(f"{path}/"))
+
+
+def _kind(text: str, discovery: Discovery, plan: Plan) -> GroupKind:
+    """Return the kind that *text* names, as kubectl does it; or one that only the plan knows yet."""
+    if resource := discovery.resolve(text):
+        return resource.gvk.group_kind
+    name, _, group = text.lower().partition(".")
+    for known in sorted({change.ref.group_kind for change in plan.changes}):
+        spellings = {known.kind.lower(), f"{known.kind.lower()}s"}
+        if name in spellings and known.group.startswith(group):
+            return known
+    raise SelectionError(f"the server has no kind {text!r}", "kubectl api-resources lists the kinds")

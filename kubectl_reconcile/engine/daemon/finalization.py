@@ -1,0 +1,112 @@
+"""What happens to a set when its Sync is deleted.
+
+With ``deletionPolicy: Prune`` the Sync carries a finalizer of ours: its members are deleted first,
+then it goes. With ``Orphan``, the default, nothing holds it: members stay. A Sync that can't get
+rid of its members is let go after an hour, so that no namespace hangs on it for ever.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_reconcile.cluster.errors import NotFound
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.objects import API_GROUP, Manifest
+from kubectl_reconcile.core.planning import planner
+from kubectl_reconcile.core.planning.plan import Inputs, set_id_of
+from kubectl_reconcile.core.planning.snapshot import Snapshot
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, is_kept
+from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
+from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
+from kubectl_reconcile.engine.daemon.context import Running
+from kubectl_reconcile.engine.daemon.queue import Priority
+from kubectl_reconcile.engine.sync import gather
+from kubectl_reconcile.engine.telemetry.logs import event
+
+FINALIZER = f"{API_GROUP}/prune"
+_PATIENCE = dt.timedelta(hours=1)
+_LOOK_AGAIN_S = 2.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Endings:
+    """Looks after Syncs that are deleted, and those that will want looking after."""
+
+    running: Running
+
+    async def prepare(self, sync: Sync, manifest: Manifest) -> None:
+        """Put our finalizer on a Sync whose members go with it, and take it off any other.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        finalizers = list(manifest["metadata"].get("finalizers") or ())
+        wanted = sync.deletion is DeletionPolicy.PRUNE
+        if wanted != (FINALIZER in finalizers):
+            await self._set_finalizers(
+                sync, manifest, [*(each for each in finalizers if each != FINALIZER), *[FINALIZER] * wanted]
+            )
+
+    async def run(self, sync: Sync, manifest: Manifest) -> None:
+        """Go on with a Sync that is being deleted: delete its members, and let it go once they are gone.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        finalizers = list(manifest["metadata"].get("finalizers") or ())
+        if FINALIZER not in finalizers:
+            return
+        left = await self._remove_members(sync, manifest) if sync.deletion is DeletionPolicy.PRUNE else 0
+        if left and not _is_overdue(manifest):
+            self.running.queue.add(sync.ref, Priority.POLL, after_s=_LOOK_AGAIN_S)
+            return
+        if left:
+            note = f"{left} members are still there after {_PATIENCE}; they are left behind"
+            await self.running.events.warning(manifest, "PruneGivenUp", note, action="Delete")
+        event(log, logging.INFO, "let go", sync=f"{sync.namespace}/{sync.name}", left=left)
+        await self._set_finalizers(sync, manifest, [each for each in finalizers if each != FINALIZER])
+
+    async def _remove_members(self, sync: Sync, manifest: Manifest) -> int:
+        """Delete what is left of the set; return how many members are still there."""
+        session, recorded = self.running.session, Contents.recorded(manifest)
+        kinds = gather.member_kinds(session, recorded, ())
+        feeds = gather.member_feeds(session, kinds, self.running.view.selects(set_id_of(sync)))
+        failures = await self.running.view.ensure(feeds)
+        inputs = Inputs(
+            sync=sync,
+            revision=Revision("", "", {}),
+            desired=(),
+            live=self.running.view.snapshot(),
+            kinds=await session.kinds(kinds),
+            modules={},
+            now=now_text(),
+            unsynced=gather.failures_by_kind(failures),
+        )
+        await self.running.writer(self.running.stop(sync.ref)).run(planner.build_removal(inputs))
+        return len(failures) + _members(self.running.view.snapshot(), sync)
+
+    async def _set_finalizers(self, sync: Sync, manifest: Manifest, finalizers: list[str]) -> None:
+        """Set the finalizers, unless somebody else changed the Sync meanwhile: then its event brings us back."""
+        body: dict[str, Any] = {
+            "metadata": {"finalizers": finalizers, "resourceVersion": manifest["metadata"]["resourceVersion"]}
+        }
+        try:
+            self.running.cache.wrote(await self.running.session.client.patch(sync_path(sync), body))
+        except NotFound:
+            return
+
+
+def _members(snapshot: Snapshot, sync: Sync) -> int:
+    """Count the members that are still there; those that ask to be kept don't count."""
+    found = snapshot.labelled(PART_OF, set_id_of(sync))
+    return sum(1 for each in found if not is_kept(each.manifest()))
+
+
+def _is_overdue(manifest: Manifest) -> bool:
+    since = dt.datetime.fromisoformat(manifest["metadata"]["deletionTimestamp"])
+    return dt.datetime.now(dt.UTC) - since > _PATIENCE

@@ -1,0 +1,77 @@
+"""What the daemon answers over HTTP: is it alive, is it ready, what did it count.
+
+``/healthz`` answers as long as the event loop turns and some work got done lately; ``/readyz`` once the
+caches hold the cluster; ``/metrics`` in Prometheus' text format. Nothing here can be asked to
+do anything, but for a Git server that tells of a push (``pushes.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from kubectl_reconcile.engine.daemon.push_receiver import LARGEST, ROUTE
+from kubectl_reconcile.engine.telemetry.metrics import Metrics
+
+
+class ListenError(Exception):
+    """The address can't be listened on; the message says which and why."""
+
+
+@asynccontextmanager
+async def serving(
+    address: str,
+    metrics: Metrics,
+    *,
+    alive: Callable[[], str],
+    ready: Callable[[], str],
+    pushed: Callable[[web.Request], Awaitable[web.Response]],
+) -> AsyncIterator[str]:
+    """Serve on *address* (``host:port``, port 0 chooses one) and yield the address that came of it.
+
+    *alive* and *ready* return what is wrong, or nothing; *pushed* answers Git servers.
+
+    Raises:
+        ListenError: the address is malformed or taken.
+    """
+    host, port = _split(address)
+    app = web.Application(client_max_size=LARGEST)
+    app.router.add_post(ROUTE, pushed)
+    app.router.add_get("/healthz", _answering(alive))
+    app.router.add_get("/readyz", _answering(ready))
+    app.router.add_get("/metrics", _metrics(metrics))
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise ListenError(f"can't listen on {address}: {error.strerror}; choose another with --listen") from error
+        chosen = runner.addresses[0]
+        yield f"{chosen[0]}:{chosen[1]}"
+    finally:
+        await runner.cleanup()
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, separator, port = address.rpartition(":")
+    if not separator or not port.isdigit() or int(port) > 65535:
+        raise ListenError(f"{address!r} is no address to listen on; write it as 127.0.0.1:8080")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - as in Go, no host means all of them
+
+
+def _answering(wrong: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_request: web.Request) -> web.Response:
+        fault = wrong()
+        return web.Response(status=503 if fault else 200, text=f"{fault or 'ok'}\n")
+
+    return answer
+
+
+def _metrics(metrics: Metrics) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    return answer

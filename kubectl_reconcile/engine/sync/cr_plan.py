@@ -1,0 +1,63 @@
+"""The plan of one live CR whose kind has a module: the module is asked, its children are compared. Writes nothing."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
+from kubectl_reconcile.core.planning import planner
+from kubectl_reconcile.core.planning.plan import Contests, Inputs, Plan
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.api.sync_requests import now_text
+from kubectl_reconcile.engine.modules.action_runner import look
+from kubectl_reconcile.engine.sync import gather
+from kubectl_reconcile.engine.sync.reconcile import View
+from kubectl_reconcile.engine.sync.session import Session
+
+
+async def plan_of(
+    session: Session, view: View, cr: Manifest, contests: Contests | None = None, *, trusting: bool = False
+) -> Plan:
+    """Return what the module of one live CR wants, as seen through *view*, *contests* left alone. Writes nothing.
+
+    What is to be created is looked up first, in case it is there without the labels that *view* goes by; unless
+    the caller is *trusting* and has the server judge that.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    inputs = replace(await inputs_of(session, view, cr), contests=contests or {})
+    build, looking = functools.partial(planner.build_children, cr=cr), functools.partial(look, session.systems)
+    if trusting:
+        made, _ = await gather.plan_observed(inputs, build, looking)
+        return made
+    return await gather.plan_with_lookups(session.client, inputs, build, _no_bases, looking)
+
+
+async def inputs_of(session: Session, view: View, cr: Manifest) -> Inputs:
+    """Return everything that is known when the module of *cr* is asked.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    gvk = GroupVersionKind.of(cr)
+    below = gather.modules_below(session.modules, [gvk])
+    await view.ensure(gather.child_feeds(session, below))
+    return Inputs(
+        sync=Sync(name="", namespace=cr["metadata"].get("namespace") or ""),
+        revision=Revision("", "", {}),
+        desired=(),
+        live=view.snapshot(),
+        kinds=await session.kinds({gvk} | {owned for module in below for owned in module.owns}),
+        modules=session.modules,
+        now=now_text(),
+        grouped=False,
+        ask=view.ask,
+    )
+
+
+async def _no_bases(_made: Plan) -> Inputs | None:
+    """Children have no manifest in Git that could tell one reason from another."""
+    return None

@@ -1,0 +1,177 @@
+"""What the planner must know of the cluster, gathered in as few requests as possible.
+
+Members and children are found by label, one list (or watch) per kind. Absent from such a list
+isn't absent from the cluster: before a create is planned, the object is looked up by name, so
+that what somebody made by hand, or whose label somebody removed, is taken over rather than
+collided with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TypeAlias
+
+from kubectl_reconcile.cluster.cache import Feed
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
+from kubectl_reconcile.core.module.api import MODULE_LABEL, Module, Observation
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan, Unobserved
+from kubectl_reconcile.core.planning.planner import explain
+from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
+from kubectl_reconcile.core.resources.applyset import ID as SET_ID
+from kubectl_reconcile.core.resources.applyset import Contents
+from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.engine.sync.session import Session
+
+_FEW = 8
+"""Up to so many objects of one kind and namespace are asked for by name; beyond, the collection is listed."""
+
+
+def member_feeds(session: Session, kinds: Iterable[GroupVersionKind], selector: str) -> list[Feed]:
+    """Return what to list to find members of *kinds*, one version a kind."""
+    chosen: dict[GroupKind, Feed] = {}
+    for gvk in sorted(kinds):
+        if resource := session.discovery.find(gvk.api_version, gvk.kind):
+            chosen.setdefault(gvk.group_kind, Feed(resource, label_selector=selector))
+    return list(chosen.values())
+
+
+def child_feeds(session: Session, modules: Iterable[Module]) -> list[Feed]:
+    """Return what to list to find the children of *modules*, and what those read."""
+    wanted = [
+        (gvk, selector)
+        for module in modules
+        for gvk, selector in chain(
+            ((gvk, f"{MODULE_LABEL}={module.name}") for gvk in module.owns),
+            ((reads.gvk, reads.selector) for reads in module.reads),
+        )
+    ]
+    found = ((session.discovery.find(gvk.api_version, gvk.kind), selector) for gvk, selector in wanted)
+    return [Feed(resource, label_selector=selector) for resource, selector in found if resource]
+
+
+def modules_below(modules: Mapping[GroupVersionKind, Module], kinds: Iterable[GroupVersionKind]) -> list[Module]:
+    """Return the modules that own *kinds*, and those that own what these make, and so on."""
+    found: dict[str, Module] = {}
+    queue = list(kinds)
+    while queue:
+        module = modules.get(queue.pop())
+        if module is not None and module.name not in found:
+            found[module.name] = module
+            queue.extend(module.owns)
+    return list(found.values())
+
+
+def member_kinds(session: Session, recorded: Contents, desired: Iterable[GroupVersionKind]) -> set[GroupVersionKind]:
+    """Return the kinds that members may have: those Git asks for now, and those recorded before."""
+    asked = set(desired)
+    covered = {gvk.group_kind for gvk in asked}
+    earlier = (session.resource(kind) for kind in recorded.kinds - covered)
+    return asked | {resource.gvk for resource in earlier if resource}
+
+
+Look: TypeAlias = Callable[[Mapping[ObjectRef, Unobserved]], Awaitable[Mapping[ObjectRef, Observation]]]
+"""Looks at external systems on behalf of modules."""
+
+
+async def plan_with_lookups(
+    client: Client,
+    inputs: Inputs,
+    build: Callable[[Inputs], Plan],
+    bases: Callable[[Plan], Awaitable[Inputs | None]],
+    look: Look,
+) -> Plan:
+    """Build a plan, look up what it would create, and build it again where some of that exists; then learn its reasons.
+
+    External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
+
+    Raises:
+        ApiError: a lookup was refused, or not answered.
+    """
+    plan, inputs = await plan_observed(inputs, build, look)
+    if found := await look_up(client, _creates(plan)):
+        inputs = replace(inputs, live=Overlay(inputs.live, found), verdicts=plan.verdicts)
+        plan = build(inputs)
+    informed, sets = await bases(plan), await sets_behind(client, plan)
+    if informed is None and not sets:
+        return plan
+    known = replace(informed or inputs, live=inputs.live, observed=inputs.observed, sets=sets)
+    return explain(known, plan)
+
+
+async def plan_observed(inputs: Inputs, build: Callable[[Inputs], Plan], look: Look) -> tuple[Plan, Inputs]:
+    """Build a plan from what is cached and what external systems say; return it with what is known then."""
+    plan = build(inputs)
+    while plan.unobserved:
+        inputs = replace(inputs, observed={**inputs.observed, **await look(plan.unobserved)})
+        plan = build(inputs)
+    return plan, inputs
+
+
+async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
+    """Return the Syncs whose objects a plan would have to take away, by the ids of their sets, as far as they can be seen."""
+    ids = sorted({change.foreign for change in plan.changes if change.foreign})
+    if not ids:
+        return {}
+    try:
+        syncs, _ = await client.list(f"/apis/{SYNC.api_version}/syncs", labelSelector=f"{SET_ID} in ({','.join(ids)})")
+    except (Forbidden, NotFound):
+        return {}
+    return {labels_of(each)[SET_ID]: ObjectRef.of(each) for each in syncs}
+
+
+def _creates(plan: Plan) -> list[tuple[ObjectRef, Kind]]:
+    return [(change.ref, change.kind) for change in plan.changes if change.op is Op.CREATE and change.kind]
+
+
+async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]]) -> Objects:
+    """Return those of *wanted* that exist, by name.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    groups: dict[tuple[GroupVersionKind, str], list[tuple[ObjectRef, Kind]]] = defaultdict(list)
+    for ref, kind in wanted:
+        groups[kind.gvk, ref.namespace].append((ref, kind))
+    found = await asyncio.gather(*(_look_up_group(client, group) for group in groups.values()))
+    return Objects(chain.from_iterable(found))
+
+
+async def _look_up_group(client: Client, group: Sequence[tuple[ObjectRef, Kind]]) -> list[Manifest]:
+    """Ask for objects of one kind and namespace: one by one, or where they are many by a list."""
+    if len(group) > _FEW:
+        try:
+            return await _listed(client, group)
+        except Forbidden:
+            pass  # who may get but not list still gets an answer
+    slots = asyncio.Semaphore(24)
+    found = await asyncio.gather(*(_get(client, ref, kind, slots) for ref, kind in group))
+    return [live for live in found if live]
+
+
+async def _listed(client: Client, group: Sequence[tuple[ObjectRef, Kind]]) -> list[Manifest]:
+    (first, kind), names = group[0], {ref for ref, _ in group}
+    try:
+        items, _ = await client.list(kind.path(first.namespace))
+    except NotFound:
+        return []
+    return [item for item in items if ObjectRef.of(item) in names]
+
+
+async def _get(client: Client, ref: ObjectRef, kind: Kind, slots: asyncio.Semaphore) -> Manifest | None:
+    async with slots:
+        try:
+            return await client.get(kind.path(ref.namespace, ref.name))
+        except (NotFound, Forbidden):
+            return None  # who may not look may not write either, and is told so object by object
+
+
+def failures_by_kind(failures: Mapping[Feed, ApiError]) -> frozenset[GroupKind]:
+    """Return the kinds that could not be listed: nothing of them may be pruned."""
+    return frozenset(feed.resource.gvk.group_kind for feed in failures)

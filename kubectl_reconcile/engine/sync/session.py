@@ -1,0 +1,158 @@
+"""One connection to a cluster, and what was learned over it: kinds, schemas, domain modules.
+
+Everything the engine does starts from a session. Opening one resolves the user's access and
+reads the server's discovery; it writes nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import pkgutil
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from kubectl_reconcile import modules as bundled
+from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.discovery import Discovery, Resource
+from kubectl_reconcile.core.module.api import Module, modules_in
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.ssa.schema import Schema
+from kubectl_reconcile.engine.modules import metacontroller
+from kubectl_reconcile.engine.modules.external_systems import Systems
+from kubectl_reconcile.engine.sync.desired import Reader
+from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
+from kubectl_reconcile.engine.telemetry.logs import event
+
+_MODULES = "kubectl_reconcile.modules"
+
+log = logging.getLogger(__name__)
+
+
+def default_cache_dir() -> Path:
+    """Return where clones and schemas are kept between runs: ``$XDG_CACHE_HOME/kubectl-reconcile``."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "kubectl-reconcile"
+
+
+def installed_modules() -> dict[GroupVersionKind, Module]:
+    """Return the domain modules that come with us, and those of installed packages, by the kind each owns.
+
+    A package whose module can't be imported is logged and passed over: its CRs stay as they are.
+    """
+    found: dict[GroupVersionKind, Module] = {}
+    own = [f"{bundled.__name__}.{info.name}" for info in pkgutil.iter_modules(bundled.__path__)]
+    others = [entry.value for entry in sorted(entry_points(group=_MODULES), key=lambda entry: entry.name)]
+    for place in dict.fromkeys([*own, *others]):
+        try:
+            modules = modules_in(importlib.import_module(place))
+        except Exception as error:  # noqa: BLE001 - foreign code; the others must still load
+            event(log, logging.ERROR, "module not loaded", module=place, error=error)
+            continue
+        found.update((module.gvk, module) for module in modules)
+    return found
+
+
+def known_modules(discovery: Discovery) -> dict[GroupVersionKind, Module]:
+    """Return the installed modules, and those that webhooks serve where the administrator names some."""
+    found = installed_modules()
+    if place := os.environ.get(metacontroller.VARIABLE):
+        served = {(each.gvk.api_version, each.plural): each.gvk for each in discovery.resources}
+        hooked = metacontroller.modules_in_files(place, lambda api, plural: served.get((api, plural)))
+        found.update((module.gvk, module) for module in hooked)
+    return found
+
+
+@dataclass(slots=True)
+class Session:
+    """One connection to a cluster with what is known of its kinds.
+
+    *repositories* is the folder of this machine below which Syncs may follow repositories, None for none.
+    """
+
+    client: Client
+    discovery: Discovery
+    cache_dir: Path
+    modules: Mapping[GroupVersionKind, Module]
+    systems: Systems = field(default_factory=Systems)
+    repositories: Path | None = None
+    _kinds: dict[GroupVersionKind, Kind] = field(default_factory=dict)
+
+    def reader(self) -> Reader:
+        """Return what reads a source, and remembers on disk what it parsed."""
+        return Reader(ParsedFiles(self.cache_dir / "parsed.sqlite"))
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, access: Access, cache_dir: Path | None = None) -> AsyncIterator[Session]:
+        """Connect, and read what kinds the server knows.
+
+        Raises:
+            KubeconfigError: nothing says how to reach a cluster.
+            ApiError: the server refuses, or doesn't answer.
+        """
+        async with await Client.connect(access) as client:
+            session = await cls.over(client, cache_dir)
+            try:
+                yield session
+            finally:
+                await session.systems.close()
+
+    @classmethod
+    async def over(cls, client: Client, cache_dir: Path | None = None) -> Session:
+        """Return a session over *client*, having read what kinds the server knows.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        folder = cache_dir or default_cache_dir()
+        discovery = await Discovery.load(client, folder)
+        return cls(client, discovery, folder, known_modules(discovery))
+
+    async def refresh(self) -> None:
+        """Forget what was learned of kinds and ask again: a CRD came, changed or went.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        await self.discovery.refresh()
+        self._kinds.clear()
+        self.modules = known_modules(self.discovery)
+
+    def resource(self, kind: GroupKind) -> Resource | None:
+        """Return the server's preferred version of *kind*, or None where it serves none."""
+        return self.discovery.find_kind(kind)
+
+    async def kinds(self, wanted: Iterable[GroupVersionKind]) -> dict[GroupVersionKind, Kind]:
+        """Return what is known of the *wanted* kinds; those the server doesn't serve are left out.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        missing = {
+            gvk: found
+            for gvk in set(wanted) - self._kinds.keys()
+            if (found := self.discovery.find(gvk.api_version, gvk.kind))
+        }
+        schemas = await self.discovery.schemas(missing) if missing else {}
+        for gvk, resource in missing.items():
+            if (schema := schemas.get(gvk)) is not None:
+                self._kinds[gvk] = _kind(resource, schema)
+        return {gvk: self._kinds[gvk] for gvk in wanted if gvk in self._kinds}
+
+
+def _kind(resource: Resource, schema: Schema) -> Kind:
+    return Kind(
+        gvk=resource.gvk,
+        plural=resource.plural,
+        namespaced=resource.namespaced,
+        schema=schema,
+        custom=schema.is_custom,
+        has_status=resource.has_status,
+    )

@@ -1,0 +1,368 @@
+"""What to sync, as people name it: a Sync in the cluster, a folder, a repository.
+
+A folder or repository may be given the name of a Sync: then its objects belong to that set. Without
+a name nothing is grouped, so nothing can be pruned.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from kubectl_reconcile.cluster.errors import ApiError, NotFound
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
+from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
+from kubectl_reconcile.engine.api.sync_requests import SYNCS
+from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git import GitSource, Ref, RefKind
+from kubectl_reconcile.source.remote import Credentials, Repository
+from kubectl_reconcile.source.worktree import WorktreeSource
+
+if TYPE_CHECKING:  # few looks at a folder last
+    from kubectl_reconcile.source.watching import Watch
+
+_SECRET_KEYS = {
+    "username": "username",
+    "password": "password",
+    "bearerToken": "bearer_token",
+    "ca.crt": "ca_bundle",
+    "identity": "ssh_private_key",
+    "known_hosts": "known_hosts",
+}
+
+
+class NotInstalled(Exception):  # noqa: N818 - says what isn't there
+    """The cluster doesn't know the kind Sync; *hint* says how it learns of it."""
+
+    def __init__(self, server: str) -> None:
+        self.hint = "kubectl reconcile install brings CRDs and daemon; sync --install brings the CRDs alone"
+        super().__init__(f"the cluster {server} doesn't know Syncs yet: the CRD syncs.{SYNC.group} isn't installed")
+
+
+class NoSuchSync(Exception):  # noqa: N818 - says what isn't there
+    """No Sync of that name, or no single one to choose. *suggestions* are the names there are.
+
+    *elsewhere* are namespaces that have one of that name.
+    """
+
+    def __init__(self, name: str, namespace: str, suggestions: list[str], elsewhere: list[str] | None = None) -> None:
+        self.name, self.namespace, self.suggestions = name, namespace, suggestions
+        self.elsewhere = elsewhere or []
+        self.hint = f"namespace {self.elsewhere[0]} has one: add -n {self.elsewhere[0]}" if elsewhere else ""
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        there = ", ".join(self.suggestions)
+        if not self.name:
+            which = f"name one of {there}" if there else "there is none"
+            return f"which Sync of namespace {self.namespace}? {which}"
+        close = difflib.get_close_matches(self.name, self.suggestions, n=1)
+        meant = f"; did you mean {close[0]}?" if close else f"; there is {there}" if there else ""
+        return f"no Sync {self.name} in namespace {self.namespace}{meant}"
+
+
+def require_installed(session: Session) -> None:
+    """Return if the cluster knows Syncs.
+
+    Raises:
+        NotInstalled: it doesn't.
+    """
+    if session.discovery.find(SYNC.api_version, SYNC.kind) is None:
+        raise NotInstalled(session.client.server)
+
+
+async def live_sync(session: Session, name: str, namespace: str) -> Manifest:
+    """Return the live Sync *name*; without a name the only one of *namespace* that follows something.
+
+    Raises:
+        NotInstalled: the cluster doesn't know Syncs.
+        NoSuchSync: there is none, or there are several and none was named.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    require_installed(session)
+    if not name:
+        names = await _names(session, namespace, followed=True)
+        if len(names) != 1:
+            raise NoSuchSync("", namespace, names)
+        name = names[0]
+    live = await _find(session, name, namespace)
+    if live is None:
+        raise NoSuchSync(name, namespace, await _names(session, namespace), await _elsewhere(session, name))
+    return live
+
+
+async def followed_syncs(session: Session) -> list[tuple[str, str]]:
+    """Return namespace and name of every Sync of the cluster that follows something.
+
+    Raises:
+        NotInstalled: the cluster doesn't know Syncs.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    require_installed(session)
+    items, _ = await session.client.list(f"{SYNCS}/syncs")
+    followed = (item["metadata"] for item in items if (item.get("spec") or {}).get("source"))
+    return sorted((metadata["namespace"], metadata["name"]) for metadata in followed)
+
+
+async def sync_target(session: Session, name: str, namespace: str) -> Target:
+    """Return the target of the Sync *name*.
+
+    Raises:
+        NotInstalled: the cluster doesn't know Syncs.
+        NoSuchSync: there is none.
+        SyncSpecError: it can't be meant as it is written, or follows nothing.
+        SourceError: its repository can't be used.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    live, sync, git = await _following(session, name, namespace)
+    return Target(sync, await source_of(session, sync, git), parent=live, reader=session.reader())
+
+
+async def _following(session: Session, name: str, namespace: str) -> tuple[Manifest, Sync, GitSpec]:
+    """Return a live Sync, what it says, and what it follows."""
+    live = await live_sync(session, name, namespace)
+    sync = Sync.of(live)
+    if sync.git is None:
+        raise SyncSpecError(
+            "spec.source", f"Sync {namespace}/{name} follows nothing; say what to apply: -f PATH --name {name}"
+        )
+    return live, sync, sync.git
+
+
+async def revision_target(session: Session, name: str, namespace: str, revision: str) -> Target:
+    """Return the target of a Sync as if it followed *revision*: a branch, a tag, a commit, or any ref.
+
+    Raises:
+        NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``.
+    """
+    live, sync, git = await _following(session, name, namespace)
+    followed = await source_of(session, sync, git)
+    source = GitSource(followed.repository, Ref(RefKind.ANY, revision), git.path, cache_dir=session.cache_dir / "git")
+    return Target(sync, source, parent=live, reader=session.reader())
+
+
+async def working_tree_target(session: Session, name: str, namespace: str, folder: Path) -> Target:
+    """Return the target of a Sync with the working tree at *folder* instead of what it follows.
+
+    Raises:
+        NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``; what it follows may be a
+            path of another machine, though.
+    """
+    live, sync, git = await _following(session, name, namespace)
+    files = WorktreeSource(folder, git.path)
+    source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
+    return Target(sync, source, parent=live, reader=session.reader())
+
+
+def watch(target: Target, callback: Callable[[], None]) -> Watch:
+    """Call *callback*, in another thread, whenever files of a folder's target have changed. Close the watch to end it.
+
+    Raises:
+        SourceError: the target has no folder, or it can't be watched.
+    """
+    source = target.source.files if isinstance(target.source, Checkout) else target.source
+    if not isinstance(source, WorktreeSource):
+        raise SourceError(SourceFault.UNREADABLE, "a repository can't be watched, a folder can")
+    return source.watch(callback)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A working tree, with the history of the repository that it belongs to."""
+
+    files: WorktreeSource
+    repository: GitSource
+
+    def revision(self) -> Revision:
+        """Return the files as they are now.
+
+        Raises:
+            SourceError: the folder can't be read.
+        """
+        return self.files.revision()
+
+    def read(self, blob_id: str) -> bytes:
+        """Return the content that the newest revision lists as *blob_id*.
+
+        Raises:
+            SourceError: the file has changed since, or can't be read any more.
+        """
+        return self.files.read(blob_id)
+
+    def read_many(self, blob_ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield each of *blob_ids* with its content.
+
+        Raises:
+            SourceError: as ``read``.
+        """
+        return self.files.read_many(blob_ids)
+
+    def read_at(self, sha: str, path: str) -> bytes | None:
+        """Return what the file at *path* held in the commit *sha*, which is fetched where it isn't there."""
+        found = self.repository.read_at(sha, path)
+        if found is not None:
+            return found
+        try:
+            self.repository.fetch()
+        except SourceError:
+            return None  # without the network, a preview just doesn't tell drift from what Git asks
+        return self.repository.read_at(sha, path)
+
+
+async def folder_target(
+    session: Session, path: Path, name: str, namespace: str, *, recursive: bool = True, manager: str = ""
+) -> Target:
+    """Return the target of a local folder or file, under the Sync *name* if one is given.
+
+    Unless *recursive*, folders in the folder are left out. *manager* is the field manager to apply as, if not the Sync's
+    or our own.
+
+    Raises:
+        SourceError: nothing is there.
+        SyncSpecError: the Sync of that name can't be meant as it is written.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    sync = _kept_by_hand(name, namespace, manager)
+    target = Target(sync, WorktreeSource(path, recursive=recursive), grouped=bool(name))
+    return await _with_parent(session, target, manager)
+
+
+async def repository_target(
+    session: Session, url: str, ref: str, path: str, name: str, namespace: str, *, manager: str = ""
+) -> Target:
+    """Return the target of a repository, read with the user's own Git configuration and credentials.
+
+    *name* and *manager* are as in ``folder_target``.
+
+    Raises:
+        SourceError: the URL, the ref or the path can't be used.
+        SyncSpecError: the Sync of that name can't be meant as it is written.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    repository = Repository.of(url, allow_local=True, user_config=True)
+    source = GitSource(repository, Ref(RefKind.ANY, ref), path, cache_dir=session.cache_dir / "git")
+    sync = _kept_by_hand(name, namespace, manager)
+    target = Target(sync, source, grouped=bool(name), reader=session.reader())
+    return await _with_parent(session, target, manager)
+
+
+def _kept_by_hand(name: str, namespace: str, manager: str) -> Sync:
+    """Return the Sync of objects that somebody applies by hand, as it would be made."""
+    spec = {"fieldManager": manager} if manager else {}
+    return Sync.of({"metadata": {"name": name, "namespace": namespace}, "spec": spec})
+
+
+async def _with_parent(session: Session, target: Target, manager: str) -> Target:
+    """Return *target* with the live Sync of its name, if there is one, and that Sync's rules."""
+    live = await _find(session, target.sync.name, target.sync.namespace) if target.grouped else None
+    if live is not None:
+        target.parent, target.sync = live, Sync.of(live)
+        known = target.sync.field_manager
+        if manager and manager != known:
+            name = f"{target.sync.namespace}/{target.sync.name}"
+            raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and stays with that")
+    return target
+
+
+async def ensure_parent(session: Session, target: Target) -> Target:
+    """Return *target* with a live Sync that keeps its membership, made where there was none.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    if target.grouped and target.parent is None:
+        metadata = {"name": target.sync.name, "namespace": target.sync.namespace}
+        manager = target.sync.field_manager
+        spec = {"fieldManager": manager} if manager != FIELD_MANAGER else {}
+        body: Manifest = {"apiVersion": SYNC.api_version, "kind": SYNC.kind, "metadata": metadata, "spec": spec}
+        target.parent = await session.client.create(_path(target.sync.namespace), body)
+        target.sync = Sync.of(target.parent)
+    return target
+
+
+async def source_of(session: Session, sync: Sync, git: GitSpec) -> GitSource:
+    """Return the source that a Sync follows, with the credentials of its Secret.
+
+    Raises:
+        SourceError: the Secret or the URL can't be used.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    credentials = await _credentials(session, sync, git.secret) if git.secret else None
+    ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
+    if not may_read(session, git.url):
+        raise SourceError(
+            SourceFault.REFUSED,
+            f"repository {git.url} is a path of the machine that reads it",
+            "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
+        )
+    repository = Repository.of(git.url, credentials, allow_local=local_folder(git.url) is not None)
+    return GitSource(repository, ref, git.path, cache_dir=session.cache_dir / "git")
+
+
+def may_read(session: Session, url: str) -> bool:
+    """Tell whether a Sync may follow *url*: any but paths of this machine, unless they are given free.
+
+    Else whoever may write a Sync could have the reader's own files sent into the cluster.
+    """
+    folder, root = local_folder(url), session.repositories
+    return folder is None or (root is not None and folder.resolve().is_relative_to(root.resolve()))
+
+
+def local_folder(url: str) -> Path | None:
+    """Return the folder that a file URL names, None for any other URL."""
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+async def _credentials(session: Session, sync: Sync, name: str) -> Credentials:
+    try:
+        secret = await session.client.get(f"/api/v1/namespaces/{sync.namespace}/secrets/{name}")
+    except NotFound:
+        raise SourceError(
+            SourceFault.UNAUTHORIZED,
+            f"there is no Secret {sync.namespace}/{name}",
+            "create it with username and password, or identity and known_hosts",
+        ) from None
+    data = secret.get("data") or {}
+    return Credentials(**{field: _decoded(data[key], name, key) for key, field in _SECRET_KEYS.items() if key in data})
+
+
+def _decoded(text: str, name: str, key: str) -> str:
+    try:
+        return base64.b64decode(text).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise SourceError(SourceFault.UNAUTHORIZED, f"key {key} of Secret {name} is no text", "") from None
+
+
+async def _find(session: Session, name: str, namespace: str) -> Manifest | None:
+    try:
+        return await session.client.get(f"{_path(namespace)}/{name}")
+    except NotFound:
+        return None
+
+
+async def _names(session: Session, namespace: str, *, followed: bool = False) -> list[str]:
+    items, _ = await session.client.list(_path(namespace))
+    return sorted(item["metadata"]["name"] for item in items if not followed or (item.get("spec") or {}).get("source"))
+
+
+async def _elsewhere(session: Session, name: str) -> list[str]:
+    """Return the namespaces that have a Sync *name*, as far as they can be seen."""
+    try:
+        items, _ = await session.client.list(f"{SYNCS}/syncs", fieldSelector=f"metadata.name={name}")
+    except ApiError:
+        return []
+    return sorted(item["metadata"]["namespace"] for item in items)
+
+
+def _path(namespace: str) -> str:
+    return f"{SYNCS}/namespaces/{namespace}/syncs"

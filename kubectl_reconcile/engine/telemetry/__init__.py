@@ -1,0 +1,1 @@
+"""What the engine tells of its work: log lines, metrics, Kubernetes Events."""

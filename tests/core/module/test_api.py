@@ -1,0 +1,395 @@
+"""The contract between modules and the engine, on plain values."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.health.kstatus import HealthStatus
+from kubectl_reconcile.core.module.api import (
+    UNKNOWN_UID,
+    Between,
+    Context,
+    ModuleError,
+    Outcome,
+    Owned,
+    Reads,
+    SpecError,
+    adopt_child,
+    check_purity,
+    module,
+    modules_in,
+    outcome_of,
+    outcome_of_invalid,
+    spec_of,
+    with_owner_uid,
+)
+from kubectl_reconcile.core.objects import Condition, GroupVersionKind
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def a_cr(name="web", namespace="shop", **spec):
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Cache",
+        "metadata": {"name": name, "namespace": namespace, "uid": "u-1"},
+        "spec": spec,
+    }
+
+
+def a_child(kind="Service", name="web", api="v1", **metadata):
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **metadata}}
+
+
+def a_module(reconcile, *, owns=("v1/Service",)):
+    return module(api="example.com/v1", kind="Cache", owns=owns)(reconcile)
+
+
+def context(cr, name="cache"):
+    return Context(now=NOW, module=name, cr=cr)
+
+
+def call(reconcile, cr=None, *, with_=outcome_of, **kwargs):
+    cr = cr or a_cr()
+    return with_(a_module(reconcile, **kwargs), cr, Owned(), {}, context(cr))
+
+
+# --- names and labels ---
+
+DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+CR_NAMES = st.from_regex(
+    r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?){0,5}", fullmatch=True
+)
+SUFFIXES = st.just("") | st.from_regex(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?", fullmatch=True)
+
+NAMES = {
+    "a child is named as its CR": ("web", "", "web"),
+    "a suffix follows": ("web", "pod-0", "web-pod-0"),
+    "the longest name that fits": ("w" * 63, "", "w" * 63),
+    "dots are no part of a DNS label": ("web.example", "", "web-example-HASH"),
+    "a long name keeps its suffix": ("w" * 63, "client", "w" * 47 + "-HASH-client"),
+}
+
+
+@pytest.mark.parametrize(("name", "suffix", "expected"), NAMES.values(), ids=NAMES)
+def test_child_names_are_readable(name, suffix, expected):
+    assert re.sub(r"-[0-9a-f]{8}\b", "-HASH", context(a_cr(name)).name(suffix)) == expected
+
+
+@given(CR_NAMES, SUFFIXES)
+def test_child_names_are_valid_and_stable(name, suffix):
+    found = context(a_cr(name)).name(suffix)
+    assert DNS_LABEL.fullmatch(found)
+    assert context(a_cr(name)).name(suffix) == found
+    assert found.endswith(suffix)
+
+
+@given(CR_NAMES, CR_NAMES)
+def test_two_crs_never_share_a_name(one, other):
+    assert (context(a_cr(one)).name() == context(a_cr(other)).name()) == (one == other)
+
+
+def test_shortened_names_differ_where_only_the_end_differs():
+    first, second = (context(a_cr("w" * 70 + end)).name() for end in "ab")
+    assert first != second
+    assert len(first) == len(second) == 63
+
+
+@pytest.mark.parametrize("suffix", ["Pod", "a_b", "-a", "a.b", "x" * 41])
+def test_a_suffix_that_could_break_a_name_is_refused(suffix):
+    with pytest.raises(ValueError, match="suffix must be a DNS label"):
+        context(a_cr()).name(suffix)
+
+
+def test_labels_select_one_cr():
+    assert context(a_cr("web")).labels() == {
+        "app.kubernetes.io/name": "cache",
+        "app.kubernetes.io/instance": "web",
+        "app.kubernetes.io/managed-by": "kubectl-reconcile",
+        "reconcile.dev/module": "cache",
+    }
+
+
+@given(CR_NAMES)
+def test_labels_are_valid_and_contain_the_selector(name):
+    ctx = context(a_cr(name))
+    assert ctx.selector().items() <= ctx.labels().items()
+    assert all(len(value) <= 63 for value in ctx.labels().values())
+
+
+def test_a_cr_sees_only_its_own():
+    ctx = context(a_cr("web"))
+    assert ctx.sees(a_child("Pod", "p", namespace="shop", labels={**ctx.labels(), "pod-template-hash": "1"}))
+    assert not ctx.sees(a_child("Pod", "p", namespace="other", labels=ctx.labels()))
+    assert not ctx.sees(a_child("Pod", "p", namespace="shop", labels=context(a_cr("web2")).labels()))
+    assert not ctx.sees(a_child("Pod", "p", namespace="shop"))
+
+
+# --- owned ---
+
+
+def test_owned_finds_children_by_kind_and_name():
+    service, other = a_child("Service", "web"), a_child("Service", "api")
+    owned = Owned(children=[service, other], read=[a_child("Pod", "web")])
+    assert owned.get("Service", "web") is service
+    assert owned.get("Service", "none") is None
+    assert owned.of("Service") == (other, service)
+    assert owned.of("Pod") == ()
+    assert [pod["metadata"]["name"] for pod in owned.read("Pod")] == ["web"]
+
+
+def test_owned_tells_kinds_of_two_groups_apart():
+    core, knative = a_child("Service"), a_child("Service", api="serving.example.com/v1")
+    assert Owned([core, knative]).of("Service.serving.example.com") == (knative,)
+
+
+@given(st.permutations([a_child(name=name) for name in "abcd"]))
+def test_answers_do_not_depend_on_the_order_of_events(children):
+    assert [child["metadata"]["name"] for child in Owned(children).of("Service")] == list("abcd")
+
+
+def test_a_missing_child_has_a_health_too():
+    owned = Owned([a_child("ConfigMap", "there")])
+    assert owned.health("ConfigMap", "there").status is HealthStatus.CURRENT
+    assert owned.health("ConfigMap", "gone").status is HealthStatus.NOT_FOUND
+
+
+# --- views on a spec ---
+
+
+@dataclass(frozen=True)
+class View:
+    size: Annotated[int, Between(0, 9)]
+    container_port: int = 80
+    image: str = "cache:1"
+    paused: bool = False
+    resources: Mapping[str, Any] = field(default_factory=dict)
+
+
+def test_a_view_reads_camel_case_and_fills_in_defaults():
+    assert spec_of(a_cr(size=3, containerPort=81), View) == View(size=3, container_port=81)
+
+
+def test_null_is_absent_and_unknown_fields_are_left_alone():
+    assert spec_of(a_cr(size=3, image=None, novelty=1), View) == View(size=3)
+
+
+INVALID = {
+    "missing": ({}, ".spec.size: is required"),
+    "null": ({"size": None}, ".spec.size: is required"),
+    "text for a number": ({"size": "3"}, '.spec.size: must be a whole number, not "3"'),
+    "a fraction": ({"size": 1.5}, ".spec.size: must be a whole number, not 1.5"),
+    "true is no number": ({"size": True}, ".spec.size: must be a whole number, not true"),
+    "too small": ({"size": -1}, ".spec.size: must be between 0 and 9, not -1"),
+    "too large": ({"size": 10}, ".spec.size: must be between 0 and 9, not 10"),
+    "a number for text": ({"size": 1, "image": 2}, ".spec.image: must be text, not 2"),
+    "a number for a switch": ({"size": 1, "paused": 0}, ".spec.paused: must be true or false, not 0"),
+    "a list for an object": ({"size": 1, "resources": []}, ".spec.resources: must be an object, not []"),
+    "the field is named as on the wire": (
+        {"size": 1, "containerPort": "x"},
+        '.spec.containerPort: must be a whole number, not "x"',
+    ),
+    "long values are cut": ({"size": "x" * 999}, '.spec.size: must be a whole number, not "' + "x" * 61 + "…"),
+    "control characters are escaped": ({"size": "\x1b[2J"}, '.spec.size: must be a whole number, not "\\u001b[2J"'),
+}
+
+
+@pytest.mark.parametrize(("spec", "message"), INVALID.values(), ids=INVALID)
+def test_an_invalid_spec_names_the_field(spec, message):
+    with pytest.raises(SpecError) as refused:
+        spec_of(a_cr(**spec), View)
+    assert str(refused.value) == message
+    assert message.startswith(refused.value.field)
+
+
+def test_a_spec_that_is_no_object_is_named():
+    with pytest.raises(SpecError, match=r"\.spec: must be an object, not 3"):
+        spec_of({**a_cr(), "spec": 3}, View)
+
+
+def test_an_absent_spec_is_an_empty_one():
+    with pytest.raises(SpecError, match=r"\.spec\.size: is required"):
+        spec_of({"metadata": {}}, View)
+
+
+# --- modules ---
+
+
+def test_a_module_is_data():
+    @module(api="example.com/v1", kind="Cache", owns=["apps/v1/Deployment"], reads=[Reads("v1", "Pod", "a=b,c/d=")])
+    def cache(*_):
+        """Cache things.
+
+        At length.
+        """
+        return Outcome()
+
+    assert (cache.name, cache.gvk) == ("cache", GroupVersionKind("example.com", "v1", "Cache"))
+    assert cache.owns == (GroupVersionKind("apps", "v1", "Deployment"),)
+    assert cache.reads[0].gvk == GroupVersionKind("", "v1", "Pod")
+    assert cache.reads[0].labels == {"a": "b", "c/d": ""}
+    assert cache.manager == "kubectl-reconcile-cache"
+    assert cache.docs == "Cache things.\n\nAt length."
+
+
+def test_modules_of_a_python_module_are_found():
+    python_module = types.ModuleType("two")
+    python_module.b = module(api="v1", kind="B", owns=[])(lambda *_: Outcome())
+    python_module.a = python_module.alias = module(api="v1", kind="A", owns=[])(lambda *_: Outcome())
+    python_module.other = "not one"
+    assert [found.name for found in modules_in(python_module)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "apps/v1/", "/Deployment"])
+def test_a_kind_that_is_misspelt_is_refused(kind):
+    with pytest.raises(ValueError, match="group"):
+        module(api="v1", kind="A", owns=[kind])
+
+
+@pytest.mark.parametrize("name", ["Cache", "a_b", "x" * 41])
+def test_a_module_name_must_fit_into_labels(name):
+    with pytest.raises(ValueError, match="module name"):
+        module(api="v1", kind="A", owns=[], name=name)
+
+
+@pytest.mark.parametrize("selector", ["", "a", "a==b", "a in (b)", "a=b,", "!a"])
+def test_a_selector_is_made_of_equalities(selector):
+    with pytest.raises(ValueError, match="key=value"):
+        Reads("v1", "Pod", selector)
+
+
+def test_a_module_that_is_silent_about_degraded_is_not_degraded():
+    ready = Condition("Ready", "True", "Ok")
+    outcome = call(lambda *_: Outcome(conditions=(ready,)))
+    assert outcome.conditions == (ready, Condition("Degraded", "False", "AsExpected"))
+
+
+def test_a_module_speaks_of_degraded_itself():
+    degraded = Condition("Degraded", "True", "Broken")
+    assert call(lambda *_: Outcome(conditions=(degraded,))).conditions == (degraded,)
+
+
+def refuse(*_):
+    raise SpecError(".spec.size", "must be even")
+
+
+def test_an_invalid_spec_is_for_the_caller_to_report():
+    with pytest.raises(SpecError, match=r"\.spec\.size: must be even"):
+        call(refuse)
+
+
+def test_an_invalid_spec_leaves_children_and_status_alone():
+    cr = {**a_cr(), "status": {"nodes": ["a"], "conditions": [{}], "observedGeneration": 3}}
+    outcome = outcome_of_invalid(cr, SpecError(".spec.size", "must be even"))
+    assert outcome.conditions == (Condition("Degraded", "True", "InvalidSpec", ".spec.size: must be even"),)
+    assert outcome.status == {"nodes": ["a"]}
+    assert outcome.keep_children
+    assert cr["status"]["observedGeneration"] == 3
+
+
+FAULTS = {
+    "a crash": (lambda *_: {}["size"], "KeyError: 'size'"),
+    "a kind it doesn't own": (lambda *_: Outcome((a_child("Secret"),)), "made Secret web, but Secret v1 isn't among"),
+    "the same child twice": (lambda *_: Outcome((a_child(), a_child())), "made Service web twice"),
+    "a child without a name": (lambda *_: Outcome((a_child(name=""),)), "a child Service has no name"),
+    "a child elsewhere": (lambda *_: Outcome((a_child(namespace="x"),)), "made Service web outside the CR's namespace"),
+}
+
+
+@pytest.mark.parametrize(("reconcile", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_of_the_module_names_the_module(reconcile, message):
+    with pytest.raises(ModuleError) as fault:
+        call(reconcile)
+    assert str(fault.value).startswith(f"module cache: {message}")
+
+
+# --- purity ---
+
+
+def test_a_pure_module_passes():
+    assert call(lambda *_: Outcome((a_child(),)), with_=check_purity).children == (a_child(),)
+
+
+def test_refusing_a_spec_is_pure():
+    assert call(refuse, with_=check_purity).keep_children
+
+
+def changes_its_input(cr, *_):
+    cr["spec"]["size"] = 1
+    return Outcome()
+
+
+def remembers(counter=itertools.count()):  # noqa: B008 - keeping something between calls is the point
+    return lambda *_: Outcome(status={"calls": next(counter)})
+
+
+IMPURE = {
+    "changes its input": (changes_its_input, "it changed its input"),
+    "keeps something between calls": (remembers(), "gave different outcomes"),
+    "returns a set": (lambda *_: Outcome(status={"nodes": {1}}), "its outcome is of no use"),
+    "returns not-a-number": (lambda *_: Outcome(status={"load": float("nan")}), "its outcome is of no use"),
+}
+
+
+@pytest.mark.parametrize(("reconcile", "message"), IMPURE.values(), ids=IMPURE)
+def test_an_impure_module_is_told_so(reconcile, message):
+    with pytest.raises(ModuleError, match=message):
+        call(reconcile, with_=check_purity)
+
+
+# --- adoption ---
+
+CACHE = a_module(lambda *_: Outcome())
+
+
+def test_a_child_is_adopted():
+    child = a_child(labels={"a": "b"})
+    before = copy.deepcopy(child)
+    adopted = adopt_child(child, a_cr(), CACHE)
+    assert adopted["metadata"] == {
+        "name": "web",
+        "namespace": "shop",
+        "labels": {"a": "b", "reconcile.dev/module": "cache"},
+        "ownerReferences": [
+            {
+                "apiVersion": "example.com/v1",
+                "kind": "Cache",
+                "name": "web",
+                "uid": "u-1",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+    assert child == before
+
+
+def test_a_cluster_scoped_cr_has_children_where_its_module_says():
+    cr = {**a_cr(), "metadata": {"name": "web", "uid": "u-1"}}
+    (child,) = call(lambda *_: Outcome((a_child(namespace="x", labels=context(cr).labels()),)), cr).children
+    assert adopt_child(child, cr, CACHE)["metadata"]["namespace"] == "x"
+    assert context(cr).sees(child)
+
+
+def test_a_preview_adopts_for_an_owner_that_does_not_exist_yet():
+    cr = {**a_cr(), "metadata": {"name": "web", "namespace": "shop"}}
+    planned = adopt_child(a_child(), cr, CACHE)
+    assert planned["metadata"]["ownerReferences"][0]["uid"] == UNKNOWN_UID
+    written = with_owner_uid(planned, "u-9")
+    assert written == adopt_child(a_child(), a_cr() | {"metadata": {**cr["metadata"], "uid": "u-9"}}, CACHE)
+
+
+def test_a_known_owner_is_left_alone():
+    adopted = adopt_child(a_child(), a_cr(), CACHE)
+    assert with_owner_uid(adopted, "u-9") is adopted
+    assert with_owner_uid(a_child(), "u-9") == a_child()

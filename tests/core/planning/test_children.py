@@ -1,0 +1,407 @@
+"""What becomes of a module's children, actions and CR, on plain values."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.module.action_journal import (
+    APPROVE,
+    APPROVED,
+    JOURNAL,
+    Journal,
+    Progress,
+    approving,
+    is_approved,
+    unmet,
+)
+from kubectl_reconcile.core.module.api import Action, Observation, Outcome, Reads, Select, in_turn, module
+from kubectl_reconcile.core.objects import Condition, GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
+from kubectl_reconcile.core.planning.plan import Inputs, Op
+from kubectl_reconcile.core.planning.planner import build_children
+from kubectl_reconcile.core.planning.snapshot import Objects
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.ssa.merge import three_way
+from kubectl_reconcile.core.ssa.schema import UNKNOWN
+
+NOW = "2026-11-20T12:00:00Z"
+CACHE = GroupVersionKind("example.com", "v1", "Cache")
+REF = ObjectRef("example.com", "Cache", "shop", "web")
+THINGS = {
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Thing", "plural": "things"},
+        "versions": [
+            {
+                "name": "v1",
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"data": {"type": "object", "additionalProperties": {"type": "string"}}},
+                    }
+                },
+            }
+        ],
+    }
+}
+KINDS = {
+    **kinds_of_crd(THINGS),
+    CACHE: Kind(CACHE, "caches", namespaced=True, schema=UNKNOWN, custom=True, has_status=True),
+    **{
+        (gvk := GroupVersionKind.parse(api, kind)): Kind(gvk, f"{kind.lower()}s", namespaced=True, schema=UNKNOWN)
+        for api, kind in (("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Pod"))
+    },
+}
+
+
+def cache(*, status=None, deleted=False, finalizers=(), **annotations):
+    metadata = {"name": "web", "namespace": "shop", "uid": "u-1", "generation": 2, "resourceVersion": "5"}
+    metadata |= {"annotations": annotations, "finalizers": list(finalizers)}
+    metadata |= {"deletionTimestamp": NOW} if deleted else {}
+    return {"apiVersion": "example.com/v1", "kind": "Cache", "metadata": metadata, "spec": {}, "status": status or {}}
+
+
+def child(name, kind="Thing", **content):
+    api = "example.com/v1" if kind == "Thing" else "v1"
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, **content}
+
+
+def live(manifest, *, owner="u-1", labelled=True, manager="kubectl-reconcile-cache"):
+    """A child as it stands in the cluster after a pass."""
+    metadata = {**manifest["metadata"], "namespace": "shop"}
+    if labelled:
+        metadata["labels"] = {"reconcile.dev/module": "cache"}
+    if owner:
+        controller = {"apiVersion": "example.com/v1", "kind": "Cache", "name": "web", "uid": owner}
+        metadata["ownerReferences"] = [{**controller, "controller": True, "blockOwnerDeletion": True}]
+    body = {**manifest, "metadata": metadata}
+    owned = three_way(
+        desired=body, live=None, schema=KINDS[GroupVersionKind.of(body)].schema, manager=manager
+    ).owned.to_wire()
+    entry = {
+        "manager": manager,
+        "operation": "Apply",
+        "apiVersion": body["apiVersion"],
+        "fieldsType": "FieldsV1",
+        "fieldsV1": owned,
+    }
+    found = {**metadata, "uid": f"uid-{metadata['name']}", "resourceVersion": "7", "managedFields": [entry]}
+    return {**body, "metadata": found}
+
+
+def a_module(reconcile, **more):
+    methods = {"reconcile": lambda _, *given: reconcile(*given)}
+    methods |= {name: (lambda _, *given, do=do: do(*given)) for name, do in more.items()}
+    owns = ["v1/Service", "example.com/v1/Thing", "v1/Pod"]
+    return module(api="example.com/v1", kind="Cache", owns=owns, name="cache")(type("Cache", (), methods))
+
+
+def plan(one, cr, *cluster, observed=None):
+    inputs = Inputs(
+        sync=Sync(name="", namespace="shop"),
+        revision=Revision("", "", {}),
+        desired=(),
+        live=Objects(cluster),
+        kinds=KINDS,
+        modules={CACHE: one},
+        now=NOW,
+        grouped=False,
+        observed={} if observed is None else {REF: observed},
+    )
+    return build_children(inputs, cr)
+
+
+def wants(*children, **more):
+    return a_module(lambda *_: Outcome(children, **more))
+
+
+def ops(made):
+    return {change.ref.name: change.op for change in made.changes}
+
+
+def conditions(made):
+    return {one["type"]: (one["status"], one["reason"]) for one in made.statuses[0].after["status"]["conditions"]}
+
+
+# --- order ---
+
+FIRST, SECOND, THIRD = child("a", data={"x": "1"}), child("b", data={"x": "1"}), child("c", data={"x": "1"})
+IN_TURN = in_turn([FIRST], [SECOND], [THIRD])
+
+
+def test_children_wait_for_those_before_them():
+    made = plan(wants(FIRST, SECOND, THIRD, after=IN_TURN), cache())
+    assert {change.ref.name: change.waits for change in made.changes} == {
+        "a": "",
+        "b": "Thing.example.com shop/a, which is to be created first",
+        "c": "Thing.example.com shop/a, which is to be created first",
+    }
+    assert [change.ref.name for wave in made.waves() for change in wave] == ["a"]
+
+
+def test_the_next_child_is_written_once_the_one_before_is_there():
+    made = plan(wants(FIRST, SECOND, THIRD, after=IN_TURN), cache(), live(FIRST))
+    assert [change.ref.name for wave in made.waves() for change in wave] == ["b"]
+
+
+def test_a_child_waits_for_health_not_only_for_existence():
+    pod = child("a", "Pod", spec={"containers": []})
+    after = in_turn([pod], [SECOND])
+    pending = {**live(pod), "status": {"phase": "Pending"}}
+    (change,) = [
+        each for each in plan(wants(pod, SECOND, after=after), cache(), pending).changes if each.ref.name == "b"
+    ]
+    assert change.waits.startswith("Pod shop/a (InProgress")
+
+
+def test_what_is_as_it_should_be_never_waits():
+    made = plan(wants(FIRST, SECOND, after=in_turn([FIRST], [SECOND])), cache(), live(SECOND))
+    assert ops(made) == {"a": Op.CREATE, "b": Op.UNCHANGED}
+
+
+def test_an_order_that_names_a_later_child_is_a_fault_of_the_module():
+    made = plan(wants(SECOND, FIRST, after=IN_TURN), cache())
+    assert "which must be listed before it" in str(made.problems[0])
+
+
+# --- adoption ---
+
+STRANGERS = {
+    "a stranger is left alone": (
+        live(FIRST, owner="", labelled=False, manager="somebody"),
+        "isn't Cache.example.com shop/web's",
+    ),
+    "another CR's child is left alone": (live(FIRST, owner="u-2"), "it is controlled by Cache web"),
+}
+
+
+@pytest.mark.parametrize(("there", "why"), STRANGERS.values(), ids=STRANGERS)
+def test_what_has_the_name_of_a_child(there, why):
+    made = plan(wants(FIRST), cache(), there)
+    assert why in made.changes[0].blocked
+    assert conditions(made)["Stalled"] == ("True", "ChildInTheWay")
+
+
+ORPHANS = {
+    "it carries the labels": live(FIRST, owner="", manager="somebody"),
+    "the module made it": live(FIRST, owner="", labelled=False),
+}
+
+
+@pytest.mark.parametrize("there", ORPHANS.values(), ids=ORPHANS)
+def test_an_orphan_that_is_the_modules_is_adopted(there):
+    (change,) = plan(wants(FIRST), cache(), there).changes
+    assert (change.op, change.blocked) == (Op.UPDATE, "")
+
+
+def test_stalled_goes_with_its_reason():
+    stalled = {"type": "Stalled", "status": "True", "reason": "ChildInTheWay", "lastTransitionTime": NOW}
+    made = plan(wants(FIRST), cache(status={"conditions": [stalled]}), live(FIRST))
+    assert conditions(made)["Stalled"] == ("False", "AsExpected")
+
+
+# --- children that are to stay, or to be made anew ---
+
+
+def test_what_is_no_longer_wanted_goes():
+    assert ops(plan(wants(), cache(), live(FIRST))) == {"a": Op.DELETE}
+
+
+def test_an_untouched_child_stays_as_it_is():
+    made = plan(wants(child("a", data={"x": "2"}), untouched=("Thing.example.com/a",)), cache(), live(FIRST))
+    assert ops(made) == {"a": Op.UNCHANGED}
+
+
+def test_a_recreated_child_is_deleted_first():
+    made = plan(wants(child("a", data={"x": "2"}), recreated=("Thing",)), cache(), live(FIRST))
+    assert ops(made) == {"a": Op.DELETE}
+
+
+# --- pause, faults ---
+
+
+def test_a_paused_cr_changes_nothing_and_says_so():
+    made = plan(wants(FIRST), cache(status={"nodes": ["a"]}, **{"reconcile.dev/paused": "true"}))
+    assert not made.changes
+    assert conditions(made) == {"Paused": ("True", "ByAnnotation")}
+    assert made.statuses[0].after["status"]["nodes"] == ["a"]
+
+
+def test_a_broken_module_leaves_children_alone_and_says_so():
+    made = plan(a_module(lambda *_: {}["size"]), cache(), live(FIRST))
+    assert not made.changes
+    assert conditions(made)["Stalled"] == ("True", "ModuleFailed")
+
+
+# --- actions ---
+
+
+def acting(*actions, **more):
+    def outcome(*_):
+        return Outcome(actions=actions)
+
+    return a_module(outcome, observe=lambda *_: {}, act=lambda *_: None, **more)
+
+
+STEP, NEXT = Action("step-1", "step", "take a step"), Action("next-1", "next", "take the next")
+RISKY = Action("risky-1", "risk", "break it", needs_approval=True)
+
+
+def test_a_module_that_observes_is_asked_once_somebody_has_looked():
+    made = plan(acting(STEP), cache())
+    assert list(made.unobserved) == [REF]
+    assert not made.changes
+    assert not plan(acting(STEP), cache(), observed=Observation()).unobserved
+
+
+def test_actions_run_one_after_the_other():
+    made = plan(acting(STEP, NEXT), cache(), observed=Observation())
+    assert [[change.action.key for change in wave] for wave in made.waves()] == [["step-1"], ["next-1"]]
+    assert made.changes[0].ref.name == "web/step-1"
+
+
+def test_what_needs_approval_is_held_and_the_rest_waits():
+    made = plan(acting(RISKY, STEP), cache(), observed=Observation())
+    assert [(change.held, change.waits) for change in made.changes] == [
+        (True, ""),
+        (False, "risky-1, which needs approval"),
+    ]
+    assert not list(made.waves())
+
+
+APPROVALS = {
+    "the verb, in Git": {APPROVE: "other, risk"},
+    "the key, in Git": {APPROVE: "risky-1"},
+    "everything, in Git": {APPROVE: "*"},
+    "the key, by hand": {APPROVED: "risky-0,risky-1"},
+}
+
+
+@pytest.mark.parametrize("annotations", APPROVALS.values(), ids=APPROVALS)
+def test_an_approved_action_runs(annotations):
+    made = plan(acting(RISKY), cache(**annotations), observed=Observation())
+    assert [change.action.key for wave in made.waves() for change in wave] == ["risky-1"]
+
+
+@pytest.mark.parametrize(
+    "annotations", [{APPROVE: "risky"}, {APPROVED: "risk"}, {APPROVED: "*"}, {APPROVED: "risky-2"}]
+)
+def test_no_other_word_approves(annotations):
+    assert not is_approved(RISKY, cache(**annotations))
+
+
+def test_what_is_done_never_runs_again():
+    journal = Journal().started(STEP, NOW).ended(STEP, NOW, Progress.DONE)
+    made = plan(acting(STEP, NEXT), cache(**{JOURNAL: journal.text()}), observed=Observation())
+    assert [change.action.key for change in made.changes] == ["next-1"]
+
+
+def test_what_was_begun_or_failed_is_tried_again():
+    for journal in (Journal().started(STEP, NOW), Journal().started(STEP, NOW).ended(STEP, NOW, Progress.FAILED, "no")):
+        assert plan(acting(STEP), cache(**{JOURNAL: journal.text()}), observed=Observation()).changes
+
+
+def test_a_system_that_does_not_answer_stops_actions_and_keeps_children():
+    made = plan(acting(STEP), cache(), live(FIRST), observed=Observation(error="no answer"))
+    assert not made.changes
+    assert "can't be observed: no answer" in str(made.problems[0])
+
+
+def test_the_journal_survives_its_own_text():
+    journal = Journal().started(STEP, NOW).ended(STEP, NOW, Progress.FAILED, "out of cocoa").started(STEP, NOW)
+    assert Journal.of(cache(**{JOURNAL: journal.text()})) == journal
+    assert journal.entry("step-1").attempts == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "{}", "[1]", '[{"key":"a"}]', '[{"key":"a","verb":"b","progress":"x","at":""}]']
+)
+def test_a_journal_that_cannot_be_read_is_empty(text):
+    assert Journal.of(cache(**{JOURNAL: text})) == Journal()
+
+
+def test_approving_adds_keys_and_drops_those_that_are_done():
+    journal = Journal().started(STEP, NOW).ended(STEP, NOW, Progress.DONE)
+    assert approving(cache(**{JOURNAL: journal.text(), APPROVED: "step-1,other"}), ("risky-1",)) == "other,risky-1"
+
+
+PRECONDITIONS = {
+    "nothing is asked": ({}, ""),
+    "it holds": ({"bar.id": "bar-1", "made": 1}, ""),
+    "another bar": ({"bar.id": "bar-2"}, 'bar.id is "bar-1", not "bar-2"'),
+    "what isn't there is null": ({"bar.taste": None, "bin.x": None}, ""),
+}
+
+
+@pytest.mark.parametrize(("precondition", "why"), PRECONDITIONS.values(), ids=PRECONDITIONS)
+def test_a_precondition_is_compared_with_the_facts(precondition, why):
+    assert unmet(Action("a", "b", "c", precondition=precondition), {"bar": {"id": "bar-1"}, "made": 1}) == why
+
+
+FAULTS = {
+    "no driver": (a_module(lambda *_: Outcome(actions=(STEP,))), "has no `act`"),
+    "the same key twice": (acting(STEP, STEP), "wants action step-1 twice"),
+    "a key that is no label": (acting(Action("Step 1", "step", "")), "must be a DNS label"),
+}
+
+
+@pytest.mark.parametrize(("one", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_wrong_action_is_a_fault_of_the_module(one, message):
+    assert message in str(plan(one, cache(), observed=Observation()).problems[0])
+
+
+# --- finalizers ---
+
+
+def finalizing(outcome):
+    return a_module(lambda *_: Outcome((FIRST,)), finalize=lambda *_: outcome)
+
+
+def test_a_module_that_finalizes_keeps_its_crs():
+    made = plan(finalizing(Outcome()), cache())
+    first = next(made.waves())
+    assert [change.action.verb for change in first] == ["keep-until-cleaned-up"]
+
+
+def test_a_cr_goes_once_its_module_says_so_and_its_children_are_gone():
+    going = cache(deleted=True, finalizers=["reconcile.dev/cache"])
+    assert ops(plan(finalizing(Outcome(finalized=True)), going, live(FIRST))) == {"a": Op.DELETE}
+    (change,) = plan(finalizing(Outcome(finalized=True)), going).changes
+    assert change.action.verb == "let-go"
+
+
+def test_a_cr_whose_module_is_not_done_stays():
+    going = cache(deleted=True, finalizers=["reconcile.dev/cache"])
+    assert not plan(finalizing(Outcome(conditions=(Condition("Ready", "False", "Waits"),))), going).changes
+
+
+def test_a_cr_without_our_finalizer_goes_by_itself():
+    assert not plan(finalizing(Outcome()), cache(deleted=True)).changes
+
+
+def test_there_is_a_way_out():
+    going = cache(deleted=True, finalizers=["reconcile.dev/cache"], **{"reconcile.dev/abandon": "true"})
+    (change,) = plan(finalizing(Outcome()), going, live(FIRST)).changes
+    assert change.action.verb == "let-go"
+
+
+# --- reading ---
+
+
+def test_a_module_reads_objects_by_name_or_label():
+    seen = []
+
+    def look(_cr, owned, _facts, _ctx):
+        seen.extend(one["metadata"]["name"] for one in owned.read("ConfigMap"))
+        return Outcome()
+
+    reads = [Reads("v1", "ConfigMap", of=lambda _: Select(labels={"for": "web"}, names=("by-name",)))]
+    one = module(api="example.com/v1", kind="Cache", owns=[], reads=reads, name="cache")(look)
+    others = [child(name, "ConfigMap") for name in ("by-name", "neither", "by-label")]
+    others[2]["metadata"]["labels"] = {"for": "web"}
+    cluster = [{**each, "metadata": {**each["metadata"], "namespace": "shop"}} for each in others]
+    elsewhere = {**child("by-name", "ConfigMap"), "metadata": {"name": "by-name", "namespace": "other"}}
+    plan(one, cache(), *cluster, elsewhere)
+    assert seen == ["by-label", "by-name"]

@@ -1,0 +1,222 @@
+"""Order, hooks, moves and other sets: what is written when, what waits, and what is left alone."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
+from kubectl_reconcile.core.health.kstatus import HealthStatus
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.order import OrderError, arranged, cycles_in, targets_of, wave_of
+from kubectl_reconcile.core.planning.replace import as_restored, is_immutable
+from kubectl_reconcile.core.redaction import discreet
+from kubectl_reconcile.core.resources.sync import Sync
+
+
+def annotated(**annotations):
+    return {
+        "metadata": {
+            "annotations": {f"reconcile.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
+        }
+    }
+
+
+TARGETS = {
+    "as kubectl writes it": ("Deployment.apps/shop/web", ObjectRef("apps", "Deployment", "shop", "web")),
+    "as we print it": ("Deployment.apps shop/web", ObjectRef("apps", "Deployment", "shop", "web")),
+    "the core group": ("ConfigMap/shop/web", ObjectRef("", "ConfigMap", "shop", "web")),
+    "no namespace": ("Namespace/shop", ObjectRef("", "Namespace", "", "shop")),
+    "a name with dots": (
+        "CustomResourceDefinition.apiextensions.k8s.io/caches.example.com",
+        ObjectRef("apiextensions.k8s.io", "CustomResourceDefinition", "", "caches.example.com"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "ref"), TARGETS.values(), ids=TARGETS)
+def test_what_an_object_depends_on_can_be_written(text, ref):
+    assert targets_of(annotated(depends_on=text)) == (ref,)
+    assert targets_of(annotated(depends_on=f"{text}, {text}")) == (ref, ref)
+
+
+@pytest.mark.parametrize("text", ["web", "Deployment", "a/b/c/d", "Deployment.apps/shop/", "/shop/web"])
+def test_what_cannot_be_read_as_an_object_is_refused_with_an_example(text):
+    with pytest.raises(OrderError, match=r"Deployment\.apps/shop/web"):
+        targets_of(annotated(depends_on=text))
+
+
+def test_a_wave_is_an_integer():
+    assert [wave_of(annotated(wave="-3")), wave_of({"metadata": {}})] == [-3, 0]
+    with pytest.raises(OrderError, match="soon"):
+        wave_of(annotated(wave="soon"))
+
+
+def ref(name):
+    return ObjectRef("", "ConfigMap", "shop", name)
+
+
+names = st.sampled_from("abcdef")
+graphs = st.dictionaries(names, st.sets(names, max_size=3), max_size=6)
+
+
+@given(graphs)
+def test_without_its_cycles_every_graph_has_an_order_in_which_each_comes_after_what_it_needs(graph):
+    needs = {ref(name): {ref(target) for target in targets} for name, targets in graph.items()}
+    caught = {each for cycle in cycles_in(needs) for each in cycle}
+    sound = {each: targets for each, targets in needs.items() if each not in caught}
+    places = {ref(name): (0, 0, 0) for name in "abcdef"}
+    found = {**places, **arranged(places, sound)}
+    assert all(found[each] > found[target] for each, targets in sound.items() for target in targets)
+
+
+@given(graphs)
+def test_a_cycle_leads_from_each_to_what_it_needs_and_back(graph):
+    needs = {ref(name): {ref(target) for target in targets} for name, targets in graph.items()}
+    for cycle in cycles_in(needs):
+        assert cycle[0] == cycle[-1]
+        assert all(after in needs[before] for before, after in itertools.pairwise(cycle))
+
+
+# --- health in CEL -----------------------------------------------------------------------------------
+
+
+def cache(**status):
+    return {
+        "apiVersion": "cache.example.com/v1alpha1",
+        "kind": "Memcached",
+        "metadata": {"name": "web", "generation": 1},
+        "status": status,
+    }
+
+
+RULE = {
+    "kind": "Memcached.cache.example.com",
+    "current": "self.status.phase == 'Up'",
+    "failed": "self.status.phase == 'Broken'",
+}
+
+
+def test_a_rule_in_cel_decides_for_its_kind_alone():
+    rules = HealthRules(rules=(Rule.parse(RULE),))
+    verdicts = [rules.judge(cache(phase=phase)).status for phase in ("Up", "Broken", "Starting")]
+    assert verdicts == [HealthStatus.CURRENT, HealthStatus.FAILED, HealthStatus.IN_PROGRESS]
+    assert rules.judge(cache()).status is HealthStatus.IN_PROGRESS  # a field that isn't there yet
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}
+    assert rules.judge(other).status is HealthStatus.CURRENT
+
+
+def test_an_expression_that_is_no_cel_is_refused_with_its_field():
+    with pytest.raises(RuleError) as caught:
+        Rule.parse({**RULE, "failed": "self.("})
+    assert caught.value.field == "failed"
+    manifest = {"metadata": {"name": "shop"}, "spec": {"health": {"rules": [RULE, {"kind": "X"}]}}}
+    with pytest.raises(ValueError, match=r"spec\.health\.rules\[1\]\.current"):
+        Sync.of(manifest)
+
+
+def test_a_wave_never_waits_for_a_claim_but_for_the_end_of_a_job():
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "x"},
+        "status": {"phase": "Pending"},
+    }
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {}, "status": {"startTime": "t"}}
+    assert HealthRules().passes(claim).status is HealthStatus.CURRENT
+    assert HealthRules().judge(claim).status is HealthStatus.IN_PROGRESS
+    assert HealthRules().passes(job).status is HealthStatus.IN_PROGRESS
+
+
+# --- replacing -----------------------------------------------------------------------------------------
+
+
+class Cause:
+    def __init__(self, reason, message):
+        self.reason, self.message = reason, message
+
+
+REFUSALS = {
+    "a Service's address": ([("FieldValueInvalid", 'Invalid value: ["10.0.0.1"]: may not change once set')], True),
+    "a Job's template": ([("FieldValueInvalid", "Invalid value: {…}: field is immutable")], True),
+    "a StatefulSet's claims": (
+        [
+            (
+                "FieldValueForbidden",
+                "Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
+            )
+        ],
+        True,
+    ),
+    "a RoleBinding's role": ([("FieldValueInvalid", "Invalid value: {…}: cannot change roleRef")], True),
+    "a bad value": ([("FieldValueInvalid", "Invalid value: 99999: must be between 1 and 65535")], False),
+    "one of each": (
+        [("FieldValueInvalid", "field is immutable"), ("FieldValueInvalid", "must be between 1 and 65535")],
+        False,
+    ),
+    "a missing field": ([("FieldValueRequired", "Required value: field is immutable")], False),
+    "no cause named": ([], False),
+}
+
+
+@pytest.mark.parametrize(("causes", "expected"), REFUSALS.values(), ids=REFUSALS)
+def test_only_what_cannot_change_calls_for_a_replacement(causes, expected):
+    assert is_immutable([Cause(*cause) for cause in causes]) is expected
+
+
+def test_a_job_that_had_ended_comes_back_without_doing_its_work_again():
+    labels = {"job-name": "x", "batch.kubernetes.io/controller-uid": "u", "app": "x"}
+    before = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "x", "uid": "u", "resourceVersion": "3"},
+        "spec": {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": labels}, "spec": {}}},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    }
+    back = as_restored(before)
+    assert back["spec"]["suspend"] is True
+    assert "selector" not in back["spec"]
+    assert back["spec"]["template"]["metadata"]["labels"] == {"app": "x"}
+    assert back["metadata"] == {"name": "x", "labels": {}}
+
+
+# --- discretion ------------------------------------------------------------------------------------------
+
+
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {
+        "name": "x",
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": '{"data":{"k":"v"}}'},
+    },
+    "data": {"password": "aHVudGVyMg=="},
+    "stringData": {"pin": 7, "token": "s3cr3t-token"},
+}
+SAID = {
+    "plain": "denied: hunter2 is too weak",
+    "encoded": "illegal value aHVudGVyMg==",
+    "of stringData": 'token "s3cr3t-token" is refused',
+    "short": "expected string, got 7",
+    "quoted by a decoder": ".data.pin: expected string, got &value.valueUnstructured{Value:7, x:{y}}",
+    "the copy in an annotation": 'bad annotation {"data":{"k":"v"}}',
+}
+
+
+@pytest.mark.parametrize("text", SAID.values(), ids=SAID)
+def test_no_value_of_a_secret_survives_in_a_sentence(text):
+    said = discreet(text, SECRET)
+    assert "***" in said
+    assert not any(value in said for value in ("hunter2", "aHVudGVyMg", "s3cr3t-token", "got 7", "Value:7", '"v"'))
+
+
+def test_sentences_about_other_objects_stay_as_they_are():
+    assert discreet("hunter2", {**SECRET, "kind": "ConfigMap"}) == "hunter2"
+
+
+@given(st.text(min_size=1), st.text(), st.text())
+def test_whatever_a_secret_holds_never_shows_as_a_whole(value, before, after):
+    secret = {"kind": "Secret", "stringData": {"key": value}}
+    said = discreet(f"{before} {value} {after}", secret)
+    assert value in f"{before} *** {after}" or f" {value} " not in f" {said} " or len(value) <= 4

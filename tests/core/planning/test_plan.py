@@ -1,0 +1,560 @@
+"""The planner, on plain values: what is created, changed, deleted, held, and in which order."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.manifests.parse import Located, parse
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.module.api import MODULE_LABEL
+from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Problem
+from kubectl_reconcile.core.planning.kinds import Kind, Phase, kinds_of_crd
+from kubectl_reconcile.core.planning.order import Barrier
+from kubectl_reconcile.core.planning.plan import Contest, Inputs, Op
+from kubectl_reconcile.core.planning.planner import build, build_children
+from kubectl_reconcile.core.planning.snapshot import Objects
+from kubectl_reconcile.core.resources.applyset import PART_OF, SOURCE, applyset_id, member
+from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
+from kubectl_reconcile.core.ssa.merge import three_way
+from kubectl_reconcile.core.ssa.schema import UNKNOWN
+from kubectl_reconcile.modules.memcached import memcached
+
+CRDS = Path(__file__).parents[3] / "crds"
+NOW = "2026-11-20T12:00:00Z"
+SHOP = Sync(name="shop", namespace="shop")
+SHOP_ID = applyset_id(SHOP.ref)
+
+
+def kinds_from_crds():
+    manifests = (
+        each.manifest for file in CRDS.glob("*.yaml") for each in parse(file.read_bytes(), file.name).manifests
+    )
+    return {gvk: kind for crd in manifests for gvk, kind in kinds_of_crd(crd).items()}
+
+
+def built_in(api_version, name, plural, *, namespaced=True):
+    return Kind(GroupVersionKind.parse(api_version, name), plural, namespaced, UNKNOWN)
+
+
+BUILT_IN = [
+    built_in("v1", "Namespace", "namespaces", namespaced=False),
+    built_in("v1", "ConfigMap", "configmaps"),
+    built_in("v1", "Service", "services"),
+    built_in("apps/v1", "Deployment", "deployments"),
+    built_in("batch/v1", "Job", "jobs"),
+    built_in("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
+]
+KINDS = {kind.gvk: kind for kind in BUILT_IN} | kinds_from_crds()
+MEMCACHED = GroupVersionKind("cache.example.com", "v1alpha1", "Memcached")
+
+
+def cache(name, size=2, **metadata):
+    return {
+        "apiVersion": "cache.example.com/v1alpha1",
+        "kind": "Memcached",
+        "metadata": {"name": name, "namespace": "shop", **metadata},
+        "spec": {"size": size},
+    }
+
+
+def written(manifest, path="caches.yaml", line=1):
+    return Located(manifest, path, line)
+
+
+def live(manifest, *, uid=None, path="caches.yaml", set_id=SHOP_ID, manager=FIELD_MANAGER, **metadata):
+    """The manifest as the cluster holds it after a sync."""
+    marked = member(manifest, set_id=set_id, source=path) if set_id else manifest
+    merge = three_way(desired=marked, live=None, schema=KINDS[GroupVersionKind.of(manifest)].schema)
+    entry = {
+        "manager": manager,
+        "operation": "Apply",
+        "apiVersion": manifest["apiVersion"],
+        "fieldsType": "FieldsV1",
+        "fieldsV1": merge.owned.to_wire(),
+    }
+    facts = {"uid": uid or f"uid-{manifest['metadata']['name']}", "resourceVersion": "7", "generation": 1, **metadata}
+    return {**merge.merged, "metadata": {**merge.merged["metadata"], **facts, "managedFields": [entry]}}
+
+
+def plan(desired, cluster=(), *, sync=SHOP, modules=None, **more):
+    manifests = [
+        each if isinstance(each, Located) else written(each, line=1 + 10 * at) for at, each in enumerate(desired)
+    ]
+    files = {each.path: f"blob-of-{each.path}" for each in manifests}
+    inputs = Inputs(
+        sync=sync,
+        revision=Revision("c0ffee" + "0" * 34, NOW, files),
+        desired=manifests,
+        live=Objects(cluster),
+        kinds=KINDS,
+        modules=modules or {},
+        now=NOW,
+        **more,
+    )
+    return build(inputs)
+
+
+def ops(made):
+    return {change.ref.name: change.op for change in made.changes}
+
+
+def test_what_is_missing_is_created_with_the_marks_of_a_member():
+    (change,) = plan([cache("sessions")]).changes
+    assert change.op is Op.CREATE
+    assert change.intent["metadata"]["labels"] == {PART_OF: SHOP_ID}
+    assert change.intent["metadata"]["annotations"] == {SOURCE: "caches.yaml"}
+
+
+def test_what_is_as_it_should_be_is_unchanged():
+    assert ops(plan([cache("sessions")], [live(cache("sessions"))])) == {"sessions": Op.UNCHANGED}
+
+
+def test_a_changed_field_is_an_update_that_names_it():
+    (change,) = plan([cache("sessions", size=5)], [live(cache("sessions", size=2))]).changes
+    assert change.op is Op.UPDATE
+    assert [(str(field.path), field.before, field.after) for field in change.fields] == [(".spec.size", 2, 5)]
+
+
+def test_a_verdict_spares_the_merge_as_long_as_neither_side_moves():
+    first = plan([cache("sessions")], [live(cache("sessions"))])
+    again = plan([cache("sessions")], [live(cache("sessions"))], verdicts=first.verdicts)
+    assert again.changes[0].before is None
+    assert again.verdicts == first.verdicts
+    moved = live(cache("sessions", size=9), resourceVersion="8")
+    assert ops(plan([cache("sessions")], [moved], verdicts=first.verdicts)) == {"sessions": Op.UPDATE}
+
+
+def test_a_member_that_no_file_asks_for_is_deleted():
+    made = plan([cache("sessions")], [live(cache("sessions")), live(cache("pages"))])
+    assert ops(made) == {"sessions": Op.UNCHANGED, "pages": Op.DELETE}
+
+
+KEPT = {
+    "prune is off": (live(cache("pages")), {"sync": Sync(name="shop", namespace="shop", prune=False)}),
+    "it asks to be kept": (live(cache("pages", annotations={"reconcile.dev/prune": "false"})), {}),
+    "it belongs to another set": (live(cache("pages"), set_id="applyset-other-v1"), {}),
+    "it belongs to none": (live(cache("pages"), set_id=""), {}),
+    "another controller copied the label": (live(cache("pages"), manager="endpoints-controller"), {}),
+    "its kind could not be listed": (live(cache("pages")), {"unsynced": frozenset({MEMCACHED.group_kind})}),
+    "it is going already": (live(cache("pages"), deletionTimestamp=NOW), {}),
+    "no Sync is meant": (live(cache("pages")), {"grouped": False}),
+}
+
+
+@pytest.mark.parametrize(("pages", "more"), KEPT.values(), ids=KEPT)
+def test_an_object_is_never_deleted_when(pages, more):
+    assert "pages" not in ops(plan([cache("sessions")], [live(cache("sessions")), pages], **more))
+
+
+def test_deletions_wait_while_a_file_cannot_be_read():
+    broken = [Problem("other.yaml", 3, "bad indentation")]
+    made = plan([cache("sessions")], [live(cache("sessions")), live(cache("pages"))], problems=broken)
+    assert [hold.reason for hold in made.holds] == ["UnreadableFiles"]
+    assert not any(change.writes for change in made.changes)
+
+
+def test_an_empty_source_is_held_rather_than_obeyed():
+    made = plan([], [live(cache("sessions"))])
+    assert [hold.reason for hold in made.holds] == ["EmptySource"]
+
+
+def test_more_deletions_than_allowed_are_held_until_just_these_are_approved():
+    cluster = [live(cache(f"cache-{number}")) for number in range(20)]
+    few = Sync(name="shop", namespace="shop", max_deletes=DeleteLimit(number=3))
+    held = plan([cache("cache-0")], cluster, sync=few)
+    assert [hold.reason for hold in held.holds] == ["TooManyDeletes"]
+    assert not any(change.writes for change in held.changes)
+    approved = Sync(name="shop", namespace="shop", max_deletes=few.max_deletes, approved_plan=held.approval)
+    assert sum(change.writes for change in plan([cache("cache-0")], cluster, sync=approved).changes) == 19
+    assert plan([cache("cache-0"), cache("cache-1")], cluster, sync=approved).holds
+
+
+def test_a_namespace_is_deleted_only_with_consent():
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    made = plan([cache("sessions")], [live(cache("sessions")), live(namespace)])
+    assert [(hold.reason, [ref.name for ref in hold.refs]) for hold in made.holds] == [("NeedsConsent", ["shop"])]
+
+
+def test_the_same_object_in_two_files_is_a_problem_and_left_alone():
+    twice = [written(cache("sessions", size=1), "a.yaml"), written(cache("sessions", size=2), "b.yaml", 4)]
+    made = plan(twice, [live(cache("sessions"))])
+    assert made.changes == ()
+    assert str(made.problems[0]) == (
+        "b.yaml:4: Memcached.cache.example.com shop/sessions is also in a.yaml:1 (hint: keep one of the two)"
+    )
+
+
+def test_an_unknown_kind_is_a_problem_and_others_go_on():
+    odd = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "odd"}}
+    made = plan([odd, cache("sessions")])
+    assert ops(made) == {"sessions": Op.CREATE}
+    assert "Gadget example.com/v1" in str(made.problems[0])
+
+
+def test_a_kind_that_the_same_revision_brings_is_planned_in_full():
+    crd = parse((CRDS / "memcacheds.cache.example.com.yaml").read_bytes(), "crd.yaml").manifests[0]
+    known = {gvk: kind for gvk, kind in KINDS.items() if gvk != MEMCACHED}
+    inputs = Inputs(
+        sync=SHOP,
+        revision=Revision("c" * 40, NOW, {}),
+        desired=[written(cache("sessions")), crd],
+        live=Objects(),
+        kinds=known,
+        modules={},
+        now=NOW,
+    )
+    made = build(inputs)
+    assert [(change.op, change.ref.kind) for change in made.changes] == [
+        (Op.CREATE, "CustomResourceDefinition"),
+        (Op.CREATE, "Memcached"),
+    ]
+    assert made.changes[0].wave < made.changes[1].wave
+
+
+def test_an_object_of_another_set_is_blocked_and_the_set_named():
+    (change,) = plan([cache("sessions", size=9)], [live(cache("sessions"), set_id="applyset-other-v1")]).changes
+    assert "applyset-other-v1" in change.blocked
+    assert not change.writes
+
+
+def test_a_preview_without_a_sync_leaves_the_marks_as_they_are():
+    made = plan([cache("sessions")], [live(cache("sessions"))], grouped=False)
+    assert ops(made) == {"sessions": Op.UNCHANGED}
+
+
+def test_objects_without_a_namespace_go_to_the_target_namespace():
+    bare = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}
+    (change,) = plan([bare], sync=Sync(name="shop", namespace="ops", target_namespace="shop")).changes
+    assert change.ref == ObjectRef("", "ConfigMap", "shop", "web")
+    assert change.intent["metadata"]["namespace"] == "shop"
+
+
+def test_a_cluster_scoped_object_with_a_namespace_is_a_problem():
+    odd = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "namespace": "shop"}}
+    made = plan([odd])
+    assert made.changes == ()
+    assert "cluster-scoped" in str(made.problems[0])
+
+
+def test_waves_write_foundations_first_and_delete_them_last():
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop"}}
+    early = cache("early", annotations={"reconcile.dev/wave": "-1"})
+    early["metadata"]["namespace"] = "default"
+    gone = live({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gone", "namespace": "shop"}})
+    made = plan([cache("sessions"), early, config, namespace], [gone])
+    assert [[change.ref.name for change in wave] for wave in made.waves()] == [
+        ["early"], ["shop"], ["web"], ["sessions"], ["gone"],
+    ]  # fmt: skip
+
+
+# --- what waits for what -------------------------------------------------------------------------
+
+
+def config(name, namespace="shop", **annotations):
+    noted = {f"reconcile.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    metadata = {"name": name, "namespace": namespace, **({"annotations": noted} if noted else {})}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def written_order(made):
+    return [sorted(change.ref.name for change in wave) for wave in made.waves()]
+
+
+def test_an_object_is_written_after_those_that_it_depends_on():
+    made = plan([config("a", depends_on="ConfigMap/shop/b"), config("b", depends_on="ConfigMap/c"), config("c")])
+    assert written_order(made) == [["c"], ["b"], ["a"]]
+    assert [change.needs for change in made.changes if change.ref.name == "b"] == [
+        (ObjectRef("", "ConfigMap", "shop", "c"),)
+    ]
+
+
+def test_an_object_never_comes_before_the_namespace_that_the_same_plan_makes():
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    assert written_order(plan([config("early", wave="-5"), namespace])) == [["shop"], ["early"]]
+
+
+def test_a_cycle_is_named_from_file_to_file_and_the_rest_goes_on():
+    made = plan(
+        [config("a", depends_on="ConfigMap/b"), config("b", depends_on="ConfigMap/a"), config("c")],
+        [live(config("a")), live(config("b"))],
+    )
+    assert written_order(made) == [["c"]]
+    assert [change.op for change in made.changes] == [Op.CREATE]  # neither of the two is deleted
+    (problem,) = made.problems
+    assert "ConfigMap shop/a -> ConfigMap shop/b -> ConfigMap shop/a" in str(problem)
+    assert str(problem).startswith("caches.yaml:1:")
+
+
+def test_depending_on_what_no_file_asks_for_is_a_problem():
+    made = plan([config("a", depends_on="Deployment.apps/shop/web"), config("c")])
+    assert ops(made) == {"c": Op.CREATE}
+    assert "depends on Deployment.apps shop/web, which this source doesn't ask for" in str(made.problems[0])
+
+
+def test_what_depends_on_an_unusable_object_is_blocked_and_says_so():
+    made = plan([config("a", depends_on="ConfigMap/b"), config("b", depends_on="nonsense")])
+    (change,) = made.changes
+    assert "it depends on ConfigMap shop/b" in change.blocked
+
+
+def test_a_part_of_the_source_waits_for_nothing_outside_and_runs_no_hook():
+    made = plan([config("a", depends_on="Deployment.apps/shop/web", wave="2"), hook("pre-sync")], whole=False)
+    assert ops(made) == {"a": Op.CREATE}
+    assert (made.problems, made.barriers) == ((), {})
+
+
+def test_waves_are_barriers_and_phases_are_not_but_for_admission():
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
+    made = plan([config("a"), deployment, cache("sessions"), config("later", wave="1")])
+    assert written_order(made) == [["a"], ["web"], ["sessions"], ["later"]]
+    assert made.barriers == {3: Barrier.ALL}
+
+
+def test_deletions_run_backwards_through_waves_and_dependencies():
+    gone = [
+        live(config("base")),
+        live(config("user", depends_on="ConfigMap/base")),
+        live(config("late", wave="3")),
+    ]
+    made = plan([cache("stays")], [*gone, live(cache("stays"))])
+    assert written_order(made) == [["late"], ["user"], ["base"]]
+    (base,) = [change for change in made.changes if change.ref.name == "base"]
+    assert base.needs == (ObjectRef("", "ConfigMap", "shop", "user"),)
+
+
+# --- hooks -----------------------------------------------------------------------------------------
+
+
+def hook(point, name="migrate"):
+    annotations = {"reconcile.dev/hook": point}
+    metadata = {"name": name, "namespace": "shop", "annotations": annotations}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {}}}
+
+
+def test_hooks_stand_before_and_after_all_else():
+    made = plan([config("a", wave="-9"), hook("pre-sync"), hook("post-sync", "notify"), config("z", wave="9")])
+    assert written_order(made) == [["migrate"], ["a"], ["z"], ["notify"]]
+    assert set(made.barriers) == {1, 2, 3}
+
+
+def test_a_hook_that_ran_for_these_files_is_no_difference_whatever_became_of_it():
+    first = plan([hook("pre-sync")])
+    ran = live(first.changes[0].intent)
+    touched = {**ran, "spec": {"template": {"changed": True}}}
+    assert ops(plan([hook("pre-sync")], [touched])) == {"migrate": Op.UNCHANGED}
+    other_files = plan([written(hook("pre-sync"), "other.yaml")], [touched])
+    assert ops(other_files) == {"migrate": Op.REPLACE}
+
+
+def test_a_hook_for_failures_is_no_change_but_kept_at_hand():
+    made = plan([config("a"), hook("sync-fail")])
+    assert ops(made) == {"a": Op.CREATE}
+    assert [change.ref.name for change in made.fallbacks] == ["migrate"]
+
+
+ODD_HOOKS = {
+    "another kind": ({**config("x", hook="pre-sync")}, "only a Job can be a hook"),
+    "another word": (hook("before"), "pre-sync, post-sync, sync-fail"),
+    "a Job that vanishes": (
+        {**hook("pre-sync"), "spec": {"ttlSecondsAfterFinished": 5}},
+        "the Job is the record that the hook ran",
+    ),
+}
+
+
+@pytest.mark.parametrize(("manifest", "said"), ODD_HOOKS.values(), ids=ODD_HOOKS)
+def test_a_hook_that_cannot_work_is_a_problem(manifest, said):
+    made = plan([manifest])
+    assert made.changes == ()
+    assert said in str(made.problems[0])
+
+
+# --- other sets ------------------------------------------------------------------------------------
+
+OTHER = Sync(name="other", namespace="shop")
+OTHER_ID = applyset_id(OTHER.ref)
+
+
+def test_another_set_is_named_by_its_sync_where_that_is_known():
+    there = [live(config("a"), set_id=OTHER_ID)]
+    (change,) = plan([config("a", color="x")], there, sets={OTHER_ID: OTHER.ref}).changes
+    assert change.foreign == OTHER_ID
+    assert "it belongs to Sync shop/other" in change.blocked
+    assert "reconcile.dev/moved-from: shop/other" in change.blocked
+
+
+def test_an_object_moves_here_if_it_says_from_where():
+    there = [live(config("a"), set_id=OTHER_ID)]
+    (change,) = plan([config("a", moved_from="shop/other")], there).changes
+    assert (change.op, change.blocked) == (Op.UPDATE, "")
+    assert change.intent["metadata"]["labels"][PART_OF] == SHOP_ID
+    (refused,) = plan([config("a", moved_from="shop/third")], there).changes
+    assert refused.blocked
+
+
+def test_its_old_home_lets_go_without_deleting_whatever_comes_first():
+    moved = live(config("a", moved_from="shop/shop"), set_id=OTHER_ID)
+    assert ops(plan([config("a")], [moved])) == {"a": Op.UNCHANGED}  # the file is still there
+    assert ops(plan([cache("b")], [moved, live(cache("b"))])) == {"b": Op.UNCHANGED}  # the file has gone
+    leaving = [config("a", moved_to="shop/other")]
+    assert ops(plan(leaving, [live(config("a"))])) == {"a": Op.UNCHANGED}  # not taken over yet
+    assert ops(plan(leaving)) == {"a": Op.UNCHANGED}
+
+
+def test_what_holds_other_things_is_replaced_only_if_it_says_so_itself():
+    replacing = Sync(name="shop", namespace="shop", replace=True)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"a": "b"}}}
+    said = {**namespace, "metadata": {**namespace["metadata"], "annotations": {"reconcile.dev/replace": "true"}}}
+    assert [change.replaceable for change in plan([config("a"), namespace], sync=replacing).changes] == [False, True]
+    assert [change.replaceable for change in plan([said]).changes] == [True]
+    (never,) = plan([config("a", replace="false")], sync=replacing).changes
+    assert not never.replaceable
+
+
+def test_phases_of_kinds():
+    assert KINDS[MEMCACHED].phase is Phase.CUSTOM
+    assert KINDS[GroupVersionKind("", "v1", "Namespace")].phase is Phase.FOUNDATION
+    assert KINDS[GroupVersionKind("apps", "v1", "Deployment")].phase is Phase.WORKLOAD
+
+
+MODULES = {memcached.gvk: memcached}
+
+
+def test_a_preview_of_a_new_cr_shows_the_children_that_its_module_makes():
+    made = plan([cache("sessions", size=3)], modules=MODULES)
+    children = {change.ref.kind: change for change in made.changes if change.owner}
+    assert set(children) == {"Deployment", "Service"}
+    assert children["Deployment"].after["spec"]["replicas"] == 3
+    assert children["Deployment"].manager == "kubectl-reconcile-memcached"
+    assert children["Deployment"].after["metadata"]["labels"][MODULE_LABEL] == "memcached"
+
+
+def children_of(cr):
+    """The CR and its children, as the cluster holds them after a sync."""
+    made = plan([cr], [live(cr)], modules=MODULES)
+    changes = [change for change in made.changes if change.owner]
+    return [live(change.after, uid=change.ref.kind, set_id="", manager=change.manager) for change in changes]
+
+
+def test_a_changed_size_shows_in_the_deployment_too():
+    before = cache("sessions", size=2)
+    made = plan([cache("sessions", size=5)], [live(before), *children_of(before)], modules=MODULES)
+    changed = {
+        str(change.ref.kind): [str(field.path) for field in change.fields]
+        for change in made.changes
+        if change.op is Op.UPDATE
+    }
+    assert changed["Memcached"] == [".spec.size"]
+    assert ".spec.replicas" in changed["Deployment"]
+
+
+def test_deleting_a_cr_shows_what_the_garbage_collector_takes_along():
+    before = cache("sessions")
+    made = plan([cache("pages")], [live(before), *children_of(before), live(cache("pages"))])
+    gone = {change.ref.kind: change.cascade for change in made.changes if change.op is Op.DELETE}
+    assert gone == {"Memcached": False, "Deployment": True, "Service": True}
+
+
+def test_a_child_that_somebody_else_controls_is_blocked():
+    foreign = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "sessions", "namespace": "shop"}}
+    owner = {"apiVersion": "v1", "kind": "Other", "name": "boss", "uid": "b", "controller": True}
+    taken = live(foreign, set_id="", ownerReferences=[owner])
+    made = plan([cache("sessions")], [taken], modules=MODULES)
+    (service,) = [change for change in made.changes if change.ref.kind == "Service"]
+    assert service.blocked == "it is controlled by Other boss, not by Memcached.cache.example.com shop/sessions"
+
+
+def children_plan(cr, cluster):
+    inputs = Inputs(
+        sync=Sync(name="", namespace="shop"),
+        revision=Revision("", "", {}),
+        desired=(),
+        live=Objects(cluster),
+        kinds=KINDS,
+        modules=MODULES,
+        now=NOW,
+        grouped=False,
+    )
+    return build_children(inputs, cr)
+
+
+def test_an_invalid_spec_leaves_children_alone_and_says_so_in_the_status():
+    cr = live(cache("sessions", size=2))
+    bad = {**cr, "spec": {"size": -1}}
+    made = children_plan(bad, [bad, *children_of(cache("sessions", size=2))])
+    assert made.changes == ()
+    assert ".spec.size" in str(made.problems[0])
+    conditions = {each["type"]: each for each in made.statuses[0].after["status"]["conditions"]}
+    assert conditions["Degraded"]["status"] == "True"
+    assert ".spec.size" in conditions["Degraded"]["message"]
+
+
+def test_a_status_that_says_nothing_new_is_not_written():
+    cr = live(cache("sessions"))
+    first = children_plan(cr, [cr, *children_of(cache("sessions"))])
+    told = {**cr, "status": first.statuses[0].after["status"]}
+    assert children_plan(told, [told, *children_of(cache("sessions"))]).statuses == ()
+
+
+names = st.lists(st.sampled_from([f"cache-{number}" for number in range(6)]), unique=True)
+
+
+@given(names, names, st.integers(0, 3))
+def test_the_same_inputs_give_the_same_plan(desired, existing, size):
+    cluster = [live(cache(name)) for name in existing]
+    first, again = (plan([cache(name, size) for name in desired], cluster) for _ in range(2))
+    assert first == again
+    assert first.hash == again.hash
+
+
+@given(names, names)
+def test_a_plan_creates_what_is_missing_and_deletes_what_is_left_over(desired, existing):
+    made = plan([cache(name) for name in desired], [live(cache(name)) for name in existing])
+    found = ops(made)
+    assert {name for name, op in found.items() if op is Op.CREATE} == set(desired) - set(existing)
+    assert {name for name, op in found.items() if op is Op.DELETE} == set(existing) - set(desired)
+
+
+# --- fields that somebody else keeps overwriting ---
+
+
+def overwritten(size):
+    """The cache as it is after a rival set its size."""
+    found = live(cache("sessions", size=size))
+    mine, of_rival = found["metadata"]["managedFields"][0], {"f:spec": {"f:size": {}}}
+    kept = {name: below for name, below in mine["fieldsV1"].items() if name != "f:spec"}
+    entries = [{**mine, "fieldsV1": kept}, {**mine, "manager": "rival", "operation": "Update", "fieldsV1": of_rival}]
+    return {**found, "metadata": {**found["metadata"], "managedFields": entries}}
+
+
+SESSIONS = ObjectRef("cache.example.com", "Memcached", "shop", "sessions")
+CONTEST = Contest(SESSIONS, FieldPath.fields("spec", "size"), "rival", 10, NOW)
+
+
+def test_a_contested_field_is_left_out_and_the_others_are_put_back():
+    desired = cache("sessions", size=2)
+    desired["spec"]["image"] = "memcached:1"
+    (change,) = plan([desired], [overwritten(9)], contests={SESSIONS: (CONTEST,)}).changes
+    assert [str(field.path) for field in change.fields] == [".spec.image"]
+    assert change.intent["spec"] == {"image": "memcached:1"}
+    assert ops(plan([desired], [overwritten(9)])) == {"sessions": Op.UPDATE}
+
+
+def test_a_contest_over_a_field_that_is_as_it_should_be_is_settled():
+    made = plan([cache("sessions", size=2)], [overwritten(2)], contests={SESSIONS: (CONTEST,)})
+    assert made.settled == (CONTEST,)
+    assert made.changes[0].intent["spec"] == {"size": 2}
+    assert plan([cache("sessions", size=2)], [overwritten(9)], contests={SESSIONS: (CONTEST,)}).settled == ()
+
+
+def test_a_verdict_under_a_ceasefire_holds_only_as_long_as_that():
+    desired = [cache("sessions", size=2)]
+    left = plan(desired, [overwritten(9)], contests={SESSIONS: (CONTEST,)})
+    at_rest = live(cache("sessions", size=9))
+    at_rest["metadata"]["managedFields"][0]["fieldsV1"].pop("f:spec")
+    left = plan(desired, [at_rest], contests={SESSIONS: (CONTEST,)})
+    assert ops(left) == {"sessions": Op.UNCHANGED}
+    assert ops(plan(desired, [at_rest], verdicts=left.verdicts)) == {"sessions": Op.UPDATE}

@@ -1,0 +1,427 @@
+"""Three-way merge: laws, policies, reasons and takeover. That it is the server's merge is the oracle's to say."""
+
+import copy
+import dataclasses
+
+import pytest
+from hypothesis import given
+from strategies import SCHEMA, entry, field_sets, living, objects
+
+from kubectl_reconcile.core.objects import FIELD_MANAGER as US
+from kubectl_reconcile.core.objects import FieldPath
+from kubectl_reconcile.core.ssa.fieldset import FieldSet
+from kubectl_reconcile.core.ssa.lookup import value_at
+from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
+from kubectl_reconcile.core.ssa.merge import (
+    Conflict,
+    ConflictPolicy,
+    IgnoreRule,
+    MergeError,
+    Reason,
+    Verdict,
+    three_way,
+)
+from kubectl_reconcile.core.ssa.schema import UNKNOWN
+from kubectl_reconcile.core.ssa.typed import ABSENT, fields_of
+from kubectl_reconcile.core.ssa.values import same
+
+
+def thing(**spec):
+    return {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one"}, "spec": spec}
+
+
+def fields(manifest):
+    return fields_of(manifest, SCHEMA.root) - STRIPPED
+
+
+def judge(desired, live, **more):
+    return three_way(desired=desired, live=live, schema=SCHEMA, **more)
+
+
+def after_apply(desired, *others):
+    """The object as it is after we applied *desired*, beside what *others* own."""
+    created = judge(desired, None)
+    ours = [entry(US, created.owned)] if created.owned else []
+    return living(created.merged, *ours, *others)
+
+
+# --- laws ----------------------------------------------------------------------------------------------
+
+
+@given(objects())
+def test_applying_twice_changes_nothing(desired):
+    result = judge(desired, after_apply(desired, entry("x", FieldSet.of([("f:status",)]), operation="Update")))
+    assert result.verdict is Verdict.SAME
+    assert result.changes == ()
+
+
+@given(objects(), objects())
+def test_after_an_apply_we_own_what_we_state(first, second):
+    assert judge(second, after_apply(first)).owned == fields(second)
+
+
+@given(objects(), objects(), objects(), field_sets)
+def test_inputs_are_never_mutated_and_answers_are_repeatable(base, desired, held, theirs):
+    live = after_apply(held, entry("m1", theirs))
+    before = copy.deepcopy((base, desired, live))
+    one = judge(desired, live, base=base, policy=ConflictPolicy.YIELD)
+    other = judge(desired, live, base=base, policy=ConflictPolicy.YIELD)
+    assert (base, desired, live) == before
+    assert one == other
+
+
+@given(objects(), objects(), field_sets)
+def test_same_means_that_nothing_differs(desired, held, theirs):
+    live = after_apply(held, entry("m1", theirs))
+    result = judge(desired, live)
+    if result.verdict is Verdict.SAME:
+        assert result.owned == fields(held)
+        assert all(result.merged[part] == live[part] for part in ("metadata", "spec"))
+
+
+@given(objects(), objects(), field_sets)
+def test_yielding_leaves_no_conflict(desired, held, theirs):
+    live = after_apply(held, entry("m1", theirs))
+    result = judge(desired, live, policy=ConflictPolicy.YIELD)
+    assert judge(result.intent, live).conflicts == ()
+
+
+@given(objects(), objects(), objects())
+def test_fields_of_others_survive(desired, held, theirs):
+    live = after_apply(held)
+    merged = judge(theirs, living(live, *live["metadata"]["managedFields"]), manager="m1").merged
+    live = living(merged, *after_apply(held)["metadata"].get("managedFields", ()), entry("m1", fields(theirs)))
+    result = judge(desired, live)
+    taken = FieldSet.of(conflict.path for conflict in result.conflicts)
+    for path in fields(theirs).leaves().recursive_difference(taken):
+        if value_at(live, path, SCHEMA.root) not in (ABSENT, {}) and value_at(theirs, path, SCHEMA.root) != {}:
+            assert value_at(result.merged, path, SCHEMA.root) is not ABSENT
+
+
+# --- what changes ------------------------------------------------------------------------------------------
+
+
+def test_a_field_that_leaves_git_is_removed():
+    result = judge(thing(table={"a": "1"}), after_apply(thing(text="x", table={"a": "1", "b": "2"})))
+    assert result.merged["spec"] == {"table": {"a": "1"}, "size": 3}
+    assert [(str(change.path), change.op) for change in result.changes] == [
+        (".spec.text", "remove"),
+        (".spec.table.b", "remove"),
+    ]
+
+
+def test_a_field_that_another_manager_owns_too_stays():
+    live = after_apply(thing(text="x"), entry("m1", FieldSet.of([("f:spec", "f:text")])))
+    result = judge(thing(), live)
+    assert result.merged["spec"]["text"] == "x"
+    assert result.verdict is Verdict.DIFFERENT  # it was ours, and is no more
+
+
+def test_a_struct_stated_empty_goes_where_only_an_empty_list_is_left_in_it():
+    live = living(thing(names=[], size=3), entry(US, FieldSet.of([("f:spec",)])))
+    result = judge(thing(), live)
+    assert (result.verdict, "spec" in result.merged) == (Verdict.DIFFERENT, False)
+
+
+def test_a_removed_default_comes_back():
+    result = judge(thing(text="x"), after_apply(thing(text="x", size=5)))
+    assert result.merged["spec"]["size"] == 3
+
+
+def test_items_are_found_by_their_keys_not_by_their_place():
+    live = after_apply(thing(ports=[{"port": 1, "name": "a"}, {"port": 2, "name": "b"}]))
+    assert judge(thing(ports=[{"port": 1, "protocol": "TCP", "name": "a"}, {"port": 2, "name": "b"}]), live).merged[
+        "spec"
+    ]["ports"] == [
+        {"port": 1, "name": "a", "protocol": "TCP"},
+        {"port": 2, "name": "b", "protocol": "TCP"},
+    ]
+
+
+def test_a_reordered_list_map_is_a_change_of_order_only():
+    live = after_apply(thing(ports=[{"port": 1}, {"port": 2}]))
+    result = judge(thing(ports=[{"port": 2}, {"port": 1}]), live)
+    assert [str(change.path) for change in result.changes] == [".spec.ports"]
+
+
+def test_two_items_with_one_key_are_refused():
+    with pytest.raises(MergeError) as refused:
+        judge(thing(ports=[{"port": 1}, {"port": 1, "protocol": "TCP"}]), after_apply(thing()))
+    assert str(refused.value) == '.spec.ports[port=1,protocol="TCP"]: two items with the same key'
+
+
+REFUSED = {
+    "a field that nobody declares": (thing(nonsense=1), ".spec.nonsense: no such field in the schema"),
+    "a number for a text": (thing(text=1), ".spec.text: expected a string, not a number"),
+    "true for a number": (thing(size=True), ".spec.size: expected a number, not true or false"),
+    "an object for a list": (thing(ports={}), ".spec.ports: expected a list, not an object"),
+    "an item without its key": (thing(ports=[None]), ".spec.ports[0]: an item must be an object with port, protocol"),
+    "a null in a set": (thing(names=[None]), ".spec.names[0]: a set holds only scalars"),
+}
+
+
+@pytest.mark.parametrize(("desired", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_the_server_must_refuse(desired, message):
+    with pytest.raises(MergeError) as refused:
+        judge(desired, None)
+    assert str(refused.value) == message
+
+
+def test_duplicates_are_tolerated_live():
+    live = after_apply(thing(text="x"))
+    live = {**live, "spec": {**live["spec"], "names": ["a", "a"]}}
+    assert judge(thing(text="y"), live).merged["spec"]["names"] == ["a", "a"]
+
+
+def test_what_the_server_ignores_is_never_sent():
+    desired = {**thing(text="x"), "status": {"ready": True}}
+    desired["metadata"] = {**desired["metadata"], "uid": "u", "resourceVersion": "3", "creationTimestamp": None}
+    assert judge(desired, None).intent == thing(text="x")
+
+
+def test_an_unchanged_object_is_handed_back_as_it_is():
+    live = after_apply(thing(text="x"))
+    result = judge(thing(text="x"), live)
+    assert result.merged is live
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_schema_is_never_sure():
+    result = three_way(desired=thing(text="x"), live=after_apply(thing(text="x")), schema=UNKNOWN)
+    assert (result.verdict, result.doubt) == (Verdict.UNSURE, "the kind's schema is unknown")
+
+
+def test_true_is_not_one():
+    live = after_apply(thing(free={"a": 1}))
+    assert judge(thing(free={"a": True}), live).verdict is Verdict.DIFFERENT
+    assert judge(thing(free={"a": 1.0}), live).verdict is Verdict.SAME
+
+
+def test_our_fields_at_another_version_need_the_server():
+    live = living(thing(text="x", size=3), entry(US, fields(thing(text="x")), api_version="example.com/v0"))
+    result = judge(thing(text="y"), live)
+    assert result.verdict is Verdict.UNSURE
+    assert result.doubt == "kubectl-reconcile wrote example.com/v0, which only the server can convert"
+
+
+def test_live_at_a_version_that_converts_by_name_is_ours():
+    live = {**after_apply(thing(text="x")), "apiVersion": "example.com/v2"}
+    schema = dataclasses.replace(SCHEMA, same_versions=frozenset({"example.com/v1", "example.com/v2"}))
+    result = three_way(desired=thing(text="y"), live=live, schema=schema)
+    assert (result.verdict, [str(change.path) for change in result.changes]) == (Verdict.DIFFERENT, [".spec.text"])
+
+
+def test_live_at_any_other_version_needs_the_server():
+    live = {**after_apply(thing(text="x")), "apiVersion": "example.com/v0"}
+    assert judge(thing(text="x"), live).doubt == "live was read at example.com/v0, which only the server can convert"
+
+
+def test_live_that_does_not_fit_its_schema_needs_the_server():
+    live = after_apply(thing(text="x"))
+    live = {**live, "spec": {**live["spec"], "ports": [None]}}
+    result = judge(thing(text="y"), live)
+    assert result.verdict is Verdict.UNSURE
+    assert "doesn't fit its schema" in result.doubt
+
+
+def test_managed_fields_that_nobody_can_read_need_the_server():
+    live = living(thing(text="x"), {**entry("m1", FieldSet()), "fieldsType": "FieldsV9"})
+    assert "can't be read" in judge(thing(text="y"), live).doubt
+
+
+def test_sharing_a_value_changes_owners_though_no_value():
+    live = living(thing(text="x", size=3), entry("m1", fields(thing(text="x"))))
+    result = judge(thing(text="x"), live)
+    assert (result.verdict, result.changes, result.conflicts) == (Verdict.DIFFERENT, (), ())
+
+
+# --- conflicts and policies -----------------------------------------------------------------------------
+
+
+def scaled():
+    """Another manager took .spec.size from us."""
+    theirs = entry("hpa", FieldSet.of([("f:spec", "f:size")]), operation="Update", subresource="scale")
+    return living(thing(text="x", size=7), entry(US, fields(thing(text="x"))), theirs)
+
+
+SIZE = FieldPath.fields("spec", "size")
+
+
+def test_a_conflict_names_its_owner():
+    result = judge(thing(text="x", size=1), scaled())
+    assert result.conflicts == (Conflict(SIZE, "hpa", 7, 1),)
+    assert result.merged["spec"]["size"] == 1
+
+
+def test_yielding_leaves_the_field_and_manages_the_rest():
+    result = judge(thing(text="y", size=1), scaled(), policy=ConflictPolicy.YIELD)
+    assert result.intent == thing(text="y")
+    assert result.merged["spec"] == {"text": "y", "size": 7}
+    assert result.conflicts == (Conflict(SIZE, "hpa", 7, 1),)
+
+
+def test_yielding_what_was_yielded_before_changes_nothing():
+    assert judge(thing(text="x", size=1), scaled(), policy=ConflictPolicy.YIELD).verdict is Verdict.SAME
+
+
+def test_yielding_never_sends_an_emptied_container():
+    live = living(thing(size=7), entry("hpa", FieldSet.of([("f:spec", "f:size")])))
+    assert "spec" not in judge(thing(size=1), live, policy=ConflictPolicy.YIELD).intent
+
+
+RULES = {
+    "a JSON pointer": "/spec/size",
+    "a path": ".spec.size",
+    "any name": "/spec/*",
+    "all below": "/spec",
+}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_an_ignored_field_of_another_manager_is_left_out(rule):
+    result = judge(thing(size=1), scaled(), ignores=[IgnoreRule.parse(rule)])
+    assert result.merged["spec"]["size"] == 7
+    assert result.conflicts == ()
+
+
+def test_an_ignored_field_that_only_we_own_keeps_its_live_value():
+    live = after_apply(thing(size=5, text="x"))
+    result = judge(thing(size=1, text="x"), live, ignores=[IgnoreRule.parse("/spec/size")])
+    assert result.intent["spec"] == {"size": 5, "text": "x"}
+    assert result.verdict is Verdict.SAME
+
+
+def test_an_ignored_field_in_a_container_that_we_own_empty_stays():
+    ours = entry(US, fields(thing(table={}, text="x")))
+    live = living(thing(table={"a": "1"}, text="x", size=3), ours)
+    result = judge(thing(table={"a": "2"}, text="x"), live, ignores=[IgnoreRule.parse("/spec/table/a")])
+    assert result.merged["spec"]["table"] == {"a": "1"}
+
+
+def test_an_ignored_field_may_have_changed_its_kind():
+    live = after_apply(thing(free={"a": {"b": 1}}))
+    result = judge(thing(free={"a": [1]}), live, ignores=[IgnoreRule.parse("/spec/free/a")])
+    assert result.merged["spec"]["free"] == {"a": {"b": 1}}
+
+
+def test_an_ignored_container_stays_empty_as_it_is_though_its_last_field_was_ours():
+    ours = entry(US, FieldSet.of([("f:spec", "f:free", "f:a", "f:b"), ("f:spec", "f:text")]))
+    live = living(thing(free={"a": {}}, text="x", size=3), ours)
+    result = judge(thing(free={"a": {}}, text="x"), live, ignores=[IgnoreRule.parse("/spec/free/a")])
+    assert result.merged["spec"]["free"] == {"a": {}}
+
+
+def test_an_ignored_container_that_we_own_empty_keeps_what_another_manager_put_into_it():
+    ours = entry(US, FieldSet.of([("f:spec", "f:free", "f:a"), ("f:spec", "f:text")]))
+    edit = entry("edit", FieldSet.of([("f:spec", "f:free", "f:a", "f:b")]), operation="Update")
+    live = living(thing(free={"a": {"b": 1}}, text="x", size=3), ours, edit)
+    result = judge(thing(free={"a": {"b": 2, "c": 3}}, text="x"), live, ignores=[IgnoreRule.parse("/spec/free")])
+    assert result.merged["spec"]["free"] == {"a": {"b": 1}}
+
+
+def test_a_rule_may_mean_one_manager_only():
+    rule = IgnoreRule.parse("/spec/size", manager="hpa")
+    assert judge(thing(text="x", size=1), scaled(), ignores=[rule]).merged["spec"]["size"] == 7
+    other = IgnoreRule.parse("/spec/size", manager="somebody")
+    assert judge(thing(text="x", size=1), scaled(), ignores=[other]).merged["spec"]["size"] == 1
+
+
+PATTERNS = {
+    "a key": (".spec.ports[port=1]", True),
+    "a key among several": ('.spec.ports[protocol="TCP",port=1]', True),
+    "another key": (".spec.ports[port=2]", False),
+    "any item": (".spec.ports[*].name", True),
+    "without the first dot": ("spec.ports[*]", True),
+    "a set's item": ('.spec.names[="a"]', False),
+}
+
+
+@pytest.mark.parametrize(("text", "matches"), PATTERNS.values(), ids=PATTERNS)
+def test_patterns(text, matches):
+    path = FieldPath(("f:spec", "f:ports", 'k:{"port":1,"protocol":"TCP"}', "f:name"))
+    assert IgnoreRule.parse(text).matches(path) is matches
+
+
+@pytest.mark.parametrize("text", ["", ".", ".spec[", ".spec[name"])
+def test_what_is_no_pattern_is_said(text):
+    with pytest.raises(ValueError, match="write"):
+        IgnoreRule.parse(text)
+
+
+def test_slashes_in_names_are_escaped_in_pointers():
+    path = FieldPath.fields("metadata", "annotations", "a/b")
+    assert IgnoreRule.parse("/metadata/annotations/a~1b").matches(path)
+    assert IgnoreRule.parse('.metadata.annotations["a/b"]').matches(path)
+
+
+# --- reasons -----------------------------------------------------------------------------------------------
+
+
+def drifted(value):
+    """We applied x; somebody changed it to *value*."""
+    theirs = entry("kubectl-edit", FieldSet.of([("f:spec", "f:text")]), operation="Update", time="2026-02-02T00:00:00Z")
+    return living(thing(text=value, size=3), entry(US, FieldSet.of([("f:spec", "f:plain")])), theirs)
+
+
+REASONS = {
+    "Git changed it": (thing(text="y"), after_apply(thing(text="x")), thing(text="x"), Reason.GIT, ""),
+    "somebody drifted it": (thing(text="x"), drifted("z"), thing(text="x"), Reason.DRIFT, "kubectl-edit"),
+    "both": (thing(text="y"), drifted("z"), thing(text="x"), Reason.BOTH, "kubectl-edit"),
+    "Git, base unknown": (thing(text="y"), after_apply(thing(text="x")), None, Reason.GIT, ""),
+    "drift, base unknown": (thing(text="x"), drifted("z"), None, Reason.DRIFT, "kubectl-edit"),
+    "never ours": (thing(text="x"), living(thing(text="z")), None, Reason.ADOPT, ""),
+    "gone from Git": (thing(), after_apply(thing(text="x")), thing(text="x"), Reason.GIT, ""),
+}
+
+
+@pytest.mark.parametrize(("desired", "live", "base", "reason", "manager"), REASONS.values(), ids=REASONS)
+def test_reasons(desired, live, base, reason, manager):
+    change = next(change for change in judge(desired, live, base=base).changes if str(change.path) == ".spec.text")
+    assert (change.reason, change.manager) == (reason, manager)
+
+
+def test_drift_says_who_and_when_and_how():
+    change = judge(thing(text="x"), drifted("z"), base=thing(text="x")).changes[0]
+    assert (change.manager, change.operation, change.time) == ("kubectl-edit", "Update", "2026-02-02T00:00:00Z")
+
+
+# --- takeover ---------------------------------------------------------------------------------------------
+
+
+def test_a_client_side_object_is_taken_over_and_what_git_lacks_goes():
+    theirs = entry("kubectl-client-side-apply", fields(thing(text="x", table={"a": "1"})), operation="Update")
+    live = living(thing(text="x", table={"a": "1"}, size=3), theirs)
+    result = judge(thing(table={"a": "1"}), live)
+    assert "text" not in result.merged["spec"]
+    value = result.takeover[0]["value"]
+    assert [(one["manager"], one["operation"]) for one in value] == [(US, "Apply")]
+    assert result.takeover[1] == {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
+
+
+def test_whoever_owns_the_last_applied_annotation_is_taken_over_whatever_its_name():
+    annotation = FieldSet.of(
+        [FieldPath.fields("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")]
+    )
+    live = after_apply(thing(text="x"), entry("my-tool", annotation, operation="Update"))
+    assert judge(thing(text="x"), live).takeover
+
+
+def test_once_ours_an_edit_is_drift_and_not_taken_over():
+    live = after_apply(thing(text="x"), entry("kubectl-edit", FieldSet.of([("f:spec", "f:plain")]), operation="Update"))
+    assert judge(thing(text="x"), live).takeover == ()
+
+
+def test_an_untracked_object_belongs_to_before_first_apply():
+    result = judge(thing(text="x"), living(thing(text="z", size=3)))
+    assert [conflict.manager for conflict in result.conflicts] == ["before-first-apply"]
+
+
+def test_the_merge_of_a_merge_is_itself():
+    live = after_apply(thing(text="x", names=["a", "b"]))
+    result = judge(thing(text="y", names=["b", "c"]), live)
+    assert same(
+        judge(thing(text="y", names=["b", "c"]), living(result.merged, entry(US, result.owned))).merged["spec"],
+        result.merged["spec"],
+    )

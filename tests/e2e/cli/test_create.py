@@ -1,0 +1,100 @@
+"""create: a Sync is made once its repository has been read, and refused before anything is written."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from kubectl_reconcile.cli.output.failures import Status
+
+
+@pytest.fixture
+def repository(git_server, config_map):
+    git_server.push({"shop/web.yaml": config_map("web"), "broken/web.yaml": "kind: [", "README.md": "x"})
+    return git_server
+
+
+def test_a_sync_is_created_and_followed(plugin, repository, daemon, cluster, eventually):
+    done = plugin("create", "shop", "--url", repository.url, "--path", "shop", "--interval", "5s")
+    assert (done.status, done.out) == (0, "sync.reconcile.dev/shop created\n")
+    assert " has 1 object in 1 file\n" in done.err
+    assert cluster.get("Sync", "shop")["spec"]["source"]["git"]["interval"] == "5s"
+    eventually(lambda: cluster.get("ConfigMap", "web"), "the daemon applies it")
+
+
+def test_without_a_daemon_it_says_what_to_do_next(plugin, repository, namespace):
+    done = plugin("create", "shop", "--url", repository.url, "--path", "shop")
+    assert done.status == 0
+    assert (
+        f"no daemon lives: kubectl reconcile daemon follows it, kubectl reconcile sync shop -n {namespace}" in done.err
+    )
+
+
+def test_all_its_flags_reach_the_spec(plugin, repository, cluster):
+    flags = ["--branch", "main", "--target-namespace", "other", "--no-prune", "--drift", "Ask", "--conflicts", "Yield"]
+    flags += ["--field-manager", "team"]
+    assert plugin("create", "shop", "--url", repository.url, *flags, "--suspend").status == 0
+    spec = cluster.get("Sync", "shop")["spec"]
+    assert (spec["source"]["git"]["branch"], spec["targetNamespace"], spec["suspend"]) == ("main", "other", True)
+    assert (spec["prune"], spec["drift"], spec["conflicts"]) == (False, "Ask", "Yield")
+    assert spec["fieldManager"] == "team"
+
+
+def test_a_dry_run_prints_what_could_be_kept_in_git(plugin, repository, cluster, namespace):
+    done = plugin("create", "shop", "--url", repository.url, "--path", "shop", "--secret=", "--dry-run", "-o", "yaml")
+    assert done.status == 0
+    assert yaml.safe_load(done.out) == {
+        "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "shop", "namespace": namespace},
+        "spec": {"source": {"git": {"url": repository.url, "path": "shop", "interval": "1m"}}},
+    }  # fmt: skip
+    assert cluster.get("Sync", "shop") is None
+    assert (
+        plugin("create", "shop", "--url", repository.url, "--dry-run").out
+        == "sync.reconcile.dev/shop created (dry run)\n"
+    )
+
+
+def test_problems_of_the_source_are_told_and_keep_nobody_from_creating(plugin, repository):
+    done = plugin("create", "shop", "--url", repository.url, "--path", "broken", "-o", "name")
+    assert (done.status, done.out) == (0, "sync.reconcile.dev/shop\n")
+    assert "warning: broken/web.yaml:2: not valid YAML" in done.err
+
+
+REFUSED = {
+    "no such path": (["--path", "nowhere"], Status.SOURCE, "there is no nowhere at "),
+    "no such branch": (["--branch", "nobody"], Status.SOURCE, 'it has no branch "nobody"'),
+    "two refs": (["--branch", "a", "--tag", "b"], Status.USAGE, "exclude each other"),
+    "an interval that is none": (["--interval", "soon"], Status.USAGE, "'soon' is no duration"),
+    "a path that leads out": (["--path", "../../etc"], Status.SOURCE, "is not within the repository"),
+    "a Secret that isn't there": (["--secret", "nobody"], Status.SOURCE, "/nobody"),
+}
+
+
+@pytest.mark.parametrize(("flags", "status", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_could_not_be_followed_is_refused(plugin, repository, cluster, flags, status, message):
+    refused = plugin("create", "shop", "--url", repository.url, *flags)
+    assert (refused.status, refused.out, message in refused.err) == (status, "", True)
+    assert cluster.get("Sync", "shop") is None
+
+
+def test_unless_told_not_to_look(plugin, cluster):
+    url = "https://127.0.0.1:1/gone.git"
+    refused = plugin("create", "shop", "--url", url)
+    assert (refused.status, "--no-check creates the Sync all the same" in refused.err) == (Status.SOURCE, True)
+    assert plugin("create", "shop", "--url", url, "--no-check").status == 0
+    assert cluster.get("Sync", "shop")
+
+
+def test_what_the_server_refuses_is_told_with_its_field(plugin, repository, cluster):
+    refused = plugin("create", "Shop_1", "--url", repository.url)
+    assert (refused.status, "Shop_1" in refused.err, "metadata.name" in refused.err) == (Status.FAILED, True, True)
+    refused = plugin("create", "shop", "--url", "ext::sh -c id", "--no-check")
+    assert (refused.status, "spec.source.git.url" in refused.err) == (Status.FAILED, True)
+
+
+def test_one_of_that_name_stays_as_it_is(plugin, repository, namespace):
+    plugin("create", "shop", "--url", repository.url)
+    refused = plugin("create", "shop", "--url", repository.url, "--branch", "main")
+    assert refused.status == Status.FAILED
+    assert f"error: there is a Sync shop in namespace {namespace} already\n" in refused.err
+    assert "kubectl edit sync shop" in refused.err

@@ -1,0 +1,152 @@
+"""doctor on a real cluster: all well, a cluster out of reach, missing CRDs, rights, daemon and Git."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubectl_reconcile.cli.output.failures import Status
+
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def findings(plugin):
+    """findings() -> the findings by subject, and the exit status; findings(other_plugin) asks as somebody else."""
+
+    def ask(asked=plugin, *words):
+        done = asked("doctor", "-o", "json", *words)
+        assert done.err == ""
+        found = {}
+        for text in done.out.splitlines():
+            finding = json.loads(text)
+            found.setdefault(finding["subject"], finding)
+        return found, done.status
+
+    return ask
+
+
+def test_all_is_well(plugin, findings, follow, git_server, daemon, config_map, namespace):
+    sha = git_server.push({"web.yaml": config_map("web")})
+    follow(git_server.url).until_synced(sha)
+    found, status = findings()
+    assert {subject: one["grade"] for subject, one in found.items()} == dict.fromkeys(
+        ("program", "plugin", "cluster", "clock", "crds", "rights", "daemon", f"{namespace}/shop"), "ok"
+    )
+    assert status == Status.OK
+    assert found[f"{namespace}/shop"]["text"] == f"Git answers, at {sha[:7]}; it is ready"
+    told = plugin("doctor").out.splitlines()
+    assert told[0].startswith("ok    program    kubectl-reconcile ")
+    assert told[-1] == "8 ok"
+
+
+def test_a_repository_that_is_gone_fails_and_the_others_are_still_asked(
+    findings, follow, git_server, daemon, namespace, config_map
+):
+    git_server.push({"web.yaml": config_map("web")})
+    follow(git_server.url, name="good")
+    follow("http://127.0.0.1:1/gone.git", name="lost")
+    follow(git_server.url, name="astray", git={"branch": "nobody"})
+    found, status = findings()
+    assert status == Status.FAILED
+    assert found[f"{namespace}/good"]["grade"] == "ok"
+    assert found[f"{namespace}/lost"]["grade"] == "fail"
+    assert found[f"{namespace}/lost"]["advice"] == "check the URL and the network; the daemon tries again"
+    assert 'it has no branch "nobody"' in found[f"{namespace}/astray"]["text"]
+
+
+def test_syncs_without_a_daemon_wait_in_vain(findings, follow, git_server, config_map, plugin):
+    found, status = findings()
+    assert (found["daemon"]["grade"], status) == ("warn", Status.OK)
+    git_server.push({"web.yaml": config_map("web")})
+    follow(git_server.url)
+    found, status = findings()
+    assert (found["daemon"]["grade"], status) == ("fail", Status.FAILED)
+    assert found["daemon"]["text"] == "none lives, and a Sync waits for one"
+    assert "kubectl reconcile install" in found["daemon"]["advice"]
+
+
+def test_rights_that_you_lack_are_named_with_the_rules(findings, sandbox, kubectl, plugin, namespace, cluster):
+    kubectl("create", "role", "looker", "--verb=get,list", "--resource=syncs.reconcile.dev", "-n", namespace)
+    kubectl("create", "rolebinding", "looker", "--role=looker", "--user=looker", "-n", namespace)
+    found, status = findings(type(plugin)(kubectl.using(sandbox.kubeconfig_for("looker")), namespace))
+    assert (found["rights"]["grade"], status) == ("warn", Status.OK)
+    assert f"you may not patch syncs in namespace {namespace}, so you can't sync, suspend" in found["rights"]["text"]
+    assert '{apiGroups: ["reconcile.dev"], resources: ["syncs"], verbs: ["patch"]}' in found["rights"]["advice"]
+    assert "list syncs" not in found["rights"]["text"]
+
+
+def test_a_cluster_out_of_reach_ends_the_examination(tmp_path):
+    command = [BIN / "kubectl-reconcile", "doctor", "--server", "https://127.0.0.1:1", "--token", "s3cr3t"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == Status.CLUSTER
+    assert "fail  cluster    no answer from the API server https://127.0.0.1:1: connection refused" in done.stdout
+    assert done.stdout.endswith("2 ok, 1 fail\n")
+    assert (done.stderr, "s3cr3t" in done.stdout) == ("", False)
+
+
+def test_no_way_to_a_cluster_is_a_finding_too(tmp_path):
+    environ = {**os.environ, "KUBECONFIG": str(tmp_path / "nowhere")}
+    done = subprocess.run(
+        [BIN / "kubectl-reconcile", "doctor"], capture_output=True, text=True, check=False, env=environ
+    )
+    assert (done.returncode, "fail  cluster" in done.stdout, "Traceback" in done.stderr) == (
+        Status.CLUSTER,
+        True,
+        False,
+    )
+
+
+def test_a_machine_without_git_or_kubectl(kubeconfig, tmp_path):
+    environ = {**os.environ, "PATH": str(tmp_path), "KUBECONFIG": kubeconfig}
+    done = subprocess.run(
+        [sys.executable, BIN / "kubectl-reconcile", "doctor"], capture_output=True, text=True, check=False, env=environ
+    )
+    assert "git is not installed here" in done.stdout
+    assert "kubectl and kubectl-reconcile not on PATH" in done.stdout
+    assert done.returncode == Status.FAILED
+
+
+def test_crds_that_are_missing_or_another_version(own_cluster, crds_of, plugin, findings):
+    cluster, _ = own_cluster(components=("etcd", "kube-apiserver"))
+    crds_of(cluster)
+    ours = plugin.on(cluster)
+    assert findings(ours)[0]["crds"]["grade"] == "ok"
+    name = "syncs.reconcile.dev"
+    cluster.edit("CustomResourceDefinition", name, {"spec": {"names": {"shortNames": ["sy"]}}})
+    assert findings(ours)[0]["crds"]["grade"] == "ok"
+    crd = cluster.get("CustomResourceDefinition", name)
+    versions = crd["spec"]["versions"]
+    versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].pop("atomic")
+    cluster.edit("CustomResourceDefinition", name, {"spec": {"versions": versions}})
+    found, status = findings(ours)
+    assert (found["crds"]["text"], status) == (f"not those of this version: {name}", Status.OK)
+    cluster.delete("CustomResourceDefinition", name)
+    found, status = findings(ours)
+    assert (found["crds"]["grade"], status) == ("fail", Status.FAILED)
+    assert found["crds"]["advice"] == "kubectl reconcile install brings them"
+    assert "daemon" not in found
+
+
+def test_the_rights_of_an_installed_daemon_are_asked_for(own_cluster, crds_of, plugin, tmp_path, config_map):
+    cluster, _ = own_cluster()
+    crds_of(cluster)
+    ours = plugin.on(cluster)
+    (tmp_path / "web.yaml").write_text(config_map("web"))
+    assert ours("sync", "-f", str(tmp_path), "--name", "shop").status == 0
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "kubectl-reconcile"}}
+    cluster.api.ask("/api/v1/namespaces", method="POST", body={"metadata": {"name": "reconcile-system"}})
+    cluster.at("reconcile-system").api.ask(
+        "/api/v1/namespaces/reconcile-system/serviceaccounts", method="POST", body=account
+    )
+    done = ours("doctor", "-o", "json")
+    texts = [json.loads(text) for text in done.out.splitlines()]
+    [finding] = [one for one in texts if "may not" in one["text"]]
+    assert finding["text"] == "it may not get, list, watch, create, patch, delete configmaps"
+    assert 'reconcile.dev/aggregate-to-daemon: "true": {apiGroups: [""], resources: ["configmaps"]' in finding["advice"]
+    assert done.status == Status.FAILED

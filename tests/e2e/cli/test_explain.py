@@ -1,0 +1,170 @@
+"""explain: who owns a field, which line and commit asked for it, and whether it drifted, on a real cluster and Git server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kubectl_reconcile.cli.output.failures import Status
+
+WEB = """\
+apiVersion: v1
+kind: List
+items:
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata:
+      name: web
+    data:
+      colour: COLOUR
+      size: "1"
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: login
+stringData:
+  password: s3cr3t-one
+"""
+
+
+@pytest.fixture
+def shop(git_server, follow, daemon, memcached):
+    """A Sync that has applied two commits, suspended; shop.shas are theirs."""
+    first = git_server.push(
+        {"web.yaml": WEB.replace("COLOUR", "red"), "cache.yaml": memcached("cache", size=2)}, "First shop"
+    )
+    sync = follow(git_server.url)
+    sync.until_synced(first)
+    second = git_server.push(
+        {"web.yaml": WEB.replace("COLOUR", "green")}, "Paint it green", author="Ada <ada@localhost>"
+    )
+    sync.until_synced(second)
+    sync.change(suspend=True)
+    sync.until("Suspended")
+    return type("Shop", (), {"sync": sync, "shas": (first, second)})
+
+
+def test_one_field_is_explained_in_full(plugin, shop, cluster, namespace):
+    cluster.edit("ConfigMap", "web", {"data": {"colour": "blue"}})
+    told = plugin("explain", "cm/web.data.colour")
+    assert told.status == 0, told.err
+    lines = [" ".join(text.split()) for text in told.out.splitlines()]
+    assert lines[0] == f".data.colour of ConfigMap {namespace}/web"
+    assert lines[1:3] == ['live "blue"', 'wanted "green", web.yaml:9']
+    assert lines[3].startswith("owner by-hand, by update, ")
+    assert lines[4].startswith(f"commit {shop.shas[1][:7]} by Ada, ")
+    assert lines[4].endswith("ago: Paint it green")
+    assert lines[5:] == [
+        f"object member of Sync {namespace}/shop",
+        "verdict drift; it stays until the Sync, which is suspended, is resumed",
+    ]
+
+
+def test_all_fields_show_those_that_differ_first(plugin, shop, cluster):
+    cluster.edit("ConfigMap", "web", {"data": {"size": "9", "extra": "x"}})
+    _, asked, count, _, group, first, *rest = plugin("explain", "configmap/web").out.splitlines()
+    assert asked.split(", last changed by ")[0].endswith("/shop, from web.yaml:4")
+    assert f"last changed by {shop.shas[1][:7]} by Ada" in asked
+    assert count == "1 field differs from what is asked for"
+    assert group.startswith("drift   by-hand, ")
+    assert first == '        .data.size = "9", to be "1"'
+    assert rest[0].startswith("same    kubectl-reconcile, ")
+    assert '        .data.colour = "green"' in rest
+    other = next(at for at, text in enumerate(rest) if text.startswith("other   by-hand, "))
+    assert rest[other + 1] == '        .data.extra = "x"'
+    titles, row, *_ = plugin("explain", "cm/web", "-o", "wide").out.splitlines()[4:]
+    assert titles.split() == ["STATE", "OWNER", "SINCE", "FILE", "COMMIT", "FIELD"]
+    assert row.split()[3:5] == ["web.yaml:10", shop.shas[0][:7]]
+
+
+def test_a_change_in_git_is_no_drift_and_names_its_commit(plugin, shop, git_server):
+    third = git_server.push({"web.yaml": WEB.replace("COLOUR", "black")}, "Paint it black")
+    [field] = json.loads(plugin("explain", "cm/web", ".data.colour", "-o", "json").out)["fields"]
+    assert (field["state"], field["live"], field["wanted"], field["line"]) == ("git", "green", "black", 9)
+    assert field["commit"]["sha"] == third
+    [size] = json.loads(plugin("explain", "cm/web.data.size", "-o", "json").out)["fields"]
+    assert (size["state"], size["commit"]["sha"]) == ("same", shop.shas[0])
+
+
+def test_a_field_that_git_dropped_names_the_commit_that_dropped_it(plugin, shop, git_server):
+    third = git_server.push({"web.yaml": WEB.replace("      colour: COLOUR\n", "")}, "No colour")
+    [field] = json.loads(plugin("explain", "cm/web.data.colour", "-o", "json").out)["fields"]
+    assert (field["state"], field["live"], field["commit"]["sha"]) == ("git", "green", third)
+    assert "wanted" not in field
+
+
+def test_a_child_is_explained_by_its_module(plugin, shop, namespace):
+    told = plugin("explain", "deploy/cache.spec.replicas").out
+    assert "wanted   2, by module memcached" in told
+    assert f"for Memcached.cache.example.com {namespace}/cache, of Sync {namespace}/shop" in told
+
+
+def test_what_a_controller_made_is_said_to_be_its(plugin, shop, cluster, eventually):
+    eventually(lambda: cluster.list("Pod"), "the cache has a pod")
+    pod = cluster.list("Pod")[0]["metadata"]["name"]
+    told = plugin("explain", f"pod/{pod}")
+    assert told.status == 0
+    assert "made by ReplicaSet/cache-" in told.out
+
+
+def test_an_object_of_nobody_is_explained_by_its_owners(plugin, cluster):
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a.spec.b"}, "data": {"x": "evil \x1b[31m"}}
+    )
+    told = plugin("explain", "cm/a.spec.b.data")
+    assert told.status == 0, told.err
+    assert "belongs to no Sync" in told.out
+    assert r"evil \\u001b[31m" in told.out or r"evil \u001b[31m" in told.out
+    assert "\x1b" not in told.out
+
+
+def test_secrets_stay_secret_unless_asked_for(plugin, shop):
+    for words in (
+        ["explain", "secret/login"],
+        ["explain", "secret/login", "-o", "json"],
+        ["explain", "secret/login.data"],
+    ):
+        told = plugin(*words)
+        assert told.status == 0
+        assert "***" in told.out
+        assert "s3cr3t" not in told.out
+        assert "czNjcjN0" not in told.out
+    assert "czNjcjN0" in plugin("explain", "secret/login", "--show-secrets").out
+
+
+def test_without_git_the_cluster_still_explains(plugin, shop, tmp_path):
+    shop.sync.change(source={"git": {"url": "http://127.0.0.1:1/gone.git"}})
+    told = plugin("explain", "cm/web", "--cache-dir", str(tmp_path))
+    assert (told.status, ".data.colour" in told.out) == (0, True)
+    assert told.err.startswith("warning: files and commits can't be told: ")
+    one = plugin("explain", "cm/web.data.colour", "--cache-dir", str(tmp_path))
+    assert "wanted   not known" in one.out
+    assert "no drift" not in one.out
+
+
+REFUSED = {
+    "no such kind": ("nonsense/web", Status.USAGE, "the cluster serves no kind nonsense"),
+    "a kind misspelt": ("configmapp/web", Status.USAGE, "did you mean configmap"),
+    "no name": ("configmap", Status.FAILED, "write KIND/NAME"),
+    "no such object": ("configmap/nobody.data.x", Status.FAILED, 'configmaps "nobody" not found'),
+    "no such field": ("configmap/kube-root-ca.crt.data.nothing", Status.USAGE, "has no such field"),
+    "a path that is none": ("configmap/kube-root-ca.crt.data[[", Status.USAGE, "can't be read at '[['"),
+}
+
+
+@pytest.mark.parametrize(("text", "status", "message"), REFUSED.values(), ids=REFUSED)
+def test_explain_refuses(plugin, cluster, eventually, text, status, message):
+    eventually(lambda: cluster.get("ConfigMap", "kube-root-ca.crt"), "the namespace has its CA")
+    refused = plugin("explain", text)
+    assert (refused.status, refused.out, message in refused.err) == (status, "", True)
+
+
+def test_a_set_whose_sync_cannot_be_seen_is_said_to_be_one(plugin, cluster, tmp_path, config_map):
+    (tmp_path / "web.yaml").write_text(config_map("web", colour="red"))
+    assert plugin("sync", "-f", str(tmp_path), "--name", "shop").status == 0
+    assert "member of Sync " in plugin("explain", "cm/web").out
+    assert "which is kept by hand" in plugin("explain", "cm/web").out
+    cluster.delete("Sync", "shop")
+    assert "member of a set whose Sync is gone, or can't be seen by you" in plugin("explain", "cm/web").out

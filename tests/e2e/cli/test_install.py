@@ -1,0 +1,99 @@
+"""The daemon installed in a cluster: what is there afterwards, and that its rights are enough and no more."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+ACCOUNT = "system:serviceaccount:reconcile-system:kubectl-reconcile"
+CONFIG_RIGHTS = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "config-for-reconcile", "labels": {"reconcile.dev/aggregate-to-daemon": "true"}},
+    "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}],
+}
+
+
+@pytest.fixture
+def installed(own_cluster, plugin):
+    """A cluster of its own with the daemon installed, the sandbox it is, and the plugin on it."""
+    cluster, sandbox = own_cluster()
+    there = plugin.on(cluster.at("reconcile-system"))
+    answer = there("install")
+    assert answer.status == 0, answer.err
+    return cluster, sandbox, there
+
+
+def test_install_runs_the_daemon_with_just_the_rights_it_needs(
+    installed, new_daemon, follow, git_server, config_map, memcached, eventually
+):
+    cluster, sandbox, there = installed
+    deployment = cluster.at("reconcile-system")
+    eventually(
+        lambda: (deployment.get("Deployment", "kubectl-reconcile").get("status") or {}).get("readyReplicas"),
+        "its pod is ready",
+    )
+    again = there("install")
+    assert {line.split()[0] for line in again.out.splitlines()} == {"unchanged"}
+
+    new_daemon(sandbox.kubeconfig_for(ACCOUNT, ("system:serviceaccounts",))).start()
+    sha = git_server.push({"a.yaml": config_map("web", color="red"), "b.yaml": memcached("cache", size=1)})
+    sync = follow(git_server.url, on=cluster)
+    refused = sync.until("ApplyFailed", sha)
+    assert "cannot" in refused["message"] or "forbidden" in refused["message"]
+    eventually(lambda: cluster.get("Deployment", "cache"), "what its module may make is made")
+
+    cluster.kubectl.apply(CONFIG_RIGHTS)
+    sync.ask()
+    eventually(lambda: cluster.get("ConfigMap", "web"), "what it may write by now is written")
+    sync.until_synced(sha)
+
+
+def test_uninstall_leaves_what_was_applied(installed, follow, git_server):
+    cluster, _, there = installed
+    follow(git_server.url, on=cluster)
+    assert there("uninstall").status == 2
+    assert there("uninstall", "--yes").status == 0
+    assert cluster.get("Sync", "shop")
+    assert "Deployment" not in there("uninstall", "--yes").out
+
+
+def test_all_rights_are_for_who_asks(plugin):
+    def bound(*flags):
+        printed = yaml.safe_load_all(plugin("install", "--dry-run", "-o", "yaml", *flags).out)
+        return {each["roleRef"]["name"] for each in printed if each and each["kind"] == "ClusterRoleBinding"}
+
+    assert "cluster-admin" not in bound()
+    assert "cluster-admin" in bound("--cluster-admin")
+
+
+def test_the_manifests_to_deploy_are_those_that_install_applies(plugin):
+    printed = plugin("install", "--dry-run", "-o", "yaml")
+    assert printed.status == 0, printed.err
+    fresh = [each for each in yaml.safe_load_all(printed.out) if each]
+    kept = [each for each in yaml.safe_load_all((ROOT / "deploy" / "install.yaml").read_text()) if each]
+    names = {each["metadata"]["name"] for each in fresh if each["kind"] != "Namespace"}
+    assert {each["metadata"]["name"] for each in kept if each["kind"] != "Namespace"} == names
+    here = plugin.namespace
+    assert [yaml.safe_dump(each).replace(here, "reconcile-system") for each in fresh] == [
+        yaml.safe_dump(each) for each in kept
+    ], "run: kubectl reconcile install --dry-run -o yaml > deploy/install.yaml"
+
+
+def test_the_image_copies_what_the_wheel_needs_and_starts_what_it_installs():
+    text = (ROOT / "Dockerfile").read_text()
+    copied = [
+        source for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE) for source in line.split()[:-1]
+    ]
+    missing = [source for source in copied if not (ROOT / source).exists()]
+    assert missing == []
+    assert {"crds", "examples", "kubectl_reconcile", "setup.py", "pyproject.toml", "requirements.lock"} <= set(copied)
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    (entry,) = re.findall(r'^ENTRYPOINT \["(.+)"\]$', text, re.MULTILINE)
+    assert entry in scripts
+    assert re.search(r"^USER (?!0)\d+", text, re.MULTILINE)

@@ -1,0 +1,157 @@
+"""What a release consists of, built, installed in an empty place, and used on a real cluster."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_reconcile.cli import reference
+
+ROOT = Path(__file__).parents[3]
+BIN = Path(sys.executable).parent
+HOME = {name: os.environ[name] for name in ("HOME", "UV_CACHE_DIR") if name in os.environ}
+"""Where packages that were fetched before are kept; tests have a home of their own."""
+URL = "https://example.com/releases/download"
+DATA = {
+    "the CRDs": "kubectl_reconcile/crds/syncs.reconcile.dev.yaml",
+    "the examples": "kubectl_reconcile/examples/shop/web.yaml",
+    "the sandbox's sources": "kubectl_reconcile/sandbox/go.mod",
+    "the schema of plan files": "kubectl_reconcile/core/planning/plan.schema.json",
+    "the manifests of the daemon": "kubectl_reconcile/deploy/install.yaml",
+    "the templates of modules": "kubectl_reconcile/engine/scaffold/templates/module.py.txt",
+    "the mark of types": "kubectl_reconcile/py.typed",
+}
+
+
+def test_the_reference_of_the_command_line_is_current():
+    assert (ROOT / "docs" / "cli.md").read_text() == f"{reference.page().rstrip()}\n", "run make manifests"
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory):
+    """A release for this machine and this Python."""
+    out = tmp_path_factory.mktemp("release") / "dist"
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    command = [sys.executable, ROOT / "plugin" / "release.py", "--out", out, "--python", python, "--release-url", URL]
+    subprocess.run(command, check=True, env={**os.environ, **HOME})
+    return out
+
+
+@pytest.fixture(scope="module")
+def installed(dist, tmp_path_factory):
+    """The bin folder of an empty virtual environment, outside the repository, with the wheel and what it needs."""
+    place = tmp_path_factory.mktemp("installed") / "venv"
+    venv.create(place, symlinks=True)
+    [wheel] = dist.glob("*.whl")
+    common = [BIN / "uv", "pip", "install", "--quiet", "--python", place / "bin" / "python"]
+    environ = {**os.environ, **HOME}
+    subprocess.run([*common, "--require-hashes", "-r", ROOT / "requirements.lock"], check=True, env=environ)
+    subprocess.run([*common, "--no-deps", wheel], check=True, env=environ)
+    return place / "bin"
+
+
+def outside(program, *words, folder, **environ):
+    """Run a program where nothing of the repository is at hand."""
+    environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    return subprocess.run(
+        [program, *words], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        env={**environment, **environ},
+    )  # fmt: skip
+
+
+def test_the_wheel_holds_all_data(installed):
+    [site] = (installed.parent / "lib").glob("python*/site-packages")
+    assert [what for what, path in DATA.items() if not (site / path).is_file()] == []
+
+
+def test_the_wheel_carries_all_that_is_no_code(dist):
+    [wheel] = dist.glob("*.whl")
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {f"kubectl_reconcile/crds/{each.name}" for each in (ROOT / "crds").glob("*.yaml")}
+    wanted |= {f"kubectl_reconcile/{each.relative_to(ROOT)}" for each in (ROOT / "examples").rglob("*.yaml")}
+    package = ROOT / "kubectl_reconcile"
+    data = (each for each in package.rglob("*") if each.is_file() and each.suffix not in {".py", ".pyc"})
+    wanted |= {str(each.relative_to(ROOT)) for each in data}
+    assert wanted - packed == set()
+
+
+def test_the_sdist_holds_all_sources(dist):
+    [sdist] = dist.glob("kubectl_reconcile-*.tar.gz")
+    with tarfile.open(sdist) as tar:
+        names = {name.partition("/")[2] for name in tar.getnames()}
+    for path in (
+        "deploy/install.yaml",
+        "plugin/release.py",
+        "docs/cli.md",
+        "requirements.lock",
+        "tests/conftest.py",
+        "crds/syncs.reconcile.dev.yaml",
+    ):
+        assert path in names
+
+
+def test_the_installed_wheel_takes_the_readme_s_tour(installed, tmp_path, kubectl, namespace, crds):
+    """The README's own commands, on this test's cluster; the folder examples is the one that was installed."""
+    [site] = (installed.parent / "lib").glob("python*/site-packages")
+    shutil.copytree(site / "kubectl_reconcile" / "examples", tmp_path / "examples")
+    for file in (tmp_path / "examples" / "shop").iterdir():
+        file.write_text(
+            re.sub(r"namespace: shop\b", f"namespace: {namespace}", file.read_text()).replace(
+                "name: shop\n", f"name: {namespace}\n"
+            )
+        )
+    path = os.pathsep.join([str(installed), str(kubectl.folder), "/usr/bin", "/bin"])
+    tour = re.findall(
+        r"^kubectl (reconcile (?:diff|sync) -f examples/shop[^;#\n]*)", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    assert len(tour) == 3
+    done = [
+        outside("kubectl", *line.split(), "-n", namespace, folder=tmp_path, PATH=path, KUBECONFIG=kubectl.kubeconfig)
+        for line in tour
+    ]
+    assert [one.returncode for one in done] == [1, 0, 0], done
+    assert re.search(r"\d+ created", done[1].stdout)
+    assert done[2].stdout.startswith("no changes, ")
+
+
+def test_the_self_contained_program_needs_nothing_but_python(dist, tmp_path, kubectl, namespace, crds):
+    [archive] = dist.glob("kubectl-reconcile_v*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    (tmp_path / "web.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")
+    python = Path(sys.base_prefix) / "bin"
+    there = {
+        "PATH": f"{python}:/usr/bin:/bin",
+        "SHIV_ROOT": str(tmp_path / "unpacked"),
+        "KUBECONFIG": kubectl.kubeconfig,
+    }
+    done = outside(tmp_path / "kubectl-reconcile", "diff", "-f", "web.yaml", "-n", namespace, folder=tmp_path, **there)
+    assert (done.returncode, done.stdout.endswith("1 to create, 0 unchanged\n")) == (1, True), done
+    words = outside(tmp_path / "kubectl_complete-reconcile", "ver", folder=tmp_path, **there).stdout
+    assert words == "version\tShow the version.\n:4\n"
+
+
+def test_krew_s_manifest_says_what_was_built(dist):
+    manifest = yaml.safe_load((dist / "reconcile.yaml").read_text())
+    version = manifest["spec"]["version"]
+    [platform] = manifest["spec"]["platforms"]
+    file = dist / platform["uri"].rpartition("/")[2]
+    assert (
+        platform["uri"]
+        == f"{URL}/kubectl-reconcile_{version}_{'_'.join(platform['selector']['matchLabels'].values())}.tar.gz"
+    )
+    assert platform["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    with tarfile.open(file) as tar:
+        assert platform["bin"] in tar.getnames()
+    sums = (dist / "SHA256SUMS").read_text().splitlines()
+    assert f"{platform['sha256']}  {file.name}" in sums
+    assert len(sums) == 4

@@ -1,0 +1,229 @@
+"""What the server and others do to us in the middle of a sync: refusals, storms, outages."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import datetime as dt
+import ipaddress
+import ssl
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.core.resources.status import Ending
+from kubectl_reconcile.engine.apply.writer import Writer
+from kubectl_reconcile.engine.sync.session import Session
+
+from .conftest import Shop
+
+CRDS = Path(__file__).parents[3] / "crds"
+
+
+@pytest.fixture
+def config_map(manifests):
+    return manifests("config_map")
+
+
+def many(config_map, count, **data):
+    return {f"{at}.yaml": config_map(f"part-{at:03}", **data) for at in range(count)}
+
+
+async def held(shop):
+    items, _ = await shop.session.client.list(f"/api/v1/namespaces/{shop.namespace}/configmaps")
+    return {
+        item["metadata"]["name"]: item.get("data") for item in items if item["metadata"]["name"].startswith("part-")
+    }
+
+
+# --- a webhook ---------------------------------------------------------------------------------------
+
+
+def certificate():
+    """A key and a certificate for the loopback address, both in PEM."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "webhook")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(minutes=5))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return private, made.public_bytes(serialization.Encoding.PEM)
+
+
+@pytest.fixture
+async def webhook(session, namespace, tmp_path):
+    """An admission webhook for this namespace: it refuses what is labelled so, and quotes it in full; counts what it saw."""
+    seen = []
+
+    async def review(request):
+        asked = (await request.json())["request"]
+        seen.append((asked["object"]["metadata"]["name"], asked["dryRun"]))
+        labels = asked["object"]["metadata"].get("labels") or {}
+        fine = labels.get("taste") != "bad"
+        status = {"message": f"no taste: {asked['object'].get('data')}", "code": 403}
+        answer = {"uid": asked["uid"], "allowed": fine, **({} if fine else {"status": status})}
+        return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer})
+
+    private, public = certificate()
+    (tmp_path / "both.pem").write_bytes(private + public)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "both.pem")
+    app = web.Application()
+    app.router.add_post("/", review)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    address = f"https://127.0.0.1:{runner.addresses[0][1]}/"
+    path = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{namespace}"
+    configuration = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": namespace},
+        "webhooks": [
+            {
+                "name": "taste.example.com",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "clientConfig": {"url": address, "caBundle": base64.b64encode(public).decode()},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "rules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["*"],
+                        "resources": ["configmaps", "secrets"],
+                    }
+                ],
+            }
+        ],
+    }
+    await session.client.apply(path, configuration)
+    yield seen
+    await session.client.delete(path)
+    for connection in runner.server.connections:
+        connection.transport.abort()  # the server keeps them for later, and TLS would wait for it to say farewell
+    await runner.cleanup()
+
+
+def tasteless(manifest):
+    return {**manifest, "metadata": {**manifest["metadata"], "labels": {"taste": "bad"}}}
+
+
+async def until_it_is_asked(shop, webhook, config_map):
+    """The server takes a moment to hear of a new webhook."""
+    probe, path = config_map("probe"), f"/api/v1/namespaces/{shop.namespace}/configmaps/probe"
+    async with asyncio.timeout(30):
+        while not webhook:
+            await shop.session.client.apply(path, {**probe, "data": {"n": "0"}}, dry_run=True)
+            await asyncio.sleep(0.1)
+    webhook.clear()
+
+
+async def test_a_webhook_refuses_in_the_preview_and_nothing_but_its_object_stays_behind(shop, webhook, config_map):
+    await until_it_is_asked(shop, webhook, config_map)
+    shop.write({"bad.yaml": tasteless(config_map("bad", color="red")), "good.yaml": config_map("good")})
+    made = await shop.plan()
+    (bad,) = [change for change in made.changes if change.blocked]
+    assert 'admission webhook "taste.example.com" denied the request: no taste' in bad.blocked
+    assert {dry for _, dry in webhook} == {True}
+    done = await shop.sync()
+    assert done.report.ending is Ending.FAILED
+    assert await shop.live("ConfigMap", "good")
+    assert await shop.live("ConfigMap", "bad") is None
+    assert ("bad", False) not in webhook  # after the dry run nobody tried to write it
+
+
+async def test_what_a_webhook_quotes_of_a_secret_is_told_without_its_values(shop, webhook, config_map):
+    await until_it_is_asked(shop, webhook, config_map)
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "key"},
+        "stringData": {"password": "hunter2-hunter2"},
+    }
+    shop.write({"s.yaml": tasteless(secret)})
+    made, done = await shop.plan(), await shop.sync()
+    told = (
+        repr([change.blocked for change in made.changes])
+        + repr([each.error for each in done.results])
+        + repr(done.report)
+    )
+    assert "no taste" in told
+    assert "***" in told
+    assert "hunter2" not in told
+    assert base64.b64encode(b"hunter2-hunter2").decode() not in told
+
+
+# --- a server that has had enough, and one that dies ---------------------------------------------------
+
+
+@pytest.fixture
+async def narrow(own_sandbox, tmp_path):
+    """A shop on a server that takes three requests at once and refuses the rest with 429, for users without privileges."""
+    limits = ("--enable-priority-and-fairness=false", "--max-requests-inflight=3", "--max-mutating-requests-inflight=2")
+    sandbox = own_sandbox(
+        flags={"kube-apiserver": limits}, users={"gardener": ("gardeners",)}, components=("etcd", "kube-apiserver")
+    )
+    async with Session.open(Access(kubeconfig=str(sandbox.kubeconfig)), tmp_path / "admin") as admin:
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "gardeners"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "gardeners"}],
+        }
+        await admin.client.apply("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/gardeners", binding)
+        from kubectl_reconcile.engine.commands.install import ensure_crds  # noqa: PLC0415
+
+        await ensure_crds(admin)
+    kubeconfig = sandbox.kubeconfig_for("gardener", ("gardeners",))
+    async with Session.open(Access(kubeconfig=str(kubeconfig)), tmp_path / "cache") as session:
+        yield Shop(session, tmp_path / "shop", "default"), sandbox
+
+
+async def test_storms_and_outages_are_waited_out(narrow, config_map):
+    """One server for three things, since starting one costs more than all of them."""
+    shop, sandbox = narrow
+
+    # More at once than it takes: it says 429, we slow down, and everything arrives.
+    shop.write(many(config_map, 150, color="red"))
+    stormy = Writer(shop.session.client)
+    assert (await shop.sync(stormy)).report.ending is Ending.SYNCED
+    assert len(await held(shop)) == 150
+    assert stormy.pace.limit < 32
+
+    # It is killed in the middle and comes back.
+    shop.write(many(config_map, 150, color="blue"))
+    syncing = asyncio.create_task(shop.sync())
+    async with asyncio.timeout(60):
+        while not any(data == {"color": "blue"} for data in (await held(shop)).values()):
+            await asyncio.sleep(0.02)
+    await asyncio.to_thread(sandbox.stop, "kube-apiserver", grace_s=0)
+    await asyncio.to_thread(sandbox.start, "kube-apiserver")
+    done = await syncing
+    assert done.report.ending is Ending.SYNCED, done.report.problems[:3]
+    assert set(map(repr, (await held(shop)).values())) == {"{'color': 'blue'}"}
+    assert all(change.op is Op.UNCHANGED for change in (await shop.plan()).changes)
+
+    # A deletion whose answer was lost isn't a failure.
+    shop.write({f"{at}.yaml": None for at in range(25)})
+    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert len(await held(shop)) == 125
