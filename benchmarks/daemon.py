@@ -33,7 +33,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.resources.sync import REQUESTED_AT
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
-from kubectl_reconcile.sandbox.gitserver import GitServer, Repository
+from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 
 CRDS = Path(__file__).parents[1] / "crds"
 EDITS = 200
@@ -102,7 +102,7 @@ class Bench:
 
     client: Client
     daemon: Daemon
-    repository: Repository
+    repository: ServedRepository
     count: int
     size: int = 0
     dice: random.Random = field(default_factory=lambda: random.Random(7))
@@ -240,7 +240,7 @@ def prepare(sandbox: Sandbox, url: str) -> None:
     run("apply", "--server-side", "-f", "-", stdin=f"{json.dumps(hook)}\n---\n{json.dumps(sync)}")
 
 
-async def measure(sandbox: Sandbox, repository: Repository, root: Path, count: int, size: int = 0) -> Bench:
+async def measure(sandbox: Sandbox, repository: ServedRepository, root: Path, count: int, size: int = 0) -> Bench:
     """Run the bench, and return it with what it found."""
     daemon = Daemon(sandbox.kubeconfig, root / "daemon.log", root / "cache")
     async with await Client.connect(Access(kubeconfig=str(sandbox.kubeconfig))) as client:

@@ -31,7 +31,7 @@ from kubectl_reconcile.sandbox.build import Binaries, build, cache_dir
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox, list_sandboxes, state_dir
 from kubectl_reconcile.sandbox.errors import SandboxError
-from kubectl_reconcile.sandbox.gitserver import GitServer, Repository
+from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 from kubectl_reconcile.sandbox.processes import ProcessId
 
 CLUSTER = "KUBECTL_RECONCILE_TEST_KUBECONFIG"
@@ -292,17 +292,17 @@ def git_host(tmp_path_factory) -> Iterator[GitServer]:
 
 
 @pytest.fixture
-def git_server(git_host) -> Repository:
+def git_server(git_host) -> ServedRepository:
     """A new bare repository for one test: .url, .push({path: content or None}, message) -> sha."""
     return git_host.create(f"repository-{secrets.token_hex(4)}")
 
 
 @pytest.fixture
-def own_git_server(tmp_path) -> Iterator[Callable[..., Repository]]:
-    """Start a Git server for one test: own_git_server(username=…, password=…) -> Repository; .server.stop() is an outage."""
+def own_git_server(tmp_path) -> Iterator[Callable[..., ServedRepository]]:
+    """Start a Git server for one test: own_git_server(username=…, password=…) -> ServedRepository; .server.stop() is an outage."""
     with contextlib.ExitStack() as stack:
 
-        def start(**options: Any) -> Repository:
+        def start(**options: Any) -> ServedRepository:
             server = stack.enter_context(GitServer(tmp_path / f"git-{secrets.token_hex(4)}", **options))
             return server.create("repository")
 

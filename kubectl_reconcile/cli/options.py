@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from kubectl_reconcile.cli.output.failures import Failure, Status
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Terminal
 
 if TYPE_CHECKING:  # these take a tenth of a second or more to import, and most commands' help needs none of them
@@ -182,12 +182,12 @@ class Connection:
         asyncio.run(self._run(work, made.append))
         return made[0]
 
-    def run_until_interrupted(self, work: Callable[[Session], Coroutine[Any, Any, _T]]) -> _T | Status:
+    def run_until_interrupted(self, work: Callable[[Session], Coroutine[Any, Any, _T]]) -> _T | ExitStatus:
         """Do the same for work that only looks, and that a person ends by Ctrl-C: that is no news to them."""
         try:
             return self.run(work)
         except KeyboardInterrupt:
-            return Status.INTERRUPTED
+            return ExitStatus.INTERRUPTED
 
     def tell(self) -> None:
         """Have the work told on standard error, as far as the user wants to know of it."""
@@ -327,7 +327,7 @@ def _checked(given: dict[str, str]) -> Origin:
     if given["revision"] and given["local"]:
         raise click.UsageError("--revision and --local exclude each other")
     if file and file != "-" and not Path(file).exists():
-        raise Failure(f"no file or folder {file}", "check -f", status=Status.SOURCE)
+        raise Failure(f"no file or folder {file}", "check -f", status=ExitStatus.SOURCE)
     return Origin(
         sync or given["kept_under"], file, repo, given["ref"], given["path"] or ".", given["revision"], given["local"],
         manager=given["field_manager"],
@@ -399,11 +399,11 @@ class Chosen:
         """
         if self.is_everything:
             return plan
-        from kubectl_reconcile.engine.commands.selection import Only, Selection, Wanted  # noqa: PLC0415 - imports the planner
+        from kubectl_reconcile.engine.commands.selection import Only, Selection, SelectionTerms  # noqa: PLC0415 - imports the planner
 
         files = [each for each in self.objects if _is_path(each)]
         names = [each for each in self.objects if not _is_path(each)]
-        wanted = Wanted(names, self.kinds, self.selector, files, frozenset(map(Only, self.only)))
+        wanted = SelectionTerms(names, self.kinds, self.selector, files, frozenset(map(Only, self.only)))
         return Selection.of(wanted, session.discovery, plan).chosen(plan)
 
 

@@ -13,7 +13,7 @@ import click
 
 from kubectl_reconcile.cli.main import PROGRAM, VERBS, command, reconcile
 from kubectl_reconcile.cli.options import common_flags
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 _HEAD = """\
 # Command line
@@ -80,8 +80,8 @@ def _everywhere() -> Iterator[str]:
 
 
 def _statuses() -> Iterator[str]:
-    meanings = inspect.getsource(Status).split('"""')[3::2]
-    rows = [f"| {status.value} | {_cell(meaning)} |" for status, meaning in zip(Status, meanings, strict=False)]
+    meanings = inspect.getsource(ExitStatus).split('"""')[3::2]
+    rows = [f"| {status.value} | {_cell(meaning)} |" for status, meaning in zip(ExitStatus, meanings, strict=False)]
     yield "\n".join(["## Exit statuses\n", "| status | meaning |", "|---|---|", *rows]) + "\n"
 
 

@@ -40,13 +40,13 @@ from kubectl_reconcile.cluster.errors import (
     Unauthorized,
     Unreachable,
 )
-from kubectl_reconcile.cluster.feed import Contents, Event, EventKind, Feed
+from kubectl_reconcile.cluster.feed import Event, EventKind, Feed, FeedContents
 from kubectl_reconcile.cluster.selector import Selector
-from kubectl_reconcile.cluster.store import Snapshot, Stored, View
+from kubectl_reconcile.cluster.store import CacheSnapshot, FeedView, StoredObject
 from kubectl_reconcile.cluster.transport import Param
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef
 
-__all__ = ["Cache", "Event", "EventKind", "Feed", "Snapshot", "Stored"]
+__all__ = ["Cache", "CacheSnapshot", "Event", "EventKind", "Feed", "StoredObject"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ _INITIAL_END = "k8s.io/initial-events-end"
 class _State:
     """A feed, and how following it goes. *asked*: the failure is from before somebody asked to try again."""
 
-    contents: Contents
+    contents: FeedContents
     failure: ApiError | None = None
     asked: bool = False
     streams: bool = True
@@ -106,7 +106,7 @@ class Cache:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._states: dict[Feed, _State] = {}
-        self._snapshot: Snapshot | None = None
+        self._snapshot: CacheSnapshot | None = None
         self._subscribers: list[Callable[[Event], None]] = []
         self._feed_subscribers: list[Callable[[Feed, ApiError | None], None]] = []
         self._turn = asyncio.Event()
@@ -117,15 +117,15 @@ class Cache:
 
     # --- what is held -------------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> CacheSnapshot:
         """Return all objects as they are now. Costs no request, and next to nothing."""
         if self._snapshot is None:
-            views: dict[GroupKind, tuple[View, ...]] = {}
+            views: dict[GroupKind, tuple[FeedView, ...]] = {}
             for state in self._states.values():
                 kind = state.gvk.group_kind
                 views[kind] = (*views.get(kind, ()), state.contents.table.view())
             unsynced = frozenset(state.gvk.group_kind for state in self._states.values() if not state.synced)
-            self._snapshot = Snapshot(views, unsynced)
+            self._snapshot = CacheSnapshot(views, unsynced)
         return self._snapshot
 
     @property
@@ -217,7 +217,7 @@ class Cache:
 
     def wrote(self, manifest: Manifest) -> None:
         """Take over an object as the server returned it from a write of ours, so that no snapshot is older."""
-        stored = Stored.of(manifest, GroupVersionKind.of(manifest))
+        stored = StoredObject.of(manifest, GroupVersionKind.of(manifest))
         for contents in self._holding(stored.ref):
             self._publish(contents.wrote(stored))
 
@@ -297,7 +297,7 @@ class Cache:
 
         An older server refuses that, or has never heard of the list's end. That is remembered.
         """
-        initial: dict[ObjectRef, Stored] | None = {}
+        initial: dict[ObjectRef, StoredObject] | None = {}
         asked: dict[str, Param] = {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
         watch = self._events(state, {**asked, **query})
         try:
@@ -306,7 +306,7 @@ class Cache:
                     if initial is None:
                         self._publish(state.contents.absorb(type_, manifest))
                     elif type_ != "BOOKMARK":
-                        _collect(initial, type_, Stored.of(manifest, state.gvk))
+                        _collect(initial, type_, StoredObject.of(manifest, state.gvk))
                     elif _is_initial_end(manifest):
                         self._adopt(state, initial, manifest["metadata"]["resourceVersion"])
                         if not follow:
@@ -335,7 +335,7 @@ class Cache:
 
     async def _list(self, state: _State) -> None:
         """Read the whole feed in pages; in one go where it changes too fast for that."""
-        found: dict[ObjectRef, Stored] = {}
+        found: dict[ObjectRef, StoredObject] = {}
         version = ""
         try:
             async for page, version in self._client.pages(state.path, **state.query):  # noqa: B007 - the last one's counts
@@ -345,7 +345,7 @@ class Cache:
             found = _by_ref(items, state.gvk)
         self._adopt(state, found, version)
 
-    def _adopt(self, state: _State, found: dict[ObjectRef, Stored], version: str) -> None:
+    def _adopt(self, state: _State, found: dict[ObjectRef, StoredObject], version: str) -> None:
         self._snapshot = None
         self._publish(state.contents.adopt(found, version))
         self._recovered(state, always=True)
@@ -384,19 +384,19 @@ class Cache:
     def _state(self, feed: Feed) -> _State:
         state = self._states.get(feed)
         if state is None:
-            state = self._states[feed] = _State(Contents(feed, Selector.parse(feed.label_selector)))
+            state = self._states[feed] = _State(FeedContents(feed, Selector.parse(feed.label_selector)))
             self._snapshot = None
         return state
 
-    def _holding(self, ref: ObjectRef) -> list[Contents]:
+    def _holding(self, ref: ObjectRef) -> list[FeedContents]:
         return [state.contents for state in self._states.values() if state.contents.may_hold(ref)]
 
 
-def _by_ref(page: Iterable[Manifest], gvk: GroupVersionKind) -> dict[ObjectRef, Stored]:
-    return {stored.ref: stored for stored in (Stored.of(manifest, gvk) for manifest in page)}
+def _by_ref(page: Iterable[Manifest], gvk: GroupVersionKind) -> dict[ObjectRef, StoredObject]:
+    return {stored.ref: stored for stored in (StoredObject.of(manifest, gvk) for manifest in page)}
 
 
-def _collect(objects: dict[ObjectRef, Stored], type_: str, stored: Stored) -> None:
+def _collect(objects: dict[ObjectRef, StoredObject], type_: str, stored: StoredObject) -> None:
     """Apply one event to a list that is still coming in."""
     if type_ == "DELETED":
         objects.pop(stored.ref, None)

@@ -38,7 +38,7 @@ from kubectl_reconcile.cluster.errors import (
     Unreachable,
     error_of,
 )
-from kubectl_reconcile.cluster.transport import JSON, Answer, Headers, Param, Request, Transport
+from kubectl_reconcile.cluster.transport import JSON, Headers, Param, Request, Response, Transport
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
 
 __all__ = [
@@ -335,7 +335,7 @@ class Client:
         content_type: str = JSON,
         accept: str = JSON,
         etag: str = "",
-    ) -> Answer:
+    ) -> Response:
         """Make any other request; return the successful answer (304 where *etag* still holds) as it came.
 
         Raises:
@@ -357,7 +357,7 @@ def _write_params(manager: str, field_validation: str, *, dry_run: bool) -> dict
     return {"fieldManager": manager, "fieldValidation": field_validation, "dryRun": "All" if dry_run else None}
 
 
-def _parsed(answer: Answer, path: str) -> dict[str, Any]:
+def _parsed(answer: Response, path: str) -> dict[str, Any]:
     try:
         found = orjson.loads(answer.body)
     except ValueError as error:

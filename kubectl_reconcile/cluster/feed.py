@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.selector import Selector
-from kubectl_reconcile.cluster.store import Stored, Table, newer, older
+from kubectl_reconcile.cluster.store import StoredObject, Table, newer, older
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 
 _MOST_GONE = 10_000
@@ -54,14 +54,14 @@ class Event:
 
     kind: EventKind
     ref: ObjectRef
-    old: Stored | None
-    new: Stored | None
+    old: StoredObject | None
+    new: StoredObject | None
     feed: Feed
     own: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class Contents:
+class FeedContents:
     """What is known of one feed. Each method takes one piece of news and returns the changes that came of it.
 
     *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: for ever).
@@ -83,7 +83,7 @@ class Contents:
         """Tell whether an object of this reference is the feed's business, labels aside."""
         return self.gvk.group_kind == ref.group_kind and self.feed.namespace in {"", ref.namespace}
 
-    def adopt(self, found: dict[ObjectRef, Stored], version: str) -> list[Event]:
+    def adopt(self, found: dict[ObjectRef, StoredObject], version: str) -> list[Event]:
         """Take *found*, a complete list as of *version*, for what is there; own writes since then stay."""
         before = {stored.ref: stored for stored in self.table}
         now = {ref: stored for ref, stored in found.items() if not self._is_stale(stored)}
@@ -101,7 +101,7 @@ class Contents:
         changes: list[Event] = []
         version = manifest["metadata"].get("resourceVersion") or self.position
         if type_ != "BOOKMARK":
-            stored = Stored.of(manifest, self.gvk)
+            stored = StoredObject.of(manifest, self.gvk)
             known = self.table.get(stored.ref)
             if type_ == "DELETED":
                 if known is not None and not older(stored.resource_version, known.resource_version):
@@ -111,7 +111,7 @@ class Contents:
         self.position = version
         return changes
 
-    def wrote(self, stored: Stored) -> list[Event]:
+    def wrote(self, stored: StoredObject) -> list[Event]:
         """Take over an own write, unless the watch has told what came after it."""
         known = self.table.get(stored.ref)
         told = self.loaded and not newer(stored.resource_version, self.position)
@@ -141,7 +141,7 @@ class Contents:
         """Forget the position: what is held may have gaps until the next list is adopted."""
         self.position, self.loaded = "", False
 
-    def _is_stale(self, stored: Stored) -> bool:
+    def _is_stale(self, stored: StoredObject) -> bool:
         until = self.gone.get(stored.uid)
         return until is not None and (until == "" or not newer(stored.resource_version, until))
 
@@ -150,25 +150,25 @@ class Contents:
         if len(self.gone) > _MOST_GONE:
             del self.gone[next(iter(self.gone))]
 
-    def _put(self, stored: Stored, *, own: bool = False) -> list[Event]:
+    def _put(self, stored: StoredObject, *, own: bool = False) -> list[Event]:
         known = self.table.get(stored.ref)
         self.table.put(stored)
         return [self._event(known, stored, own=own)]
 
-    def _drop(self, known: Stored | None, *, own: bool = False) -> list[Event]:
+    def _drop(self, known: StoredObject | None, *, own: bool = False) -> list[Event]:
         if known is None:
             return []
         self.table.drop(known.ref)
         return [self._event(known, None, own=own)]
 
-    def _event(self, old: Stored | None, new: Stored | None, *, own: bool = False) -> Event:
+    def _event(self, old: StoredObject | None, new: StoredObject | None, *, own: bool = False) -> Event:
         kind = EventKind.ADDED if old is None else EventKind.DELETED if new is None else EventKind.MODIFIED
         return Event(kind, _any(old, new).ref, old, new, self.feed, own)
 
 
-def _replaces(stored: Stored, known: Stored | None) -> bool:
+def _replaces(stored: StoredObject, known: StoredObject | None) -> bool:
     return known is None or newer(stored.resource_version, known.resource_version)
 
 
-def _any(*candidates: Stored | None) -> Stored:
+def _any(*candidates: StoredObject | None) -> StoredObject:
     return next(stored for stored in candidates if stored is not None)

@@ -5,7 +5,7 @@ feed and is written by the cache alone; a *snapshot* shows all tables as they we
 
 Rules: a snapshot costs the same for ten objects and for ten thousand. A table is a large *base* that is never changed
 once somebody has seen it, and a few *recent* changes beside it; when these grow, both are merged into a new base.
-Indexes belong to a base and are built when first asked for. Stored objects are complete: the merge needs every field.
+Indexes belong to a base and are built when first asked for. StoredObject objects are complete: the merge needs every field.
 
 Pure: no I/O, no clock.
 """
@@ -25,7 +25,7 @@ _MOST_RECENT = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stored:
+class StoredObject:
     """One live object: what is looked up of it, and all of it as *raw* JSON."""
 
     ref: ObjectRef
@@ -93,19 +93,19 @@ _Key = TypeVar("_Key")
 class _Grouped(Generic[_Key]):
     """Objects by some key of theirs, sorted by reference."""
 
-    def __init__(self, objects: Iterable[Stored], key: Callable[[Stored], _Key | None]) -> None:
-        found: dict[_Key, list[Stored]] = {}
+    def __init__(self, objects: Iterable[StoredObject], key: Callable[[StoredObject], _Key | None]) -> None:
+        found: dict[_Key, list[StoredObject]] = {}
         for stored in objects:
             value = key(stored)
             if value:
                 found.setdefault(value, []).append(stored)
         self._found = {value: tuple(sorted(group, key=_by_ref)) for value, group in found.items()}
 
-    def get(self, value: _Key) -> tuple[Stored, ...]:
+    def get(self, value: _Key) -> tuple[StoredObject, ...]:
         return self._found.get(value, ())
 
 
-def _by_ref(stored: Stored) -> ObjectRef:
+def _by_ref(stored: StoredObject) -> ObjectRef:
     return stored.ref
 
 
@@ -114,47 +114,49 @@ class _Base:
 
     __slots__ = ("_labels", "_owners", "objects")
 
-    def __init__(self, objects: dict[ObjectRef, Stored]) -> None:
+    def __init__(self, objects: dict[ObjectRef, StoredObject]) -> None:
         self.objects = objects
         self._owners: _Grouped[str] | None = None
         self._labels: dict[str, _Grouped[str]] = {}
 
-    def owned_by(self, uid: str) -> tuple[Stored, ...]:
+    def owned_by(self, uid: str) -> tuple[StoredObject, ...]:
         if self._owners is None:
             self._owners = _Grouped(self.objects.values(), lambda stored: stored.controller_uid)
         return self._owners.get(uid)
 
-    def labelled(self, key: str, value: str) -> tuple[Stored, ...]:
+    def labelled(self, key: str, value: str) -> tuple[StoredObject, ...]:
         if key not in self._labels:
             self._labels[key] = _Grouped(self.objects.values(), lambda stored: stored.labels.get(key))
         return self._labels[key].get(value)
 
 
-class View:
+class FeedView:
     """The objects of one feed at one moment."""
 
     __slots__ = ("_base", "_recent")
 
-    def __init__(self, base: _Base, recent: Mapping[ObjectRef, Stored | None]) -> None:
+    def __init__(self, base: _Base, recent: Mapping[ObjectRef, StoredObject | None]) -> None:
         self._base = base
         self._recent = recent
 
-    def get(self, ref: ObjectRef) -> Stored | None:
+    def get(self, ref: ObjectRef) -> StoredObject | None:
         """Return the object *ref*, or None."""
         return self._recent[ref] if ref in self._recent else self._base.objects.get(ref)
 
-    def __iter__(self) -> Iterator[Stored]:
+    def __iter__(self) -> Iterator[StoredObject]:
         return self._with_recent(self._base.objects.values(), lambda _: True)
 
-    def owned_by(self, uid: str) -> Iterator[Stored]:
+    def owned_by(self, uid: str) -> Iterator[StoredObject]:
         """Yield the objects whose controller has this *uid*."""
         return self._with_recent(self._base.owned_by(uid), lambda stored: stored.controller_uid == uid)
 
-    def labelled(self, key: str, value: str) -> Iterator[Stored]:
+    def labelled(self, key: str, value: str) -> Iterator[StoredObject]:
         """Yield the objects with this label."""
         return self._with_recent(self._base.labelled(key, value), lambda stored: stored.labels.get(key) == value)
 
-    def _with_recent(self, old: Iterable[Stored], wanted: Callable[[Stored], bool]) -> Iterator[Stored]:
+    def _with_recent(
+        self, old: Iterable[StoredObject], wanted: Callable[[StoredObject], bool]
+    ) -> Iterator[StoredObject]:
         if not self._recent:
             yield from old
             return
@@ -171,17 +173,17 @@ class Table:
 
     def __init__(self) -> None:
         self._base = _Base({})
-        self._recent: dict[ObjectRef, Stored | None] = {}
-        self._view: View | None = None
+        self._recent: dict[ObjectRef, StoredObject | None] = {}
+        self._view: FeedView | None = None
 
-    def get(self, ref: ObjectRef) -> Stored | None:
+    def get(self, ref: ObjectRef) -> StoredObject | None:
         """Return the object *ref*, or None."""
         return self._recent[ref] if ref in self._recent else self._base.objects.get(ref)
 
-    def __iter__(self) -> Iterator[Stored]:
+    def __iter__(self) -> Iterator[StoredObject]:
         return iter(self.view())
 
-    def put(self, stored: Stored) -> None:
+    def put(self, stored: StoredObject) -> None:
         """Add an object, or replace the one of its name."""
         self._change(stored.ref, stored)
 
@@ -189,17 +191,17 @@ class Table:
         """Remove an object; that it isn't there is fine."""
         self._change(ref, None)
 
-    def replace(self, objects: dict[ObjectRef, Stored]) -> None:
+    def replace(self, objects: dict[ObjectRef, StoredObject]) -> None:
         """Hold exactly *objects* from now on; the dictionary is taken over."""
         self._base, self._recent, self._view = _Base(objects), {}, None
 
-    def view(self) -> View:
+    def view(self) -> FeedView:
         """Return the objects as they are now."""
         if self._view is None:
-            self._view = View(self._base, dict(self._recent))
+            self._view = FeedView(self._base, dict(self._recent))
         return self._view
 
-    def _change(self, ref: ObjectRef, stored: Stored | None) -> None:
+    def _change(self, ref: ObjectRef, stored: StoredObject | None) -> None:
         self._view = None
         self._recent[ref] = stored
         if len(self._recent) > max(_MOST_RECENT, len(self._base.objects) // 64):
@@ -208,19 +210,19 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class CacheSnapshot:
     """All cached objects at one moment. Asking it costs no request, and it never changes.
 
     Where feeds overlap, the newest state of an object counts. Results are sorted by reference.
     *unsynced* are the kinds of which this may not be all: nothing may be concluded from an absence there.
     """
 
-    _views: Mapping[GroupKind, tuple[View, ...]] = field(default_factory=dict)
+    _views: Mapping[GroupKind, tuple[FeedView, ...]] = field(default_factory=dict)
     unsynced: frozenset[GroupKind] = frozenset()
 
-    def stored(self, ref: ObjectRef) -> Stored | None:
+    def stored(self, ref: ObjectRef) -> StoredObject | None:
         """Return the object *ref* as stored, None if no feed has it."""
-        found: Stored | None = None
+        found: StoredObject | None = None
         for view in self._views.get(ref.group_kind, ()):
             other = view.get(ref)
             if other is not None and (found is None or newer(other.resource_version, found.resource_version)):
@@ -232,15 +234,15 @@ class Snapshot:
         stored = self.stored(ref)
         return None if stored is None else stored.manifest()
 
-    def owned_by(self, uid: str) -> tuple[Stored, ...]:
+    def owned_by(self, uid: str) -> tuple[StoredObject, ...]:
         """Return the objects whose controller (owner reference) has this *uid*."""
         return self._collect(self._views, lambda view: view.owned_by(uid))
 
-    def labelled(self, key: str, value: str) -> tuple[Stored, ...]:
+    def labelled(self, key: str, value: str) -> tuple[StoredObject, ...]:
         """Return the objects with this label."""
         return self._collect(self._views, lambda view: view.labelled(key, value))
 
-    def of_kind(self, kind: GroupKind, namespace: str = "") -> tuple[Stored, ...]:
+    def of_kind(self, kind: GroupKind, namespace: str = "") -> tuple[StoredObject, ...]:
         """Return the objects of *kind*, in one *namespace* or in all."""
         found = self._collect((kind,), iter)
         return tuple(stored for stored in found if stored.ref.namespace == namespace) if namespace else found
@@ -249,8 +251,10 @@ class Snapshot:
         """Return the references of all objects."""
         return tuple(stored.ref for stored in self._collect(self._views, iter))
 
-    def _collect(self, kinds: Iterable[GroupKind], select: Callable[[View], Iterator[Stored]]) -> tuple[Stored, ...]:
-        found: list[Stored] = []
+    def _collect(
+        self, kinds: Iterable[GroupKind], select: Callable[[FeedView], Iterator[StoredObject]]
+    ) -> tuple[StoredObject, ...]:
+        found: list[StoredObject] = []
         for kind in kinds:
             views = self._views.get(kind, ())
             if len(views) == 1:

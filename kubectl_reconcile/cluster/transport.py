@@ -107,7 +107,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A successful answer (2xx, or 304 to an *etag*) as it came."""
 
     status: int
@@ -170,7 +170,7 @@ class Transport:
         for session in (*self._retired, self._session):
             await session.close()
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """Send *request* and return the successful answer. Reads are repeated where that may help, writes aren't.
 
         Raises:
@@ -182,7 +182,7 @@ class Transport:
             try:
                 response = await self._answering(request, timeout, watch=False)
                 async with self._translated():
-                    return Answer(response.status, response.headers, await response.read())
+                    return Response(response.status, response.headers, await response.read())
             except ApiError as error:
                 pause_s = _pause_s(error, attempt)
                 if request.method != "GET" or attempt >= _READ_ATTEMPTS or pause_s is None:

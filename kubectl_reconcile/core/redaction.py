@@ -22,7 +22,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _QUOTED = re.compile(r"&value\.\w+\{.*\}")
 
 
-def discreet(text: str, *manifests: Manifest | None) -> str:
+def redacted(text: str, *manifests: Manifest | None) -> str:
     """Return *text* without the values of those *manifests* that are Secrets."""
     secrets = [manifest for manifest in manifests if manifest is not None and manifest.get("kind") == "Secret"]
     if not secrets:

@@ -1,7 +1,7 @@
 """Sandboxes: real Kubernetes control planes on this machine, side by side, by name.
 
 Vocabulary: a *sandbox* is one control plane and the folder with its data, logs and kubeconfigs; its *components* are
-processes; it is in one *state* (see :class:`State`).
+processes; it is in one *state* (see :class:`SandboxState`).
 
 ``up`` takes a sandbox from any state to running, with its data and, unless somebody took them, its ports; ``down``
 takes it from any state to absent. Calls that change the same sandbox wait for each other. What was started is
@@ -49,7 +49,7 @@ _GRACE_S = 10.0
 _CERTIFICATE_S = 300 * 24 * 3600.0  # the API server makes it for a year
 
 
-class State(StrEnum):
+class SandboxState(StrEnum):
     """What a sandbox is, in one word."""
 
     RUNNING = "running"
@@ -78,11 +78,11 @@ class ComponentStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class SandboxStatus:
     """How a sandbox is."""
 
     name: str
-    state: State
+    state: SandboxState
     components: tuple[ComponentStatus, ...] = ()
 
 
@@ -150,7 +150,7 @@ class Sandbox:
 
     def up(
         self, options: Options | None = None, *, binaries: Binaries | None = None, log: Log = lambda _: None
-    ) -> Status:
+    ) -> SandboxStatus:
         """Bring the sandbox to running, whatever it is now, and return how it is then.
 
         *options* hold as long as it exists; None means those that it has, or the defaults. *binaries* are built where
@@ -172,7 +172,7 @@ class Sandbox:
                 one for one in Component if one in record.options.components and one not in binaries.missing
             )
             record = self._save(replace(record, components=components, programs=binaries.folder))
-            if self._status(record).state is not State.RUNNING:
+            if self._status(record).state is not SandboxState.RUNNING:
                 with self._undone_on_error(record):
                     self._start_missing(record, log)
             return self._status(self._record())
@@ -188,10 +188,10 @@ class Sandbox:
             self._lock.unlink()
             return existed
 
-    def status(self) -> Status:
+    def status(self) -> SandboxStatus:
         """Return how it is now. Asks each component; changes nothing and waits for nobody."""
         record = self._load()
-        return self._status(record) if record else Status(self.name, State.ABSENT)
+        return self._status(record) if record else SandboxStatus(self.name, SandboxState.ABSENT)
 
     # -- single components, for those who want to see something break --------------------------------------------------
 
@@ -319,14 +319,14 @@ class Sandbox:
 
     # -- how it is -----------------------------------------------------------------------------------------------------
 
-    def _status(self, record: Record) -> Status:
+    def _status(self, record: Record) -> SandboxStatus:
         with ThreadPoolExecutor(max_workers=len(Component)) as pool:  # one that hangs takes seconds to say nothing
             components = tuple(pool.map(lambda one: self._component(record, one), record.components))
         if not components or all(one.pid is None for one in components):
             stopped = not any(record.processes.values())
-            return Status(self.name, State.STOPPED if stopped else State.STALE, components)
+            return SandboxStatus(self.name, SandboxState.STOPPED if stopped else SandboxState.STALE, components)
         degraded = any(one.problem for one in components)
-        return Status(self.name, State.DEGRADED if degraded else State.RUNNING, components)
+        return SandboxStatus(self.name, SandboxState.DEGRADED if degraded else SandboxState.RUNNING, components)
 
     def _component(self, record: Record, component: Component) -> ComponentStatus:
         port = record.ports.get(component, 0)

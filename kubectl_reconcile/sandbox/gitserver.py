@@ -47,7 +47,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class ServedRepository:
     """A bare repository, and where it is served."""
 
     folder: Path
@@ -116,12 +116,12 @@ class GitServer:
         """The server's URL, without credentials and without a slash at the end."""
         return f"http://127.0.0.1:{self._port}"
 
-    def create(self, name: str) -> Repository:
+    def create(self, name: str) -> ServedRepository:
         """Create the bare repository *name*, whose default branch will be ``main``."""
         folder = self.folder / f"{name}.git"
         command = ["git", "init", "--quiet", "--bare", "--initial-branch=main", str(folder)]
         subprocess.run(command, check=True, capture_output=True, env=_environ())
-        return Repository(folder, self)
+        return ServedRepository(folder, self)
 
     def start(self) -> Self:
         """Serve from now on, in threads of this process.
@@ -136,7 +136,7 @@ class GitServer:
         if not os.access(backend, os.X_OK):
             raise OSError(f"{backend} is missing: install the whole of git (some systems split it)")
         self.folder.mkdir(parents=True, exist_ok=True)
-        handler = partial(_Handler, backend=backend, root=self.folder, credentials=self._credentials)
+        handler = partial(_GitHttpHandler, backend=backend, root=self.folder, credentials=self._credentials)
         self._http = _Server(("127.0.0.1", self._port), handler)
         self._port = self._http.server_port
         self._thread = threading.Thread(
@@ -167,7 +167,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _GitHttpHandler(BaseHTTPRequestHandler):
     """One connection, which is one request: the backend says nothing about the length of its answer."""
 
     protocol_version = "HTTP/1.1"  # git pushes anything big in chunks, which 1.0 doesn't know

@@ -23,7 +23,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, Ignore, is_manifest_path
+from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, SourceIgnore, is_manifest_path
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.source.clone import Clone
@@ -312,7 +312,7 @@ class GitSource:
     def _list(self, sha: str) -> Revision:
         when = self._clone.run(["show", "--no-patch", "--format=%ct", f"{sha}^{{commit}}"]).decode()
         entries = self._entries(sha)
-        ignore = Ignore(self._ignore_files(sha, entries))
+        ignore = SourceIgnore(self._ignore_files(sha, entries))
         files, problems = _select(entries, self.path, ignore)
         return Revision(sha, _rfc3339(when), files, (*ignore.problems, *problems))
 
@@ -378,7 +378,9 @@ def _is_ignore_file(mode: str, path: str) -> bool:
     return path.rpartition("/")[2] == IGNORE_FILE and mode not in {_LINK, _SUBMODULE}
 
 
-def _select(entries: list[tuple[str, str, str]], root: str, ignore: Ignore) -> tuple[dict[str, str], list[Problem]]:
+def _select(
+    entries: list[tuple[str, str, str]], root: str, ignore: SourceIgnore
+) -> tuple[dict[str, str], list[Problem]]:
     """Return the manifest files among *entries*, and a problem for each that can't be read as one but may have been meant."""
     files: dict[str, str] = {}
     problems: list[Problem] = []

@@ -30,7 +30,7 @@ class Watch:
         self._observer = Observer()
         alone = location.is_file()
         folder = location.parent if alone else location
-        heard = _Handler(folder, location.name if alone else "", self._touched)
+        heard = _FolderHandler(folder, location.name if alone else "", self._touched)
         try:
             self._observer.schedule(heard, str(folder), recursive=not alone)
             self._observer.start()
@@ -71,7 +71,7 @@ class Watch:
                 self._callback()
 
 
-class _Handler(FileSystemEventHandler):
+class _FolderHandler(FileSystemEventHandler):
     """Hears of what may change the revision: not of reading, and not of hidden files such as git's."""
 
     def __init__(self, folder: Path, only: str, touched: Callable[[], None]) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, Ignore, is_manifest_path
+from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, SourceIgnore, is_manifest_path
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.yaml_reader import MAX_BYTES
 from kubectl_reconcile.core.objects import Problem
@@ -233,7 +233,7 @@ class _Walk:
         read_anyway = set(self._found.files.values())
         for path, target in self._links:
             self._link(path, target, read_anyway)
-        ignore = Ignore(self._ignored)
+        ignore = SourceIgnore(self._ignored)
         files = {path: file for path, file in self._found.files.items() if not ignore.matches(path)}
         problems = [problem for problem in self._found.problems if not ignore.matches(problem.path)]
         return _Found(files, [*ignore.problems, *problems])

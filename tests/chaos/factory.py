@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.core.module.action_journal import APPROVE, APPROVED, Journal, Progress
+from kubectl_reconcile.core.module.action_journal import APPROVE, APPROVED, ActionJournal, ActionProgress
 from kubectl_reconcile.core.objects import condition_of
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
@@ -314,8 +314,8 @@ def _is_possible(spec: Mapping[str, Any]) -> bool:
 
 def _begun(cr: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield the actions that were begun and have no end yet: key, attempts."""
-    for entry in Journal.of(cr).entries:
-        if entry.progress is Progress.STARTED:
+    for entry in ActionJournal.of(cr).entries:
+        if entry.progress is ActionProgress.STARTED:
             yield entry.key, entry.attempts
 
 

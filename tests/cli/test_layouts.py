@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.cli.output import layouts, markdown, progress
 from kubectl_reconcile.cli.output.layouts import columns
-from kubectl_reconcile.cli.output.progress import Busy, Standing
-from kubectl_reconcile.cli.output.render import View
+from kubectl_reconcile.cli.output.progress import Busy, SyncProgress
+from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Terminal, is_clean
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 
-VIEW = View("2026-11-20T12:00:00Z")
+VIEW = PlanView("2026-11-20T12:00:00Z")
 CACHE = ObjectRef("cache.example.com", "Memcached", "shop", "sessions")
 SYNC = ObjectRef("reconcile.dev", "Sync", "shop", "shop")
 
@@ -276,7 +276,7 @@ def test_no_form_lets_an_escape_sequence_through(form, text):
 
 def test_the_board_tells_wave_counts_time_and_what_takes_longest():
     busy = {f"Deployment.apps shop/web-{n}": Busy(float(n), f"{n} of 3 replicas are ready") for n in range(5)}
-    lines = progress.board(Standing(40, 12, 1, 2, 5, 17.4), busy, 30.0, 80)
+    lines = progress.board(SyncProgress(40, 12, 1, 2, 5, 17.4), busy, 30.0, 80)
     assert (
         written(lines)
         == """\
@@ -291,5 +291,5 @@ wave 2 of 5  ######..............  12 of 40 done  1 failed  about 17 s left
 
 @given(st.text(max_size=200), st.integers(10, 200))
 def test_the_board_fits_the_screen(name, width):
-    lines = progress.board(Standing(3, 1, 0, 1, 2), {name: Busy(0.0, name)}, 1.0, width)
+    lines = progress.board(SyncProgress(3, 1, 0, 1, 2), {name: Busy(0.0, name)}, 1.0, width)
     assert all(len(one[0].text) < max(width, 14) for one in lines)

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.masking import CHANGED, HIDDEN, masked
-from kubectl_reconcile.cli.output.render import View
+from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Span, Terminal, Tone, clean, is_clean, line, table
 from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
 from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan
-from kubectl_reconcile.core.ssa.merge import Conflict, FieldChange, Reason
+from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
 
 NOW = "2026-11-20T12:00:00Z"
-VIEW = View(NOW)
+VIEW = PlanView(NOW)
 PLAIN, COLOURED = Terminal(), Terminal(colour=True)
 CACHE = ObjectRef("cache.example.com", "Memcached", "shop", "sessions")
 DEPLOYMENT = ObjectRef("apps", "Deployment", "shop", "sessions")
@@ -179,20 +179,20 @@ NOTES = {
         ".spec.f0, .spec.f1, .spec.f2, .spec.f3 and 2 more taken over",
     ),
     "a field left to its owner": (
-        {"conflicts": (Conflict(FieldPath.fields("spec", "size"), "autoscaler", 5, 3),)},
+        {"conflicts": (FieldConflict(FieldPath.fields("spec", "size"), "autoscaler", 5, 3),)},
         ".spec.size left to autoscaler",
     ),
     "a field taken from its owner": (
         {
             "fields": (field("spec.size", Reason.GIT),),
-            "conflicts": (Conflict(FieldPath.fields("spec", "size"), "autoscaler", 5, 3),),
+            "conflicts": (FieldConflict(FieldPath.fields("spec", "size"), "autoscaler", 5, 3),),
         },
         ".spec.size changed in Git\n.spec.size overrides autoscaler",
     ),
     "a drifted field's owner isn't named twice": (
         {
             "fields": (field("spec.size", Reason.DRIFT, manager="kubectl-edit"),),
-            "conflicts": (Conflict(FieldPath.fields("spec", "size"), "kubectl-edit", 5, 3),),
+            "conflicts": (FieldConflict(FieldPath.fields("spec", "size"), "kubectl-edit", 5, 3),),
         },
         ".spec.size drifted in the cluster (kubectl-edit)",
     ),
@@ -314,7 +314,7 @@ ROTATED = update(
         field("data.password", Reason.GIT, "b2xk", "bmV3LXNlY3JldA=="),
         field("metadata.annotations", Reason.GIT, {LAST_APPLIED: "b2xk"}, {LAST_APPLIED: "bmV3LXNlY3JldA=="}),
     ),
-    conflicts=(Conflict(FieldPath.fields("data", "password"), "vault", "b2xk", "bmV3LXNlY3JldA=="),),
+    conflicts=(FieldConflict(FieldPath.fields("data", "password"), "vault", "b2xk", "bmV3LXNlY3JldA=="),),
 )
 VALUES = ("YWRtaW4=", "b2xk", "bmV3LXNlY3JldA==")
 
@@ -394,7 +394,7 @@ def test_nothing_that_a_plan_holds_reaches_a_terminal_raw(name, value, message, 
     change = Change(
         ref, Op.UPDATE, before=None, after={"apiVersion": "v1", "kind": name, "metadata": {"name": value}, message: value},
         fields=(FieldChange(FieldPath((f"f:{name}",)), "add", None, value, Reason.DRIFT, manager=message, time=message),),
-        conflicts=(Conflict(FieldPath((f"f:{name}",)), message, value, value),), file=message, blocked=message,
+        conflicts=(FieldConflict(FieldPath((f"f:{name}",)), message, value, value),), file=message, blocked=message,
     )  # fmt: skip
     made = plan(
         change, problems=(Problem(name, 1, message, message),), holds=(Hold("R", message, (ref,)),), revision=message

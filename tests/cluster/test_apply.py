@@ -13,11 +13,11 @@ from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.applyset import PART_OF
-from kubectl_reconcile.engine.apply.writer import Hooks, State, Writer
+from kubectl_reconcile.engine.apply.writer import Hooks, ResultState, Writer
 from kubectl_reconcile.engine.sync.session import Session
 
 MARK = "applyset-of-this-test-v1"
-SUCCEEDED, SKIPPED, FAILED = State.SUCCEEDED, State.SKIPPED, State.FAILED
+SUCCEEDED, SKIPPED, FAILED = ResultState.SUCCEEDED, ResultState.SKIPPED, ResultState.FAILED
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def change(session, namespace):
 
 @pytest.fixture
 def run(session):
-    """await run(change, …) -> how each ended, by name: {"web": (State.SUCCEEDED, "")}."""
+    """await run(change, …) -> how each ended, by name: {"web": (ResultState.SUCCEEDED, "")}."""
 
     async def run(*changes, **options):
         results = await Writer(session.client, **options).run(Plan(sync=None, revision="", changes=changes))

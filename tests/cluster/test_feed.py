@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.cluster.discovery import Resource
-from kubectl_reconcile.cluster.feed import Contents, EventKind, Feed
+from kubectl_reconcile.cluster.feed import EventKind, Feed, FeedContents
 from kubectl_reconcile.cluster.selector import Selector
-from kubectl_reconcile.cluster.store import Stored
+from kubectl_reconcile.cluster.store import StoredObject
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 
 WIDGET = GroupVersionKind("example.com", "v1", "Widget")
@@ -81,11 +81,11 @@ class Story:
     """The server, the feed's contents, how far its watch is, and own writes that nobody has told the feed yet."""
 
     server: Server = field(default_factory=Server)
-    contents: Contents = field(default_factory=lambda: Contents(FEED, Selector.parse(FEED.label_selector)))
+    contents: FeedContents = field(default_factory=lambda: FeedContents(FEED, Selector.parse(FEED.label_selector)))
     seen: int = 1
     untold: dict[str, list[Any]] = field(default_factory=lambda: {"a": [], "b": []})
     told: dict[str, tuple[int, dict[str, Any] | None]] = field(default_factory=dict)  # the last own write, by name
-    mirror: dict[ObjectRef, Stored] = field(default_factory=dict)  # what a subscriber would believe
+    mirror: dict[ObjectRef, StoredObject] = field(default_factory=dict)  # what a subscriber would believe
 
     def take(self, step: tuple[Any, ...]) -> None:
         match step:
@@ -115,12 +115,12 @@ class Story:
             self.believe(self.contents.deleted(ref(name), uid))
         else:
             self.told[name] = int(news["metadata"]["resourceVersion"]), news if is_ours(news) else None
-            self.believe(self.contents.wrote(Stored.of(news, WIDGET)))
+            self.believe(self.contents.wrote(StoredObject.of(news, WIDGET)))
 
     def list(self, version: int, *, forgotten: bool) -> None:
         if forgotten:
             self.contents.unload()
-        found = (Stored.of(manifest, WIDGET) for manifest in self.server.states[version].values())
+        found = (StoredObject.of(manifest, WIDGET) for manifest in self.server.states[version].values())
         self.believe(self.contents.adopt({stored.ref: stored for stored in found}, str(version)))
         self.seen = version
 
@@ -161,10 +161,10 @@ def test_what_is_shown_is_the_last_own_write_or_what_the_server_says_later(histo
 
 
 def test_opaque_versions_still_notice_what_vanished():
-    contents = Contents(FEED, Selector.parse("ours"))
+    contents = FeedContents(FEED, Selector.parse("ours"))
     one = widget("one", "uid-1", 1, ours=True)
     one["metadata"]["resourceVersion"] = "x1"
-    stored = Stored.of(one, WIDGET)
+    stored = StoredObject.of(one, WIDGET)
     assert len(contents.adopt({stored.ref: stored}, "list-1")) == 1
     assert [change.kind for change in contents.adopt({}, "list-2")] == [EventKind.DELETED]
     contents.adopt({stored.ref: stored}, "list-3")
@@ -175,7 +175,7 @@ def test_opaque_versions_still_notice_what_vanished():
 
 
 def test_what_is_remembered_of_the_gone_is_bounded():
-    contents = Contents(FEED, Selector.parse("ours"))
+    contents = FeedContents(FEED, Selector.parse("ours"))
     for number in range(10_500):
         contents.deleted(ref("one"), f"uid-{number}")
     assert len(contents.gone) == 10_000

@@ -7,7 +7,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from kubectl_reconcile.sandbox.gitserver import Repository
+from kubectl_reconcile.sandbox.gitserver import ServedRepository
 
 
 class GitError(Exception):
@@ -133,7 +133,7 @@ def test_a_name_with_a_space(git_host, git):
 
 
 @pytest.fixture
-def private(own_git_server) -> Repository:
+def private(own_git_server) -> ServedRepository:
     repository = own_git_server(username="ann", password="p@ss word")
     repository.push({"a": "1"})
     return repository

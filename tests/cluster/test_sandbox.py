@@ -16,7 +16,7 @@ import yaml
 
 from kubectl_reconcile.sandbox.build import build, cache_dir, find_go
 from kubectl_reconcile.sandbox.components import Component, Options
-from kubectl_reconcile.sandbox.controlplane import Sandbox, State
+from kubectl_reconcile.sandbox.controlplane import Sandbox, SandboxState
 from kubectl_reconcile.sandbox.errors import BuildError, SandboxError
 from kubectl_reconcile.sandbox.processes import ProcessId, spawn, stop
 
@@ -68,7 +68,7 @@ def test_a_user_may_do_what_rbac_says(sandbox, kubectl, namespace):
 
 def test_all_of_it_is_well(whole):
     status = whole.status()
-    assert status.state is State.RUNNING
+    assert status.state is SandboxState.RUNNING
     assert [(one.component, one.problem) for one in status.components] == [(one, "") for one in Component]
     assert all(one.rss_bytes > 10_000_000 for one in status.components)
 
@@ -196,7 +196,7 @@ def test_outages_and_options(own_sandbox, kubectl, eventually):
     eventually(lambda: sandbox.pid("kube-apiserver") is None, "the killed API server is gone")
     states = {one.component: (one.pid is None, one.problem) for one in sandbox.status().components}
     assert states == {"etcd": (False, ""), "kube-apiserver": (True, "ended by itself")}
-    assert sandbox.status().state is State.DEGRADED
+    assert sandbox.status().state is SandboxState.DEGRADED
     with pytest.raises(SandboxError, match="doesn't run"):
         sandbox.signal("kube-apiserver", signal.SIGTERM)
 
@@ -208,7 +208,7 @@ def test_outages_and_options(own_sandbox, kubectl, eventually):
 
     for component in CORE[::-1]:
         sandbox.stop(component)
-    assert sandbox.status().state is State.STOPPED
+    assert sandbox.status().state is SandboxState.STOPPED
 
 
 def test_a_port_that_somebody_took_meanwhile_is_given_up(own_sandbox, kubectl, binaries):
@@ -217,7 +217,7 @@ def test_a_port_that_somebody_took_meanwhile_is_given_up(own_sandbox, kubectl, b
     kubectl.using(sandbox.kubeconfig).apply(CONFIG_MAP)
     sandbox.stop("kube-apiserver", grace_s=0)
     with socket.create_server(("127.0.0.1", sandbox.port("kube-apiserver"))):
-        assert sandbox.up(binaries=binaries).state is State.RUNNING
+        assert sandbox.up(binaries=binaries).state is SandboxState.RUNNING
     assert (sandbox.server != server, sandbox.port("etcd")) == (True, etcd)
     assert kubectl.using(sandbox.kubeconfig)("get", "configmap", "kept", "-o", "name").strip() == "configmap/kept"
 
@@ -228,7 +228,7 @@ def test_what_could_not_start_leaves_nothing_behind(run_folder, binaries):
         sandbox.up(Options(flags={"kube-apiserver": ("--no-such-flag",)}), binaries=binaries)
     assert caught.value.message == "sandbox broken: kube-apiserver: ended by itself"
     assert "no-such-flag" in caught.value.output
-    assert sandbox.status().state is State.STOPPED
+    assert sandbox.status().state is SandboxState.STOPPED
     assert sandbox.down()
     assert not sandbox.folder.exists()
 

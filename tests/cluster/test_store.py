@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.cluster import store
 from kubectl_reconcile.cluster.selector import Selector
-from kubectl_reconcile.cluster.store import Snapshot, Stored, Table, newer
+from kubectl_reconcile.cluster.store import CacheSnapshot, StoredObject, Table, newer
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, ObjectRef
 
 WIDGET = GroupVersionKind("example.com", "v1", "Widget")
 KIND = GroupKind("example.com", "Widget")
 
 
-def widget(name: str, *, version: str = "1", labels=None, owner: str = "") -> Stored:
+def widget(name: str, *, version: str = "1", labels=None, owner: str = "") -> StoredObject:
     metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": version}
     if labels:
         metadata["labels"] = labels
     if owner:
         metadata["ownerReferences"] = [{"uid": "bystander"}, {"uid": owner, "controller": True}]
-    return Stored.of({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata}, WIDGET)
+    return StoredObject.of({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata}, WIDGET)
 
 
 def ref(name: str) -> ObjectRef:
@@ -40,7 +40,7 @@ def test_a_stored_object_is_all_of_the_object():
         },
         "spec": {"none": None, "big": 2**60, "half": 0.5, "empty": {}},
     }
-    found = Stored.of(manifest, WIDGET)
+    found = StoredObject.of(manifest, WIDGET)
     assert found.manifest() == manifest
     assert (found.ref, found.labels, found.controller_uid, found.uid) == (ref("one"), {"a": "ä\u2028"}, "", "")
 
@@ -88,15 +88,15 @@ def test_a_table_is_a_dictionary_and_its_views_never_change(steps):
                     model = {ref(name): widget(name, owner="one") for name in chosen}
                     table.replace(dict(model))
                 case _:
-                    views.append((Snapshot({KIND: (table.view(),)}), dict(model)))
-        views.append((Snapshot({KIND: (table.view(),)}), model))
+                    views.append((CacheSnapshot({KIND: (table.view(),)}), dict(model)))
+        views.append((CacheSnapshot({KIND: (table.view(),)}), model))
         for snapshot, expected in views:
             shows(snapshot, expected)
     finally:
         store._MOST_RECENT = before
 
 
-def shows(snapshot: Snapshot, expected: dict[ObjectRef, Stored]) -> None:
+def shows(snapshot: CacheSnapshot, expected: dict[ObjectRef, StoredObject]) -> None:
     in_order = [expected[key] for key in sorted(expected)]
     assert list(snapshot.refs()) == sorted(expected)
     assert list(snapshot.of_kind(KIND)) == in_order
@@ -115,15 +115,15 @@ def test_where_feeds_overlap_the_newest_state_counts_once():
     tables = [Table(), Table()]
     tables[0].put(old)
     tables[1].put(new)
-    snapshot = Snapshot({KIND: tuple(table.view() for table in tables)})
+    snapshot = CacheSnapshot({KIND: tuple(table.view() for table in tables)})
     assert snapshot.stored(ref("one")) is new
     assert snapshot.of_kind(KIND) == (new,)
     assert snapshot.labelled("a", "b") == ()
 
 
 def test_an_empty_snapshot_holds_nothing():
-    assert Snapshot().get(ref("one")) is None
-    assert Snapshot().refs() == Snapshot().labelled("a", "b") == Snapshot().owned_by("x") == ()
+    assert CacheSnapshot().get(ref("one")) is None
+    assert CacheSnapshot().refs() == CacheSnapshot().labelled("a", "b") == CacheSnapshot().owned_by("x") == ()
 
 
 # -- selectors ---------------------------------------------------------------------------------------------------------

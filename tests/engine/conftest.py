@@ -18,7 +18,7 @@ from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.engine.apply import dry_run
-from kubectl_reconcile.engine.apply.writer import Hooks, Result, State, Writer
+from kubectl_reconcile.engine.apply.writer import Hooks, Result, ResultState, Writer
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
@@ -184,4 +184,4 @@ def ops(made: Plan) -> dict[str, Op]:
 
 
 def failures(results: Any) -> dict[str, str]:
-    return {each.change.ref.name: each.error for each in results if each.state is not State.SUCCEEDED}
+    return {each.change.ref.name: each.error for each in results if each.state is not ResultState.SUCCEEDED}

@@ -36,7 +36,7 @@ from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import ApiError, Client, NotFound
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
-from kubectl_reconcile.sandbox.gitserver import GitServer, Repository
+from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 CRDS = Path(__file__).parents[2] / "crds"
@@ -111,7 +111,7 @@ class Soak:
     sandbox: Sandbox
     client: Client
     daemon: Daemon
-    repository: Repository
+    repository: ServedRepository
     dice: random.Random
     turns: list[Iterator[str]] = field(
         default_factory=lambda: [cycle(map(cache_name, range(CACHES))) for _ in range(7)]
@@ -303,7 +303,7 @@ def prepare(sandbox: Sandbox, url: str) -> None:
     subprocess.run([*apply, "-"], check=True, env=environ, stdout=subprocess.DEVNULL, input=json.dumps(sync), text=True)
 
 
-async def soak(sandbox: Sandbox, repository: Repository, root: Path, minutes: float, seed: int) -> int:
+async def soak(sandbox: Sandbox, repository: ServedRepository, root: Path, minutes: float, seed: int) -> int:
     """Run it and judge."""
     daemon = Daemon(sandbox.kubeconfig, root / "daemon.log", root / "cache")
     async with await Client.connect(Access(kubeconfig=str(sandbox.kubeconfig))) as client:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
@@ -102,8 +102,8 @@ async def accepted(
         err.write([line("nothing to accept", Tone.ASIDE)], options.stderr())
     elif not dry_run:
         what = message or f"Accept drift of {_several(len({taken.ref for taken in found.taken}))}"
-        await _put(session, target, found.files, _Place(plan.revision, branch, what), out)
-    return Status.OK
+        await _put(session, target, found.files, _Destination(plan.revision, branch, what), out)
+    return ExitStatus.OK
 
 
 def lines_of(accepted: Accepted) -> list[Line]:
@@ -126,14 +126,16 @@ def _several(objects: int) -> str:
     return "1 object" if objects == 1 else f"{objects} objects"
 
 
-class _Place:
+class _Destination:
     """Where files go: onto *branch* on top of the commit *parent*, or into the folder where *branch* is empty."""
 
     def __init__(self, parent: str, branch: str, message: str) -> None:
         self.parent, self.branch, self.message = parent, branch, message
 
 
-async def _put(session: Session, target: Target, files: Mapping[str, bytes], place: _Place, out: Terminal) -> None:
+async def _put(
+    session: Session, target: Target, files: Mapping[str, bytes], place: _Destination, out: Terminal
+) -> None:
     from kubectl_reconcile.engine.commands import accept  # noqa: PLC0415 - imports all that talks to clusters
 
     if not place.branch:
@@ -198,7 +200,7 @@ async def _adopt(
     if not (origin.local or branch):
         texts = [text for manifest in manifests for text in ("---", *_yaml(manifest))]
         out.write(map(line, texts[1:]))
-        return Status.OK
+        return ExitStatus.OK
     if under.git is None and origin.local:
         target = await targets.folder_target(session, Path(origin.local), under.name, namespace)
     else:
@@ -206,11 +208,13 @@ async def _adopt(
     revision = (await reconcile.read(target)).revision
     files = {_file_of(under, each): "".join(f"{text}\n" for text in _yaml(each)).encode() for each in manifests}
     if there := sorted(files.keys() & revision.files.keys()):
-        raise Failure(f"{there[0]} is there already", "move it, or add the object to it by hand", status=Status.USAGE)
+        raise Failure(
+            f"{there[0]} is there already", "move it, or add the object to it by hand", status=ExitStatus.USAGE
+        )
     what = message or f"Adopt {_several(len(files))}"
-    await _put(session, target, files, _Place(revision.sha, branch, what), out)
+    await _put(session, target, files, _Destination(revision.sha, branch, what), out)
     out.write(line(file, Tone.ADDED) for file in files)
-    return Status.OK
+    return ExitStatus.OK
 
 
 async def _manifests(session: Session, under: Sync, objects: tuple[str, ...]) -> list[Manifest]:
@@ -228,7 +232,7 @@ async def _manifests(session: Session, under: Sync, objects: tuple[str, ...]) ->
     for text in objects:
         live = await live_objects.live(session, text)
         if why := export.why_not(live):
-            raise Failure(f"{text} can't be adopted: {why}", status=Status.USAGE)
+            raise Failure(f"{text} can't be adopted: {why}", status=ExitStatus.USAGE)
         kind = GroupVersionKind.of(live)
         schema = (await session.kinds([kind]))[kind].schema
         found.append(export.as_manifest(live, schema, under.default_namespace))

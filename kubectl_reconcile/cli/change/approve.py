@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Tone, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
@@ -63,11 +63,11 @@ async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, co
         plan = await dry_run.confirm(session.client, await reconcile.plan(session, target), target.sync)
         if not plan.holds:
             out.write([line("nothing is held", Tone.GOOD)])
-            return Status.OK
+            return ExitStatus.OK
         plan_hash = _consented(plan, yes=yes, color=color)
     await sync_requests.approve(session.client, Sync.of(live), plan_hash)
     out.write([line(f"approved {plan_hash} for {live['metadata']['namespace']}/{name}", Tone.GOOD)])
-    return Status.OK
+    return ExitStatus.OK
 
 
 async def _approve_actions(session: Session, *, name: str, yes: bool, color: str) -> int:
@@ -80,16 +80,16 @@ async def _approve_actions(session: Session, *, name: str, yes: bool, color: str
     held = [change.action for change in made.changes if change.action and change.held]
     if not held:
         out.write([line("nothing is held", Tone.GOOD)])
-        return Status.OK
+        return ExitStatus.OK
     err.write((line(f"{action.key}: {action.summary}", Tone.WARNING) for action in held), options.stderr())
     if not yes and not options.may_ask():
-        raise Failure("nobody is here to ask", "approve with --yes", status=Status.USAGE)
+        raise Failure("nobody is here to ask", "approve with --yes", status=ExitStatus.USAGE)
     if not yes and not click.confirm("Run this?" if len(held) == 1 else "Run these?", default=False, err=True):
-        raise Failure("nothing was approved", status=Status.HELD)
+        raise Failure("nothing was approved", status=ExitStatus.HELD)
     keys = tuple(action.key for action in held)
     await custom_resource.annotate(session, found, {APPROVED: approving(found.cr, keys)})
     out.write([line(f"approved {', '.join(keys)} for {name}", Tone.GOOD)])
-    return Status.OK
+    return ExitStatus.OK
 
 
 def _consented(plan: Plan, *, yes: bool, color: str) -> str:
@@ -100,8 +100,8 @@ def _consented(plan: Plan, *, yes: bool, color: str) -> str:
     err.write(render.held(plan), options.stderr())
     if not yes and not options.may_ask():
         raise Failure(
-            "nobody is here to ask", f"approve with --yes, or --plan-hash {plan.approval}", status=Status.USAGE
+            "nobody is here to ask", f"approve with --yes, or --plan-hash {plan.approval}", status=ExitStatus.USAGE
         )
     if not yes and not click.confirm("Delete these objects?", default=False, err=True):
-        raise Failure("nothing was approved", status=Status.HELD)
+        raise Failure("nothing was approved", status=ExitStatus.HELD)
     return plan.approval

@@ -11,7 +11,7 @@ import click
 
 from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.inspect import status
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
@@ -22,7 +22,7 @@ _PROBLEMS_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes:
+class _CreateOptions:
     """The Sync that is wanted, and how to go about it."""
 
     name: str
@@ -111,11 +111,11 @@ def create(
         "conflicts": conflicts,
         "suspend": True if suspend else None,
     }
-    wishes = _Wishes(name, git, spec, check, dry_run, output or "", *options.screens(color))
+    wishes = _CreateOptions(name, git, spec, check, dry_run, output or "", *options.screens(color))
     return connection.run(functools.partial(_created, wishes=wishes))
 
 
-async def _created(session: Session, *, wishes: _Wishes) -> int:
+async def _created(session: Session, *, wishes: _CreateOptions) -> int:
     from kubectl_reconcile.cluster.errors import AlreadyExists  # noqa: PLC0415 - imports all that talks to clusters
     from kubectl_reconcile.core.resources.sync import Sync  # noqa: PLC0415 - the core, which help does without
     from kubectl_reconcile.engine.commands import create, install  # noqa: PLC0415 - as above
@@ -138,10 +138,10 @@ async def _created(session: Session, *, wishes: _Wishes) -> int:
     _tell(manifest if wishes.dry_run else live, wishes)
     if not wishes.dry_run:
         await _warn_of_no_daemon(session, namespace, wishes)
-    return Status.OK
+    return ExitStatus.OK
 
 
-async def _looked_at(session: Session, manifest: Manifest, wishes: _Wishes) -> None:
+async def _looked_at(session: Session, manifest: Manifest, wishes: _CreateOptions) -> None:
     """Read the repository, and tell what is there."""
     from kubectl_reconcile.engine.commands import create  # noqa: PLC0415 - imports all that talks to clusters
     from kubectl_reconcile.source.errors import SourceError  # noqa: PLC0415 - the same
@@ -151,7 +151,7 @@ async def _looked_at(session: Session, manifest: Manifest, wishes: _Wishes) -> N
     except SourceError as error:
         again = "; --no-check creates the Sync all the same"
         raise Failure(
-            error.message, f"{error.hint or 'check --url, --branch and --path'}{again}", status=Status.SOURCE
+            error.message, f"{error.hint or 'check --url, --branch and --path'}{again}", status=ExitStatus.SOURCE
         ) from None
     objects = "1 object" if found.objects == 1 else f"{found.objects} objects"
     files = "1 file" if found.files == 1 else f"{found.files} files"
@@ -162,7 +162,7 @@ async def _looked_at(session: Session, manifest: Manifest, wishes: _Wishes) -> N
     wishes.err.write((line(f"warning: {problem}", Tone.WARNING) for problem in shown), options.stderr())
 
 
-def _tell(manifest: Manifest, wishes: _Wishes) -> None:
+def _tell(manifest: Manifest, wishes: _CreateOptions) -> None:
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
     match wishes.output:
@@ -177,7 +177,7 @@ def _tell(manifest: Manifest, wishes: _Wishes) -> None:
             wishes.out.write([line(f"sync.reconcile.dev/{wishes.name} {how}", Tone.GOOD)])
 
 
-async def _warn_of_no_daemon(session: Session, namespace: str, wishes: _Wishes) -> None:
+async def _warn_of_no_daemon(session: Session, namespace: str, wishes: _CreateOptions) -> None:
     from kubectl_reconcile.engine.api import sync_requests  # noqa: PLC0415 - imports all that talks to clusters
 
     if not await sync_requests.daemon_alive(session.client, namespace):

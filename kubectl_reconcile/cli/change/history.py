@@ -11,13 +11,13 @@ import click
 
 from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.change import suspend
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
     from kubectl_reconcile.core.objects import Manifest
     from kubectl_reconcile.core.planning.plan import Plan
-    from kubectl_reconcile.engine.commands.history import Entry
+    from kubectl_reconcile.engine.commands.history import HistoryEntry
     from kubectl_reconcile.engine.sync.session import Session
 
 _COUNTS = ("created", "updated", "deleted", "failed")
@@ -51,17 +51,17 @@ def history(connection: options.Connection, sync: str | None, *, output: str | N
         name = f"{live['metadata']['namespace']}/{live['metadata']['name']}"
         err.write([line(f"{name} has applied nothing yet", Tone.ASIDE)], options.stderr())
     out.write(_shown(live, entries, output, out.width))
-    return Status.OK
+    return ExitStatus.OK
 
 
-async def _read(session: Session, *, name: str) -> tuple[Manifest, list[Entry], str]:
+async def _read(session: Session, *, name: str) -> tuple[Manifest, list[HistoryEntry], str]:
     from kubectl_reconcile.engine.commands import history  # noqa: PLC0415 - imports all that talks to clusters
 
     live = await options.live_sync(session, name)
     return live, *await history.with_commits(session, live, history.entries_of(live))
 
 
-def _shown(live: Manifest, entries: Sequence[Entry], output: str | None, width: int | None) -> Iterator[Line]:
+def _shown(live: Manifest, entries: Sequence[HistoryEntry], output: str | None, width: int | None) -> Iterator[Line]:
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
     match output:
@@ -95,13 +95,13 @@ def _title(live: Manifest) -> Line:
     )
 
 
-def _table(entries: Sequence[Entry], width: int | None, *, wide: bool) -> list[Line]:
+def _table(entries: Sequence[HistoryEntry], width: int | None, *, wide: bool) -> list[Line]:
     now = options.now()
     titles = ["", "REVISION", "APPLIED", "RESULT", "OBJECTS", "AUTHOR", "SUBJECT"]
     return table(titles, [_row(entry, now, wide=wide) for entry in entries], None if wide else width)
 
 
-def _row(entry: Entry, now: str, *, wide: bool) -> list[Span]:
+def _row(entry: HistoryEntry, now: str, *, wide: bool) -> list[Span]:
     from kubectl_reconcile.cli.inspect import status  # noqa: PLC0415 - imports the planner
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
@@ -118,12 +118,12 @@ def _row(entry: Entry, now: str, *, wide: bool) -> list[Span]:
     ]
 
 
-def _counts(entry: Entry) -> str:
+def _counts(entry: HistoryEntry) -> str:
     did = ", ".join(f"{entry.counts[word]} {word}" for word in _COUNTS if entry.counts.get(word))
     return f"{entry.counts.get('total', '-')}{f' ({did})' if did else ''}"
 
 
-def _document(live: Manifest, entries: Sequence[Entry]) -> dict[str, Any]:
+def _document(live: Manifest, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
     from kubectl_reconcile.engine.commands import suspend_resume  # noqa: PLC0415 - imports all that talks to clusters
 
     return {
@@ -134,7 +134,7 @@ def _document(live: Manifest, entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: HistoryEntry) -> dict[str, Any]:
     commit = entry.commit
     made = {"author": commit.author, "committedAt": commit.committed_at, "subject": commit.subject} if commit else None
     return {**entry.counts, "current": entry.is_current, "commit": made}
@@ -198,7 +198,7 @@ def rollback(
     out, err = options.screens(color)
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
-    view = render.View(options.now())
+    view = render.PlanView(options.now())
     deletes = any(change.op.value in {"delete", "replace"} for change in prepared.plan.changes)
     asks = deletes and not yes and options.may_ask()
     if dry_run or asks:
@@ -206,9 +206,9 @@ def rollback(
         screen.write([*render.overview(prepared.plan, view), *render.obstacles(prepared.plan)], stream)
         screen.write([render.summary(prepared.plan)], stream)
     if dry_run:
-        return Status.OK
+        return ExitStatus.OK
     if asks and not click.confirm(f"Take {sync} back to {prepared.sha[:7]}?", default=False, err=True):
-        raise Failure("nothing was rolled back", status=Status.HELD)
+        raise Failure("nothing was rolled back", status=ExitStatus.HELD)
     said = connection.run(functools.partial(_restored if in_git else _pinned, prepared=prepared))
     out.write([line(said)])
     suspend.warn_of_keeper(prepared.live, err)

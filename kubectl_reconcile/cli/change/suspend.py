@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
 from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
@@ -53,7 +53,7 @@ Examples:
 def resume(connection: options.Connection, syncs: Sequence[str], *, everyone: bool, color: str) -> int:
     """Tell Syncs to go on. Writes their spec, and an annotation that the daemon heeds.
 
-    Ends what suspend and rollback began, and a ceasefire that the daemon called because somebody else keeps
+    Ends what suspend and rollback began, and a back-off that the daemon called because somebody else keeps
     writing the same fields.
     """
     return _steered(connection, syncs, everyone=everyone, color=color, verb="resume")
@@ -84,7 +84,7 @@ async def _steer(session: Session, *, names: Sequence[str], color: str, verb: st
         warn_of_keeper(live, err)
     if not found:
         err.write([line("no Syncs in this namespace", Tone.ASIDE)], options.stderr())
-    return Status.OK
+    return ExitStatus.OK
 
 
 async def _suspended(session: Session, live: Manifest) -> str:

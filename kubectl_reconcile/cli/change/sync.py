@@ -21,7 +21,7 @@ import click
 from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.inspect import diff
 from kubectl_reconcile.cli.output import failures, outputs
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
@@ -41,7 +41,7 @@ _RESULTS = {"", "name", "json", "yaml"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class SyncOptions:
     """How the user wants it done. *yes* answers every question."""
 
     origin: options.Origin
@@ -52,7 +52,7 @@ class Wishes:
     wait: bool
     timeout_s: float | None
     plan: str
-    look: outputs.Look
+    look: outputs.OutputOptions
     out: Terminal
     err: Terminal
 
@@ -125,13 +125,15 @@ def sync(
     form = output or ""
     if not dry_run and form.partition("=")[0] not in {*_RESULTS, "jsonpath"}:
         raise click.UsageError(f"-o {form} shows a plan; add --dry-run, or use diff")
-    look = outputs.Look(form or ("diff" if dry_run else ""), color)
+    look = outputs.OutputOptions(form or ("diff" if dry_run else ""), color)
     with options.readable(origin) as source:
-        wishes = Wishes(source, chosen, yes, install, dry_run, wait, timeout, plan or "", look, *options.screens(color))
+        wishes = SyncOptions(
+            source, chosen, yes, install, dry_run, wait, timeout, plan or "", look, *options.screens(color)
+        )
         return connection.run(functools.partial(_everywhere if all_namespaces else _sync, wishes=wishes))
 
 
-async def _everywhere(session: Session, wishes: Wishes) -> int:
+async def _everywhere(session: Session, wishes: SyncOptions) -> int:
     """Sync every Sync of the cluster, one after another; one that fails stops no other. Return the worst status."""
     from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports all that talks to clusters
 
@@ -146,7 +148,7 @@ async def _everywhere(session: Session, wishes: Wishes) -> int:
     return worst
 
 
-async def _sync(session: Session, wishes: Wishes) -> int:
+async def _sync(session: Session, wishes: SyncOptions) -> int:
     if wishes.dry_run:
         return _shown(await diff.preview(session, wishes.origin, chosen=wishes.chosen), wishes)
     await _ensure_installed(session, wishes)
@@ -160,20 +162,20 @@ async def _sync(session: Session, wishes: Wishes) -> int:
             raise Failure(
                 f"a daemon follows {sync.namespace}/{sync.name}, and would put anything else back",
                 "preview it with diff, or suspend the Sync first",
-                status=Status.USAGE,
+                status=ExitStatus.USAGE,
             )
     return await _work(session, await options.target_of(session, wishes.origin), wishes)
 
 
-def _shown(plan: Plan, wishes: Wishes) -> int:
-    from kubectl_reconcile.cli.output.render import View  # noqa: PLC0415 - imports the planner
+def _shown(plan: Plan, wishes: SyncOptions) -> int:
+    from kubectl_reconcile.cli.output.render import PlanView  # noqa: PLC0415 - imports the planner
 
-    outputs.show([plan], View(options.now()), wishes.look)
+    outputs.show([plan], PlanView(options.now()), wishes.look)
     status = diff.status_of(plan)
-    return Status.OK if status is Status.DIFFERENT else status
+    return ExitStatus.OK if status is ExitStatus.DIFFERENT else status
 
 
-async def _ensure_installed(session: Session, wishes: Wishes) -> None:
+async def _ensure_installed(session: Session, wishes: SyncOptions) -> None:
     """Install our CRDs where they are missing and the user says so."""
     from kubectl_reconcile.engine.commands import install  # noqa: PLC0415 - imports all that talks to clusters
 
@@ -181,7 +183,7 @@ async def _ensure_installed(session: Session, wishes: Wishes) -> None:
         return
     missing = f"the cluster {session.client.server} doesn't know Syncs yet"
     if not (wishes.install or wishes.yes or (options.may_ask() and _confirmed(f"{missing}. Install their CRDs?"))):
-        raise Failure(missing, "add --install to install their CRDs", status=Status.USAGE)
+        raise Failure(missing, "add --install to install their CRDs", status=ExitStatus.USAGE)
     from kubectl_reconcile.cli.output.progress import result_line  # noqa: PLC0415 - imports asyncio
 
     for result in await install.ensure_crds(session):
@@ -204,7 +206,7 @@ async def _followed(session: Session, origin: options.Origin) -> Sync | None:
 # --- by the daemon ----------------------------------------------------------------------------------------------------
 
 
-async def _ask_daemon(session: Session, sync: Sync, wishes: Wishes) -> int:
+async def _ask_daemon(session: Session, sync: Sync, wishes: SyncOptions) -> int:
     """Ask the daemon for a sync, and tell how it goes."""
     import asyncio  # noqa: PLC0415 - help does without
 
@@ -215,7 +217,7 @@ async def _ask_daemon(session: Session, sync: Sync, wishes: Wishes) -> int:
     name = f"{sync.namespace}/{sync.name}"
     wishes.err.write([line(f"asked the daemon to sync {name}", Tone.ASIDE)], options.stderr())
     if not wishes.wait:
-        return Status.OK
+        return ExitStatus.OK
     timeout_s = wishes.timeout_s or _DAEMON_S
     where = f"kubectl reconcile status {sync.name} -n {sync.namespace}"
     live, progress = None, Progress(wishes.out, wishes.err)
@@ -227,7 +229,7 @@ async def _ask_daemon(session: Session, sync: Sync, wishes: Wishes) -> int:
                     progress.note(sync.ref, text)
     except asyncio.CancelledError:
         hint = f"see how it goes: {where}"
-        raise Failure("stopped waiting; the daemon goes on by itself", hint, status=Status.INTERRUPTED) from None
+        raise Failure("stopped waiting; the daemon goes on by itself", hint, status=ExitStatus.INTERRUPTED) from None
     except TimeoutError:
         raise Failure(
             f"the daemon didn't finish {name} within {timeout_s:.0f} s", f"it goes on by itself; see: {where}"
@@ -243,7 +245,7 @@ def _doing(live: Manifest) -> str:
     return str(busy.get("message") or "") if busy.get("status") == "True" else ""
 
 
-def _outcome(live: Manifest, wishes: Wishes) -> int:
+def _outcome(live: Manifest, wishes: SyncOptions) -> int:
     """Tell how the daemon's sync ended, and return the exit status of that."""
     from kubectl_reconcile.cli.inspect import status  # noqa: PLC0415 - imports the planner
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
@@ -256,8 +258,8 @@ def _outcome(live: Manifest, wishes: Wishes) -> int:
     wishes.err.write((line(str(problem), Tone.BAD) for problem in found.get("problems") or ()), options.stderr())
     counts = dict(found.get("summary") or {})
     revision = status.short(str(found.get("lastAttemptedRevision", "")))
-    ended = STATUS_OF_REASON.get(reason, Status.FAILED) if ready.get("status") != "True" else Status.OK
-    tone = Tone.GOOD if ended is Status.OK else Tone.WARNING if ended is Status.HELD else Tone.BAD
+    ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if ready.get("status") != "True" else ExitStatus.OK
+    tone = Tone.GOOD if ended is ExitStatus.OK else Tone.WARNING if ended is ExitStatus.HELD else Tone.BAD
     if wishes.look.output:
         wishes.out.write(status.documents([live], wishes.look.output, one=True))
         return ended
@@ -272,13 +274,13 @@ def _outcome(live: Manifest, wishes: Wishes) -> int:
 
 
 STATUS_OF_REASON = {
-    "Synced": Status.OK,
-    "Suspended": Status.HELD,
-    "Held": Status.HELD,
-    "SourceUnavailable": Status.SOURCE,
-    "ProblemsInSource": Status.SOURCE,
-    "ClusterUnavailable": Status.CLUSTER,
-    "InvalidSpec": Status.USAGE,
+    "Synced": ExitStatus.OK,
+    "Suspended": ExitStatus.HELD,
+    "Held": ExitStatus.HELD,
+    "SourceUnavailable": ExitStatus.SOURCE,
+    "ProblemsInSource": ExitStatus.SOURCE,
+    "ClusterUnavailable": ExitStatus.CLUSTER,
+    "InvalidSpec": ExitStatus.USAGE,
 }
 """Exit statuses for what the condition Ready of a Sync gives as its reason; any other is a failure."""
 
@@ -286,7 +288,7 @@ STATUS_OF_REASON = {
 # --- by ourselves -----------------------------------------------------------------------------------------------------
 
 
-async def _carry_out(session: Session, wishes: Wishes) -> int:
+async def _carry_out(session: Session, wishes: SyncOptions) -> int:
     """Do what a plan file says, if the plan made now is the same."""
     from kubectl_reconcile.core.planning.planfile import PlanFile  # noqa: PLC0415 - imports the planner
     from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports all that talks to clusters
@@ -298,11 +300,11 @@ async def _carry_out(session: Session, wishes: Wishes) -> int:
     else:
         target = await options.target_of(session, wishes.origin)
     if target.sync.ref != file.sync:
-        raise Failure(f"{wishes.plan} is a plan for {file.sync}, not for {target.sync.ref}", status=Status.USAGE)
+        raise Failure(f"{wishes.plan} is a plan for {file.sync}, not for {target.sync.ref}", status=ExitStatus.USAGE)
     return await _work(session, target, wishes, file)
 
 
-async def _work(session: Session, target: Target, wishes: Wishes, file: PlanFile | None = None) -> int:
+async def _work(session: Session, target: Target, wishes: SyncOptions, file: PlanFile | None = None) -> int:
     """Plan, ask where something would go, and write; with a *file*, only what it says."""
     import asyncio  # noqa: PLC0415 - help does without
 
@@ -384,7 +386,7 @@ def _has_modules(session: Session, plan: Plan) -> bool:
     return any(change.writes and change.kind and change.kind.gvk in session.modules for change in plan.changes)
 
 
-def _ask_before_deleting(plan: Plan, wishes: Wishes) -> float:
+def _ask_before_deleting(plan: Plan, wishes: SyncOptions) -> float:
     """Show what would go and ask, where a person is there to answer; return how long that took, in seconds."""
     doomed = [change for change in plan.changes if change.op.value in {"delete", "replace"} and change.writes]
     if not doomed or wishes.yes or not options.may_ask():
@@ -397,7 +399,7 @@ def _ask_before_deleting(plan: Plan, wishes: Wishes) -> float:
         raise Failure(
             "nothing was written",
             "to keep an object without its file, annotate it reconcile.dev/prune=false",
-            status=Status.HELD,
+            status=ExitStatus.HELD,
         )
     return time.monotonic() - began_s
 
@@ -406,9 +408,9 @@ def _confirmed(question: str) -> bool:
     return click.confirm(question, default=False, err=True)
 
 
-def _ended(plan: Plan, counts: Counter[str]) -> Status:
+def _ended(plan: Plan, counts: Counter[str]) -> ExitStatus:
     if counts["failed"] or counts["skipped"]:
-        return Status.FAILED
+        return ExitStatus.FAILED
     if plan.problems:
-        return Status.SOURCE
-    return Status.HELD if plan.holds else Status.OK
+        return ExitStatus.SOURCE
+    return ExitStatus.HELD if plan.holds else ExitStatus.OK

@@ -10,12 +10,12 @@ import click
 
 from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.output import failures, outputs
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 if TYPE_CHECKING:  # the planner takes a tenth of a second to import, which help and completion do without
     import asyncio
 
-    from kubectl_reconcile.cli.output.render import View
+    from kubectl_reconcile.cli.output.render import PlanView
     from kubectl_reconcile.core.planning.plan import Plan
     from kubectl_reconcile.engine.sync.reconcile import Target
     from kubectl_reconcile.engine.sync.session import Session
@@ -63,7 +63,7 @@ def diff(
     origin: options.Origin,
     *,
     chosen: options.Chosen,
-    look: outputs.Look,
+    look: outputs.OutputOptions,
     all_namespaces: bool,
     offline: bool,
     until_stable: bool,
@@ -77,7 +77,7 @@ def diff(
     Without SYNC, -f or --repo, the only Sync of the namespace is meant. OBJECT is TYPE/NAME, or the path
     of a file or folder/ in the repository; several are shown together.
     """
-    from kubectl_reconcile.cli.output.render import View  # noqa: PLC0415 - imports the planner
+    from kubectl_reconcile.cli.output.render import PlanView  # noqa: PLC0415 - imports the planner
 
     if all_namespaces and (origin != options.Origin() or watch or until_stable):
         raise click.UsageError("-A is for all that the Syncs follow; drop SYNC and the flags that name a source")
@@ -85,7 +85,7 @@ def diff(
         raise click.UsageError("--watch watches files: it goes with -f FOLDER or --local FOLDER")
     if accept and (all_namespaces or watch or until_stable or (origin.file in {"", "-"} and not origin.local)):
         raise click.UsageError("--accept writes files: it goes with -f FOLDER --name NAME, or with --local FOLDER")
-    show = functools.partial(_show, view=View(options.now(), show_secrets, show_managed_fields), look=look)
+    show = functools.partial(_show, view=PlanView(options.now(), show_secrets, show_managed_fields), look=look)
     if all_namespaces:
         return connection.run(functools.partial(_everywhere, chosen=chosen, offline=offline, show=show))
     with options.readable(origin) as source:
@@ -105,7 +105,7 @@ def diff(
     return status_of(plans[0])
 
 
-def _show(plans: Sequence[Plan], titles: Sequence[str] = (), *, view: View, look: outputs.Look) -> None:
+def _show(plans: Sequence[Plan], titles: Sequence[str] = (), *, view: PlanView, look: outputs.OutputOptions) -> None:
     from dataclasses import replace  # noqa: PLC0415 - ages count from when it is shown
 
     outputs.show(plans, replace(view, now=options.now()), look, titles)
@@ -141,13 +141,13 @@ async def _preview_of(session: Session, target: Target, chosen: options.Chosen, 
     return await blame.with_commits(target, judged)
 
 
-def status_of(plan: Plan) -> Status:
+def status_of(plan: Plan) -> ExitStatus:
     """Return the exit status of a preview."""
     if any(change.blocked for change in plan.changes):
-        return Status.FAILED
+        return ExitStatus.FAILED
     if plan.problems:
-        return Status.SOURCE
-    return Status.OK if plan.is_clean else Status.DIFFERENT
+        return ExitStatus.SOURCE
+    return ExitStatus.OK if plan.is_clean else ExitStatus.DIFFERENT
 
 
 # --- all Syncs --------------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ async def _everywhere(session: Session, *, chosen: options.Chosen, offline: bool
     """Preview every Sync of the cluster; one that can't be previewed hides no other."""
     from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports all that talks to clusters
 
-    plans, titles, worst = [], [], Status.OK
+    plans, titles, worst = [], [], ExitStatus.OK
     for namespace, name in await targets.followed_syncs(session):
         try:
             origin = options.Origin(name, namespace=namespace)
@@ -187,7 +187,7 @@ async def _watched(
     from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports all that talks to clusters
 
     target = await options.target_of(session, origin)
-    loop, saved, status = asyncio.get_running_loop(), asyncio.Event(), Status.OK
+    loop, saved, status = asyncio.get_running_loop(), asyncio.Event(), ExitStatus.OK
     with targets.watch(target, functools.partial(_wake, loop, saved)):
         while True:
             saved.clear()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, clean, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
@@ -49,12 +49,12 @@ def doctor(connection: options.Connection, *, output: str | None, color: str) ->
 async def _examined(connection: options.Connection, out: Terminal, output: str) -> int:
     from kubectl_reconcile.engine.commands.doctor import Grade, examine  # noqa: PLC0415 - imports all that talks to clusters
 
-    status, counts = Status.OK, dict.fromkeys(Grade, 0)
+    status, counts = ExitStatus.OK, dict.fromkeys(Grade, 0)
     async for finding in examine(connection.access, connection.cache_dir, connection.flags["namespace"] or ""):
         out.write([line(_json(finding))] if output else _lines(finding, out.width))
         counts[finding.grade] += 1
-        if finding.grade is Grade.FAIL and status is Status.OK:
-            status = Status.CLUSTER if finding.unreachable else Status.FAILED
+        if finding.grade is Grade.FAIL and status is ExitStatus.OK:
+            status = ExitStatus.CLUSTER if finding.unreachable else ExitStatus.FAILED
     if not output:
         tone = Tone.BAD if counts[Grade.FAIL] else Tone.WARNING if counts[Grade.WARN] else Tone.GOOD
         out.write([line(", ".join(f"{count} {grade}" for grade, count in counts.items() if count), tone)])

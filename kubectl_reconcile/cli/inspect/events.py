@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, clean, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.engine.commands.event_stream import Saying
+    from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
     from kubectl_reconcile.engine.sync.session import Session
 
 _NARROWEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes:
+class _EventsOptions:
     """Which events are meant, and how they are shown."""
 
     sync: str
@@ -74,7 +74,7 @@ def events(
     if sync and all_namespaces:
         raise click.UsageError("SYNC is looked up in one namespace; drop -A, or drop SYNC")
     screens = options.screens(color)
-    wishes = _Wishes(sync or "", all_namespaces, follow, since or 0.0, warnings, output or "", *screens)
+    wishes = _EventsOptions(sync or "", all_namespaces, follow, since or 0.0, warnings, output or "", *screens)
     return connection.run_until_interrupted(functools.partial(_told, wishes=wishes))
 
 
@@ -82,7 +82,7 @@ logs = events
 """The other name of the verb, for those who look for what a program does among its logs."""
 
 
-async def _told(session: Session, *, wishes: _Wishes) -> int:
+async def _told(session: Session, *, wishes: _EventsOptions) -> int:
     from kubectl_reconcile.engine.commands.event_stream import Stream  # noqa: PLC0415 - imports all that talks to clusters
 
     sync = await options.live_sync(session, wishes.sync) if wishes.sync else None
@@ -98,34 +98,34 @@ async def _told(session: Session, *, wishes: _Wishes) -> int:
         async for said in stream.following(version):
             if _is_wanted(said, wishes):
                 _show(said, wishes)
-    return Status.OK
+    return ExitStatus.OK
 
 
-def _is_wanted(said: Saying, wishes: _Wishes) -> bool:
+def _is_wanted(said: StreamedEvent, wishes: _EventsOptions) -> bool:
     if wishes.warnings and said.kind != "Warning":
         return False
     return not wishes.since_s or _age_s(said) <= wishes.since_s
 
 
-def _age_s(said: Saying) -> float:
+def _age_s(said: StreamedEvent) -> float:
     try:
         return (dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(said.time)).total_seconds()
     except (ValueError, TypeError):
         return 0.0
 
 
-def _show(said: Saying, wishes: _Wishes) -> None:
+def _show(said: StreamedEvent, wishes: _EventsOptions) -> None:
     wishes.out.write([line(_json(said))] if wishes.output == "json" else _lines(said, wishes))
 
 
-def _json(said: Saying) -> str:
+def _json(said: StreamedEvent) -> str:
     ref = said.about
     about = {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
     found = {"time": said.time, "type": said.kind, "reason": said.reason, "object": about, "message": said.note}
     return json.dumps({**found, "daemon": said.daemon})
 
 
-def _lines(said: Saying, wishes: _Wishes) -> Iterator[Line]:
+def _lines(said: StreamedEvent, wishes: _EventsOptions) -> Iterator[Line]:
     """Yield one event: when, of what, why; where a screen is narrow, its message goes on below."""
     when = _clock(said.time)
     place = f"{said.about.namespace}/" if wishes.everywhere and said.about.namespace else ""

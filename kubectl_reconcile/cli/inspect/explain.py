@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import EMPTY, Line, Span, Tone, clean, line, table
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
     from kubectl_reconcile.core.manifests.revision import Commit
-    from kubectl_reconcile.core.planning.explain import Field
+    from kubectl_reconcile.core.planning.explain import ExplainedField
     from kubectl_reconcile.engine.commands.explain import Explanation
     from kubectl_reconcile.engine.sync.session import Session
 
@@ -32,7 +32,7 @@ _NOTES = ("f:metadata", "f:annotations")
 \b
 A field is same (as Git asks for), drift (changed in the cluster), git
 (changed in Git since the last sync), both, adopt (never applied yet), left
-(a rule or a ceasefire leaves it to its owner), other (Git says nothing of
+(a rule or a back-off leaves it to its owner), other (Git says nothing of
 it), default (nobody owns it), or unknown (Git can't be read).
 
 \b
@@ -66,19 +66,21 @@ def explain(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if (path or found.asks_for_field) and not found.fields:
-        raise Failure(f"{found.ref} has no such field", "explain it without a field to see all", status=Status.USAGE)
+        raise Failure(
+            f"{found.ref} has no such field", "explain it without a field to see all", status=ExitStatus.USAGE
+        )
     view = _View(found, show_secrets=show_secrets or found.ref.kind != "Secret", wide=output == "wide")
     out, err = options.screens(color)
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
     if output in {"json", "yaml"}:
         out.write((render.json_lines if output == "json" else render.yaml_lines)(view.document()))
-        return Status.OK
+        return ExitStatus.OK
     few = found.asks_for_field and len(found.fields) <= _FEW
     out.write(view.blocks(out.width) if few else view.overview(out.width))
     if found.trouble:
         err.write([line(f"warning: files and commits can't be told: {found.trouble}", Tone.WARNING)], options.stderr())
-    return Status.OK
+    return ExitStatus.OK
 
 
 async def _explained(session: Session, *, text: str, path: str) -> Explanation:
@@ -111,7 +113,7 @@ class _View:
                 yield line(f"{' ' * _FIELD}{first}")
                 yield from (line(f"{' ' * (_FIELD + 2)}{text}") for text in rest)
 
-    def _group(self, each: Field) -> tuple[str, Tone, str]:
+    def _group(self, each: ExplainedField) -> tuple[str, Tone, str]:
         from kubectl_reconcile.core.planning.explain import DIFFERS  # noqa: PLC0415 - the core, which help does without
 
         who = ", ".join(dict.fromkeys(owner.manager for owner in each.owners)) or "nobody"
@@ -119,7 +121,7 @@ class _View:
         tone = Tone.WARNING if each.standing in DIFFERS else Tone.GOOD if each.standing == "same" else Tone.PLAIN
         return each.standing.value, tone, f"{who}, {since}" if since else who
 
-    def _since(self, each: Field) -> str:
+    def _since(self, each: ExplainedField) -> str:
         from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
         return render.age(each.owners[0].time, self.now) if each.owners else ""
@@ -144,7 +146,7 @@ class _View:
     def _tone(differ: int) -> Tone:
         return Tone.WARNING if differ else Tone.GOOD
 
-    def _row(self, each: Field) -> list[Span]:
+    def _row(self, each: ExplainedField) -> list[Span]:
         state, tone, _ = self._group(each)
         origin = self.found.origins.get(each.path)
         commit = origin.commit.sha[:7] if origin and origin.commit else "-"
@@ -158,13 +160,13 @@ class _View:
             Span(self._sentence(each)),
         ]
 
-    def _sentence(self, each: Field) -> str:
-        from kubectl_reconcile.core.planning.explain import DIFFERS, Standing  # noqa: PLC0415 - the core, which help does without
+    def _sentence(self, each: ExplainedField) -> str:
+        from kubectl_reconcile.core.planning.explain import DIFFERS, FieldState  # noqa: PLC0415 - the core, which help does without
 
         text = f"{each.path} = {self._value(each.path, each.live)}"
         if each.standing in DIFFERS:
             return f"{text}, to be {self._value(each.path, each.wanted)}"
-        return f"{text} ({each.rule})" if each.standing is Standing.LEFT else text
+        return f"{text} ({each.rule})" if each.standing is FieldState.LEFT else text
 
     # --- few fields, each in full -----------------------------------------------------------------
 
@@ -177,7 +179,7 @@ class _View:
             for label, text in self._facts(each):
                 yield from self._labelled(label, text, width)
 
-    def _facts(self, each: Field) -> Iterator[tuple[str, str]]:
+    def _facts(self, each: ExplainedField) -> Iterator[tuple[str, str]]:
         from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
         from kubectl_reconcile.core.planning.explain import outlook  # noqa: PLC0415 - the core, which help does without
 
@@ -193,7 +195,7 @@ class _View:
         yield "object", found.asker
         yield "verdict", outlook(each, found.facts)
 
-    def _wanted(self, each: Field) -> str:
+    def _wanted(self, each: ExplainedField) -> str:
         from kubectl_reconcile.core.ssa.typed import ABSENT  # noqa: PLC0415 - the core, which help does without
 
         found, origin = self.found, self.found.origins.get(each.path)
@@ -247,7 +249,7 @@ class _View:
             "fields": [self._field_document(each) for each in found.fields],
         }
 
-    def _field_document(self, each: Field) -> dict[str, Any]:
+    def _field_document(self, each: ExplainedField) -> dict[str, Any]:
         from kubectl_reconcile.cli.output.masking import HIDDEN  # noqa: PLC0415 - imports the planner
         from kubectl_reconcile.core.planning.explain import outlook  # noqa: PLC0415 - the core, which help does without
         from kubectl_reconcile.core.ssa.typed import ABSENT  # noqa: PLC0415 - the same

@@ -10,7 +10,7 @@ import click
 
 from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.inspect import status
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, table
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
@@ -56,12 +56,12 @@ def get(
         raise click.UsageError("a Sync that is named is looked up in one namespace; drop -A and -l, or drop the names")
     if watch and output not in {None, "wide", "name"}:
         raise click.UsageError("--watch shows rows of a table: use it without -o, or with -o wide or name")
-    place = _Place(syncs, selector, everywhere=all_namespaces)
+    place = _Scope(syncs, selector, everywhere=all_namespaces)
     show = _Table(*options.screens(color), output or "", everywhere=all_namespaces, headers=not no_headers)
     return connection.run_until_interrupted(functools.partial(_get, place=place, show=show, watch=watch))
 
 
-class _Place:
+class _Scope:
     """Which Syncs are meant."""
 
     def __init__(self, names: Sequence[str], selector: str, *, everywhere: bool) -> None:
@@ -145,7 +145,7 @@ def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
     ]
 
 
-async def _get(session: Session, *, place: _Place, show: _Table, watch: bool) -> int:
+async def _get(session: Session, *, place: _Scope, show: _Table, watch: bool) -> int:
     from kubectl_reconcile.cluster.errors import Gone  # noqa: PLC0415 - imports all that talks to clusters
     from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - the same
 
@@ -159,4 +159,4 @@ async def _get(session: Session, *, place: _Place, show: _Table, watch: bool) ->
                 show.again(live, gone=kind == "DELETED")
         except Gone:
             _, version = await place.found(session)
-    return Status.OK
+    return ExitStatus.OK

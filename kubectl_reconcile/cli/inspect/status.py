@@ -10,7 +10,7 @@ import click
 
 from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.output import outputs
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
@@ -50,7 +50,7 @@ def status(
         where = "the cluster" if all_namespaces else "this namespace"
         err.write([line(f"no Syncs in {where}", Tone.ASIDE)], options.stderr())
     out.write(_shown(found, output, one=bool(sync), everywhere=all_namespaces, width=out.width))
-    return Status.OK
+    return ExitStatus.OK
 
 
 async def _found(session: Session, *, name: str, everywhere: bool) -> Sequence[Manifest]:

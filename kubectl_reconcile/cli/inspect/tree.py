@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.engine.commands.owner_tree import Family, Relative
+    from kubectl_reconcile.engine.commands.owner_tree import OwnedObject, OwnerTree
     from kubectl_reconcile.engine.sync.session import Session
 
 _TONES = {"Current": Tone.GOOD, "InProgress": Tone.WARNING, "Terminating": Tone.WARNING}
@@ -49,7 +49,7 @@ def tree(connection: options.Connection, sync: str | None, *, unhealthy: bool, o
     if looked_at.unseen:
         text = f"warning: you may not list {_few(looked_at.unseen)}; such aren't shown"
         err.write([line(text, Tone.WARNING)], options.stderr())
-    return Status.OK
+    return ExitStatus.OK
 
 
 def _few(kinds: Sequence[object]) -> str:
@@ -57,7 +57,7 @@ def _few(kinds: Sequence[object]) -> str:
     return shown if len(kinds) <= _KINDS_SHOWN else f"{shown} and {len(kinds) - _KINDS_SHOWN} more kinds"
 
 
-async def _looked_at(session: Session, *, name: str) -> Family:
+async def _looked_at(session: Session, *, name: str) -> OwnerTree:
     from kubectl_reconcile.engine.commands import find_object, owner_tree  # noqa: PLC0415 - imports all that talks to clusters
 
     if "/" in name:
@@ -65,17 +65,17 @@ async def _looked_at(session: Session, *, name: str) -> Family:
     return await owner_tree.of_sync(session, await options.live_sync(session, name))
 
 
-def _unwell(relative: Relative) -> Relative:
+def _unwell(relative: OwnedObject) -> OwnedObject:
     """Return *relative* without those below that are well themselves and have only the like below them."""
-    from kubectl_reconcile.engine.commands.owner_tree import Relative  # noqa: PLC0415 - imports all that talks to clusters
+    from kubectl_reconcile.engine.commands.owner_tree import OwnedObject  # noqa: PLC0415 - imports all that talks to clusters
 
     below = (_unwell(child) for child in relative.children)
-    return Relative(
+    return OwnedObject(
         relative.manifest, tuple(each for each in below if each.children or each.health.status != "Current")
     )
 
 
-def _shown(root: Relative, output: str | None, width: int | None) -> Iterator[Line]:
+def _shown(root: OwnedObject, output: str | None, width: int | None) -> Iterator[Line]:
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
     match output:
@@ -89,7 +89,7 @@ def _shown(root: Relative, output: str | None, width: int | None) -> Iterator[Li
             return iter(_table(root, width, wide=output == "wide"))
 
 
-def _document(relative: Relative) -> dict[str, Any]:
+def _document(relative: OwnedObject) -> dict[str, Any]:
     metadata, verdict = relative.manifest["metadata"], relative.health
     found = {
         "apiVersion": relative.manifest["apiVersion"],
@@ -106,7 +106,7 @@ def _document(relative: Relative) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value != ""}
 
 
-def _walk(root: Relative, lead: str = "", ahead: str = "") -> Iterator[tuple[Relative, str]]:
+def _walk(root: OwnedObject, lead: str = "", ahead: str = "") -> Iterator[tuple[OwnedObject, str]]:
     """Yield each of a family with the branches that lead to it, from the root down."""
     tee, end, on, over = _branches()
     yield root, lead
@@ -120,14 +120,14 @@ def _branches() -> tuple[str, str, str, str]:
     return _BRANCHES if encoding in {"utf8", "utf16"} else _PLAIN_BRANCHES
 
 
-def _table(root: Relative, width: int | None, *, wide: bool) -> list[Line]:
+def _table(root: OwnedObject, width: int | None, *, wide: bool) -> list[Line]:
     titles = ["OBJECT", "HEALTH", "AGE", *(["NAMESPACE", "API VERSION", "FILE"] if wide else []), "MESSAGE"]
     now = options.now()
     rows = [_row(each, lead, root.ref.namespace, now, wide=wide) for each, lead in _walk(root)]
     return table(titles, rows, None if wide else width)
 
 
-def _row(relative: Relative, lead: str, home: str, now: str, *, wide: bool) -> list[Span]:
+def _row(relative: OwnedObject, lead: str, home: str, now: str, *, wide: bool) -> list[Span]:
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
     ref, verdict = relative.ref, relative.health
@@ -147,7 +147,7 @@ def _row(relative: Relative, lead: str, home: str, now: str, *, wide: bool) -> l
     return [Span(name), Span(word, tone), Span(age or "-"), *(extras if wide else []), Span(message)]
 
 
-def _source(relative: Relative) -> str:
+def _source(relative: OwnedObject) -> str:
     """Return the file that asked for a member; controllers copy annotations to what isn't one."""
     from kubectl_reconcile.core.objects import annotations_of  # noqa: PLC0415 - the same
     from kubectl_reconcile.core.resources.applyset import SOURCE, is_marked_by_us  # noqa: PLC0415 - the core, for this alone

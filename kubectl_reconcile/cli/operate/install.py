@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
@@ -60,7 +60,7 @@ def install(
     if dry_run or output:
         _print(manifests, output, color)
     if dry_run:
-        return Status.OK
+        return ExitStatus.OK
     return connection.run(functools.partial(_install, manifests=manifests, color=color))
 
 
@@ -100,7 +100,7 @@ async def _install(session: Session, *, manifests: list[Manifest], color: str) -
             out.write([_told(word, result.change.ref)])
 
     await engine.apply_all(session, manifests, told)
-    return Status.OK
+    return ExitStatus.OK
 
 
 def _told(word: str, ref: Any) -> Line:
@@ -135,9 +135,9 @@ def uninstall(connection: options.Connection, *, crds: bool, yes: bool, color: s
     if not yes:
         what = "the daemon, its namespace" + (", and all Syncs and CRs of our kinds" if crds else "")
         if not options.may_ask():
-            raise Failure("nothing was removed", "without a terminal, say --yes", status=Status.USAGE)
+            raise Failure("nothing was removed", "without a terminal, say --yes", status=ExitStatus.USAGE)
         if not click.confirm(f"Remove {what}?", default=False, err=True):
-            raise Failure("nothing was removed", status=Status.HELD)
+            raise Failure("nothing was removed", status=ExitStatus.HELD)
     return connection.run(functools.partial(_uninstall, manifests=manifests, color=color))
 
 
@@ -147,4 +147,4 @@ async def _uninstall(session: Session, *, manifests: list[Manifest], color: str)
     out, _ = options.screens(color)
     removed = await engine.remove_all(session, manifests)
     out.write([_told("deleted", ref) for ref in removed] or [line("nothing was there", Tone.ASIDE)])
-    return Status.OK
+    return ExitStatus.OK

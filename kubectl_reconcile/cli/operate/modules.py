@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import Failure, Status
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Line, Tone, line
 
 if TYPE_CHECKING:  # the core takes a moment to import, which help and completion do without
@@ -64,7 +64,7 @@ def list_(*, place: str | None, color: str) -> int:
     out.write(
         line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()) for row in rows
     )
-    return Status.OK
+    return ExitStatus.OK
 
 
 @modules.command()
@@ -75,7 +75,7 @@ def show(name: str, *, place: str | None, color: str) -> int:
     """Show what the module NAME is, makes, reads and may do. Writes nothing."""
     out, _ = options.screens(color)
     out.write(_described(_named(name, place)))
-    return Status.OK
+    return ExitStatus.OK
 
 
 def _described(one: Module) -> Iterator[Line]:
@@ -110,12 +110,12 @@ def new(name: str, *, kind: str, api: str, folder: str | None, color: str) -> in
     try:
         written = scaffold.write(scaffold.Names.of(name, kind, api), Path(folder or name))
     except scaffold.ScaffoldError as error:
-        raise Failure(str(error), status=Status.USAGE) from error
+        raise Failure(str(error), status=ExitStatus.USAGE) from error
     except OSError as error:
         raise Failure(f"{error.filename} can't be written: {error.strerror}") from error
     out.write(line(str(path), Tone.ADDED) for path in written)
     out.write([line(f"next: cd {folder or name} && pytest")])
-    return Status.OK
+    return ExitStatus.OK
 
 
 @modules.command()
@@ -133,14 +133,14 @@ def test(files: tuple[str, ...], *, place: str | None, update: bool, color: str)
     from kubectl_reconcile.engine.modules.purity import asked  # noqa: PLC0415 - the same
 
     out, err = options.screens(color)
-    worst = Status.OK
+    worst = ExitStatus.OK
     for file in files:
         case = _case(file)
         try:
             after = case.answered(_named(case.module, place), asked)
         except ModuleError as error:
             err.write([line(f"{file}: {error}", Tone.BAD)], options.stderr())
-            worst = Status.FAILED
+            worst = ExitStatus.FAILED
             continue
         found = list(differences(case, after))
         verdict = f"{len(found)} difference{'s' * (len(found) > 1)}" if found else "the same"
@@ -149,7 +149,7 @@ def test(files: tuple[str, ...], *, place: str | None, update: bool, color: str)
         if found and update:
             Path(file).write_text(json.dumps(after.tree(), indent=2, sort_keys=True) + "\n")
         elif found:
-            worst = Status.FAILED
+            worst = ExitStatus.FAILED
     return worst
 
 
@@ -159,7 +159,7 @@ def _case(file: str) -> Case:
     try:
         return Case.of(json.loads(Path(file).read_bytes()))
     except (CaseError, ValueError) as error:
-        raise Failure(f"{file}: {error}", status=Status.SOURCE) from error
+        raise Failure(f"{file}: {error}", status=ExitStatus.SOURCE) from error
 
 
 def _installed(place: str | None) -> list[Module]:
@@ -177,7 +177,7 @@ def _loaded(file: Path) -> tuple[Module, ...]:
 
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
-        raise Failure(f"{file} is no Python file", status=Status.USAGE)
+        raise Failure(f"{file} is no Python file", status=ExitStatus.USAGE)
     python_module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = python_module
     try:
@@ -190,5 +190,5 @@ def _loaded(file: Path) -> tuple[Module, ...]:
 def _named(name: str, place: str | None) -> Module:
     known = {one.name: one for one in _installed(place)}
     if name not in known:
-        raise Failure(f"there is no module {name}; there are {', '.join(known)}", status=Status.USAGE)
+        raise Failure(f"there is no module {name}; there are {', '.join(known)}", status=ExitStatus.USAGE)
     return known[name]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, Failure, Status
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Tone, line
 
 if TYPE_CHECKING:  # imports all that talks to clusters, which help and completion do without
@@ -41,14 +41,14 @@ def record(connection: options.Connection, name: str, *, target: str, color: str
     text = json.dumps(tree, indent=2, sort_keys=True) + "\n"
     if target == "-":
         click.echo(text, nl=False)
-        return Status.OK
+        return ExitStatus.OK
     try:
         Path(target).write_text(text)
     except OSError as error:
         raise Failure(f"{target} can't be written: {error.strerror}") from error
     _, err = options.screens(color)
     err.write([line(f"recorded {name} in {target}", Tone.GOOD)], options.stderr())
-    return Status.OK
+    return ExitStatus.OK
 
 
 async def _record(session: Session, *, name: str) -> dict[str, object]:

@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from kubectl_reconcile.cli.output.failures import Failure
-from kubectl_reconcile.cli.output.failures import Status as ExitStatus
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import clean
 from kubectl_reconcile.sandbox.build import build
 from kubectl_reconcile.sandbox.controlplane import (
     DEFAULT_NAME,
     ComponentStatus,
     Sandbox,
-    State,
-    Status,
+    SandboxState,
+    SandboxStatus,
     list_sandboxes,
 )
 from kubectl_reconcile.sandbox.errors import SandboxError
@@ -114,7 +113,7 @@ def status_command(context: click.Context, name: str) -> None:
         one = Sandbox(name)
         status = one.status()
         _show(one, status)
-    if status.state is not State.RUNNING:
+    if status.state is not SandboxState.RUNNING:
         _tell(_advice(status))
         context.exit(ExitStatus.CLUSTER)
 
@@ -132,7 +131,7 @@ def env(name: str) -> None:
     """
     with _explained():
         one = Sandbox(name)
-        if one.status().state is State.ABSENT:
+        if one.status().state is SandboxState.ABSENT:
             raise SandboxError(f"there is no sandbox {name}", f"start it: {_command('up', name)}")
         click.echo(f"export KUBECONFIG={shlex.quote(str(one.kubeconfig))}")
         click.echo(f'export PATH={shlex.quote(str(one.programs))}:"$PATH"')
@@ -164,7 +163,7 @@ def _command(verb: str, name: str) -> str:
     return f"kubectl reconcile sandbox {verb}" + ("" if name == DEFAULT_NAME else f" --name {name}")
 
 
-def _show(one: Sandbox, status: Status) -> None:
+def _show(one: Sandbox, status: SandboxStatus) -> None:
     where = f"  {one.server}  {one.folder}" if status.components else ""
     click.echo(f"sandbox {status.name}: {status.state}{where}")
     if status.components:
@@ -192,11 +191,11 @@ def _row(one: ComponentStatus) -> tuple[str, ...]:
     return one.component, str(one.pid or "-"), str(one.port or "-"), memory, one.problem or "ok"
 
 
-def _advice(status: Status) -> str:
+def _advice(status: SandboxStatus) -> str:
     up, down = _command("up", status.name), _command("down", status.name)
-    if status.state is State.ABSENT:
+    if status.state is SandboxState.ABSENT:
         return f"to start it: {up}"
-    said = "its processes ended without being stopped (a reboot?); " if status.state is State.STALE else ""
+    said = "its processes ended without being stopped (a reboot?); " if status.state is SandboxState.STALE else ""
     return f"{said}to have it again, with what it stores: {up}; to be rid of it: {down}"
 
 

@@ -19,7 +19,7 @@ import click
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone
 
 
-class Status(IntEnum):
+class ExitStatus(IntEnum):
     """Exit statuses, the same for every command."""
 
     OK = 0
@@ -52,27 +52,27 @@ Exit status: 0 done, 2 usage or kubeconfig, 3 cluster unreachable or no
 class Failure(Exception):  # noqa: N818 - it is what the user reads, not a fault of the program
     """What the command line itself has to refuse; *hint* says what to do about it."""
 
-    def __init__(self, message: str, hint: str = "", *, status: Status = Status.FAILED) -> None:
+    def __init__(self, message: str, hint: str = "", *, status: ExitStatus = ExitStatus.FAILED) -> None:
         self.message, self.hint, self.status = message, hint, status
         super().__init__(message)
 
 
-_BY_CLASS: Mapping[str, Status] = {
-    "kubectl_reconcile.cluster.errors.KubeconfigError": Status.USAGE,
-    "kubectl_reconcile.cluster.errors.Unreachable": Status.CLUSTER,
-    "kubectl_reconcile.cluster.errors.Unauthorized": Status.CLUSTER,
-    "kubectl_reconcile.cluster.errors.Forbidden": Status.CLUSTER,
-    "kubectl_reconcile.cluster.errors.ApiError": Status.FAILED,
-    "kubectl_reconcile.source.errors.SourceError": Status.SOURCE,
-    "kubectl_reconcile.core.resources.sync.SyncSpecError": Status.USAGE,
-    "kubectl_reconcile.core.planning.planfile.PlanFileError": Status.USAGE,
-    "kubectl_reconcile.core.planning.planfile.PlanMoved": Status.FAILED,
-    "kubectl_reconcile.engine.commands.selection.SelectionError": Status.USAGE,
-    "kubectl_reconcile.engine.sync.targets.NoSuchSync": Status.USAGE,
-    "kubectl_reconcile.engine.sync.targets.NotInstalled": Status.USAGE,
-    "kubectl_reconcile.engine.commands.find_object.NoSuchKind": Status.USAGE,
-    "kubectl_reconcile.engine.commands.install.InstallError": Status.FAILED,
-    "kubectl_reconcile.engine.daemon.http.ListenError": Status.USAGE,
+_BY_CLASS: Mapping[str, ExitStatus] = {
+    "kubectl_reconcile.cluster.errors.KubeconfigError": ExitStatus.USAGE,
+    "kubectl_reconcile.cluster.errors.Unreachable": ExitStatus.CLUSTER,
+    "kubectl_reconcile.cluster.errors.Unauthorized": ExitStatus.CLUSTER,
+    "kubectl_reconcile.cluster.errors.Forbidden": ExitStatus.CLUSTER,
+    "kubectl_reconcile.cluster.errors.ApiError": ExitStatus.FAILED,
+    "kubectl_reconcile.source.errors.SourceError": ExitStatus.SOURCE,
+    "kubectl_reconcile.core.resources.sync.SyncSpecError": ExitStatus.USAGE,
+    "kubectl_reconcile.core.planning.planfile.PlanFileError": ExitStatus.USAGE,
+    "kubectl_reconcile.core.planning.planfile.PlanMoved": ExitStatus.FAILED,
+    "kubectl_reconcile.engine.commands.selection.SelectionError": ExitStatus.USAGE,
+    "kubectl_reconcile.engine.sync.targets.NoSuchSync": ExitStatus.USAGE,
+    "kubectl_reconcile.engine.sync.targets.NotInstalled": ExitStatus.USAGE,
+    "kubectl_reconcile.engine.commands.find_object.NoSuchKind": ExitStatus.USAGE,
+    "kubectl_reconcile.engine.commands.install.InstallError": ExitStatus.FAILED,
+    "kubectl_reconcile.engine.daemon.http.ListenError": ExitStatus.USAGE,
 }
 
 
@@ -83,24 +83,24 @@ def reported(action: Callable[[], object], *, debug: bool) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         _close_quietly()
-        return Status.BROKEN_PIPE
+        return ExitStatus.BROKEN_PIPE
     except (KeyboardInterrupt, click.Abort):
         _tell("interrupted; what was written stays, and running it again goes on from there")
-        return Status.INTERRUPTED
+        return ExitStatus.INTERRUPTED
     except click.UsageError as error:
         _tell(_usage(error), _see(error))
-        return Status.USAGE
+        return ExitStatus.USAGE
     except click.ClickException as error:
         _tell(error.format_message())
-        return Status.USAGE
+        return ExitStatus.USAGE
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
         if debug:
             traceback.print_exc()
         return _explained(error, debug=debug)
-    return status if isinstance(status, int) else Status.OK
+    return status if isinstance(status, int) else ExitStatus.OK
 
 
-def status_of(error: BaseException) -> Status | None:
+def status_of(error: BaseException) -> ExitStatus | None:
     """Return the exit status of an error that users can meet; None is a fault of this program."""
     if isinstance(error, Failure):
         return error.status
@@ -108,7 +108,7 @@ def status_of(error: BaseException) -> Status | None:
     return next((_BY_CLASS[name] for name in names if name in _BY_CLASS), None)
 
 
-def told(error: Exception, about: str = "") -> Status:
+def told(error: Exception, about: str = "") -> ExitStatus:
     """Tell an error that users can meet, with what it is *about* before it, and return its exit status.
 
     Raises:
@@ -131,7 +131,7 @@ def _explained(error: Exception, *, debug: bool) -> int:
     if status is None:
         advice = "" if debug else "this is a fault of kubectl-reconcile; run with --debug for the traceback"
         _tell(f"{type(error).__name__}: {error}", advice)
-        return Status.FAILED
+        return ExitStatus.FAILED
     hint = getattr(error, "hint", "")
     _tell(str(error).removesuffix(f" (hint: {hint})"), hint)
     return status

@@ -41,7 +41,7 @@ class JsonPathError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _Literal:
     text: str
 
 
@@ -62,7 +62,7 @@ class _Range:
     body: tuple[_Part, ...]
 
 
-_Part: TypeAlias = _Text | _Find | _Range
+_Part: TypeAlias = _Literal | _Find | _Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _block(actions: Sequence[tuple[str, str]], *, inside: bool) -> tuple[tuple[_
             body, actions = _block(actions, inside=True)
             parts.append(_Range(_find(said), body))
         else:
-            parts.append(_Text(said) if what == "text" else _find(said))
+            parts.append(_Literal(said) if what == "text" else _find(said))
     if inside:
         raise JsonPathError("{range} without {end}")
     return tuple(parts), ()
@@ -175,7 +175,7 @@ def _step(found: re.Match[str]) -> str:
 def _written(parts: Sequence[_Part], root: Any, item: Any) -> Iterator[str]:
     for part in parts:
         match part:
-            case _Text(text):
+            case _Literal(text):
                 yield text
             case _Find():
                 yield " ".join(map(_value, part.values(root, item)))

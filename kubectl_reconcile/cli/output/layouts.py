@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import Any
 
 from kubectl_reconcile.cli.output import render
-from kubectl_reconcile.cli.output.render import View
+from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, clean, line, table
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
@@ -31,7 +31,7 @@ _SHOWN = 60
 # --- the tree ---------------------------------------------------------------------------------------------------------
 
 
-def tree(plan: Plan, view: View, width: int | None = None) -> Iterator[Line]:
+def tree(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Line]:
     """Yield what changes as a tree: the Sync, its objects, and below each what follows from it."""
     name = f"{plan.sync.namespace}/{plan.sync.name}" if plan.sync is not None else ""
     revision = "worktree" if render.is_worktree(plan) else plan.revision[:7]
@@ -64,7 +64,7 @@ def _cut(one: Line, width: int | None) -> Line:
     return (*head, Span(f"{text[: room - 1]}…", last.tone)) if room > 8 and last.tone is Tone.ASIDE else one
 
 
-def summary(plan: Plan, view: View, width: int | None = None) -> Iterator[Line]:
+def summary(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Line]:
     """Yield one line for each object that changes, no longer than the screen is wide."""
     return (_cut(one, width) for one in render.overview(plan, view))
 
@@ -72,13 +72,13 @@ def summary(plan: Plan, view: View, width: int | None = None) -> Iterator[Line]:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def wide(plan: Plan, view: View) -> list[Line]:
+def wide(plan: Plan, view: PlanView) -> list[Line]:
     """Return a table of what changes, one object a row, with where it is asked for and why it changes."""
     rows = [_row(change, plan, view) for change, _ in render.in_order(plan)]
     return table(["OP", "KIND", "NAMESPACE", "NAME", "WAVE", "FIELDS", "FROM", "WHY"], rows) if rows else []
 
 
-def _row(change: Change, plan: Plan, view: View) -> list[Span]:
+def _row(change: Change, plan: Plan, view: PlanView) -> list[Span]:
     place = f"{change.file}:{change.line}" if change.line else change.file
     return [
         render.verdict(change),
@@ -95,7 +95,7 @@ def _row(change: Change, plan: Plan, view: View) -> list[Span]:
 # --- fields and reasons -----------------------------------------------------------------------------------------------
 
 
-def reasons(plan: Plan, view: View, width: int | None = None) -> Iterator[Line]:
+def reasons(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Line]:
     """Yield each object that changes, and below it each field with its values and why it changes."""
     for change, _ in render.in_order(plan):
         shown = view.of(change)
@@ -107,7 +107,7 @@ def reasons(plan: Plan, view: View, width: int | None = None) -> Iterator[Line]:
             yield from _field(field, shown, plan, view, width)
 
 
-def _field(field: FieldChange, change: Change, plan: Plan, view: View, width: int | None) -> Iterator[Line]:
+def _field(field: FieldChange, change: Change, plan: Plan, view: PlanView, width: int | None) -> Iterator[Line]:
     path = Span(f"  {field.path}", Tone.PLACE)
     values = (
         Span("  "),
@@ -162,7 +162,7 @@ def _by(manager: str) -> str:
 # --- side by side -----------------------------------------------------------------------------------------------------
 
 
-def side_by_side(plan: Plan, view: View, width: int | None = None) -> Iterator[Line]:
+def side_by_side(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Line]:
     """Yield each object that changes in two columns: as it is, and as it will be.
 
     Between them stands ``|`` where a line changes, ``<`` where it goes, ``>`` where it comes. What is too

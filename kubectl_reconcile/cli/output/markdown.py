@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 
 from kubectl_reconcile.cli.output import render
-from kubectl_reconcile.cli.output.render import View
+from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Line, clean, line
 from kubectl_reconcile.core.planning.plan import Change, Plan
 
@@ -31,7 +31,7 @@ _ENTITIES = str.maketrans(
 )
 
 
-def github(plan: Plan, view: View, *, most: int = MOST_CHARACTERS) -> Iterator[Line]:
+def github(plan: Plan, view: PlanView, *, most: int = MOST_CHARACTERS) -> Iterator[Line]:
     """Yield *plan* as Markdown of at most *most* characters."""
     head = [*_headline(plan), *_table(plan, view), *_obstacles(plan)]
     foot = ["", f"<sub>{_text(_origin(plan))}</sub>"]
@@ -68,7 +68,7 @@ def _origin(plan: Plan) -> str:
     return f"kubectl reconcile diff{revision}, {judged}"
 
 
-def _table(plan: Plan, view: View) -> Iterator[str]:
+def _table(plan: Plan, view: PlanView) -> Iterator[str]:
     rows = list(render.in_order(plan))
     if not rows:
         return
@@ -90,7 +90,7 @@ def _obstacles(plan: Plan) -> Iterator[str]:
         yield f"> - and {len(found) - _LONGEST_LIST} more"
 
 
-def _folded(change: Change, view: View) -> list[str]:
+def _folded(change: Change, view: PlanView) -> list[str]:
     """Return the diff of one change behind a line to click on; nothing where there is no diff."""
     hunks = ["".join(span.text for span in one) for one in render.hunks_of(*render.sides(change, view))]
     if change.cascade or not hunks:

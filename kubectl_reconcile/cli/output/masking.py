@@ -16,7 +16,7 @@ from typing import Any
 
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Change
-from kubectl_reconcile.core.ssa.merge import Conflict, FieldChange
+from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
 
 HIDDEN = "***"
 CHANGED = "*** (changed)"
@@ -100,5 +100,5 @@ def _field(field: FieldChange) -> FieldChange:
     return replace(field, before=before, after=after)
 
 
-def _conflict(conflict: Conflict) -> Conflict:
+def _conflict(conflict: FieldConflict) -> FieldConflict:
     return replace(conflict, live=HIDDEN, desired=CHANGED) if _hides(conflict.path) else conflict

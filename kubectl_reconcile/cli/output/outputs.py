@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import Failure, Status
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Line, Tone, line
 
 if TYPE_CHECKING:  # the planner takes a tenth of a second to import, which help and completion do without
-    from kubectl_reconcile.cli.output.render import View
+    from kubectl_reconcile.cli.output.render import PlanView
     from kubectl_reconcile.core.planning.plan import Plan
 
 FORMATS = ("diff", "tree", "summary", "wide", "github", "name", "json", "yaml", "jsonpath=")
@@ -44,7 +44,7 @@ _DIFFERENT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class OutputOptions:
     """How a plan is to be shown."""
 
     output: str = "diff"
@@ -72,14 +72,14 @@ def look(command: Callable[..., Any]) -> Callable[..., Any]:
     def looked(*, output: str, color: str, side_by_side: bool, reasons: bool, no_pager: bool, **rest: Any) -> Any:
         if (side_by_side or reasons) and (output != "diff" or (side_by_side and reasons)):
             raise click.UsageError("-o, --side-by-side and --reasons each say how to show the plan; choose one")
-        return command(look=Look(output, color, side_by_side, reasons, pager=not no_pager), **rest)
+        return command(look=OutputOptions(output, color, side_by_side, reasons, pager=not no_pager), **rest)
 
     looked.__doc__, looked.__name__ = command.__doc__, command.__name__
     looked.__dict__.update(command.__dict__)
     return options.given(flags, looked)
 
 
-def show(plans: Sequence[Plan], view: View, chosen: Look, titles: Sequence[str] = ()) -> None:
+def show(plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: Sequence[str] = ()) -> None:
     """Write *plans* to standard output, and what a person has to see to to standard error.
 
     Raises:
@@ -101,7 +101,9 @@ def show(plans: Sequence[Plan], view: View, chosen: Look, titles: Sequence[str] 
             out.write([render.summary(plan)])
 
 
-def _lines(plans: Sequence[Plan], view: View, chosen: Look, titles: Sequence[str], width: int | None) -> Iterable[Line]:
+def _lines(
+    plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: Sequence[str], width: int | None
+) -> Iterable[Line]:
     """Return what goes to standard output: one document for programs, plan after plan for people."""
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
@@ -117,7 +119,7 @@ def _lines(plans: Sequence[Plan], view: View, chosen: Look, titles: Sequence[str
     return lines
 
 
-def _of_one(plan: Plan, view: View, chosen: Look, width: int | None) -> Iterable[Line]:
+def _of_one(plan: Plan, view: PlanView, chosen: OutputOptions, width: int | None) -> Iterable[Line]:
     from kubectl_reconcile.cli.output import layouts, markdown, render  # noqa: PLC0415 - imports the planner
 
     if chosen.side_by_side:
@@ -186,14 +188,14 @@ def _pager() -> list[str]:
 # --- another diff -----------------------------------------------------------------------------------------------------
 
 
-def _external_diff(chosen: Look) -> list[str]:
+def _external_diff(chosen: OutputOptions) -> list[str]:
     """Return the program that shows differences, with its arguments, where the user has named one."""
     if chosen.output != "diff" or chosen.side_by_side or chosen.reasons:
         return []
     return shlex.split(os.environ.get("KUBECTL_EXTERNAL_DIFF", ""))
 
 
-def _compare(command: Sequence[str], plan: Plan, view: View) -> None:
+def _compare(command: Sequence[str], plan: Plan, view: PlanView) -> None:
     """Have *command* compare two folders, ``LIVE-…`` and ``MERGED-…``, with one file for each object that changes."""
     from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
 
@@ -213,7 +215,7 @@ def _compare(command: Sequence[str], plan: Plan, view: View) -> None:
             raise Failure(
                 f"KUBECTL_EXTERNAL_DIFF: {command[0]} can't be run: {error.strerror}",
                 "unset it, or name a program that compares two folders",
-                status=Status.USAGE,
+                status=ExitStatus.USAGE,
             ) from None
     if done.returncode > _DIFFERENT:
         raise Failure(f"KUBECTL_EXTERNAL_DIFF: {command[0]} ended with status {done.returncode}")

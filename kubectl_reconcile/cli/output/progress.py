@@ -47,7 +47,7 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SyncProgress:
     """How far a sync is. *left_s* is None where nothing tells yet."""
 
     total: int
@@ -58,7 +58,7 @@ class Standing:
     left_s: float | None = None
 
 
-def board(standing: Standing, busy: Mapping[str, Busy], now_s: float, width: int) -> list[Line]:
+def board(standing: SyncProgress, busy: Mapping[str, Busy], now_s: float, width: int) -> list[Line]:
     """Return what to show of work under way, in lines of at most *width* columns."""
     longest = sorted(busy.items(), key=lambda item: item[1].since_s)
     lines = [_headline(standing, width)] if standing.total else []
@@ -70,7 +70,7 @@ def board(standing: Standing, busy: Mapping[str, Busy], now_s: float, width: int
     return lines
 
 
-def _headline(standing: Standing, width: int) -> Line:
+def _headline(standing: SyncProgress, width: int) -> Line:
     filled = _BAR * standing.done // standing.total
     texts = [
         f"wave {standing.wave} of {standing.waves}" if standing.waves > 1 else "",
@@ -210,7 +210,7 @@ class Progress:
     def _draw(self) -> None:
         step = self._step
         failed = sum(1 for ending in self.endings.values() if ending in {"failed", "skipped"})
-        standing = Standing(
+        standing = SyncProgress(
             max(self.pending, len(self.results)), len(self.results), failed,
             step.number if step else 0, step.of if step else 0, None if self._busy else self._left_s(),
         )  # fmt: skip
@@ -246,7 +246,7 @@ def results_document(plan: Plan, report: Report, results: Sequence[Result]) -> d
         "kind": "SyncResult",
         "sync": None if plan.sync is None else {"namespace": plan.sync.namespace, "name": plan.sync.name},
         "revision": plan.revision,
-        "result": report.ending.value,
+        "result": report.reason.value,
         "message": report.message,
         "results": [_result(each) for each in results],
         "problems": [str(problem) for problem in plan.problems],

@@ -25,7 +25,7 @@ from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
-from kubectl_reconcile.core.ssa.merge import Conflict, FieldChange, Reason
+from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
 
 _CONTEXT = 3
 _PATHS_SHOWN = 4
@@ -51,7 +51,7 @@ _TONES = {
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PlanView:
     """What of a plan to show. *now* is RFC 3339; ages count back from it."""
 
     now: str
@@ -66,7 +66,7 @@ class View:
 # --- the diff ---------------------------------------------------------------------------------------------------------
 
 
-def diff(plan: Plan, view: View) -> Iterator[Line]:
+def diff(plan: Plan, view: PlanView) -> Iterator[Line]:
     """Yield a unified diff of every object that changes."""
     for change, _ in in_order(plan):
         yield from _one(view.of(change), plan, view)
@@ -92,7 +92,7 @@ def _tree(changes: Iterable[Change], below: dict[ObjectRef, list[Change]], depth
         yield from _tree(below.pop(change.ref, ()), below, depth + 1)
 
 
-def _one(change: Change, plan: Plan, view: View) -> Iterator[Line]:
+def _one(change: Change, plan: Plan, view: PlanView) -> Iterator[Line]:
     if change.cascade:
         yield line(f"# {change.ref}: deleted along with {change.owner}", Tone.ASIDE)
         return
@@ -109,7 +109,7 @@ def _one(change: Change, plan: Plan, view: View) -> Iterator[Line]:
         yield from hunks
 
 
-def sides(change: Change, view: View) -> tuple[list[str], list[str]]:
+def sides(change: Change, view: PlanView) -> tuple[list[str], list[str]]:
     """Return the lines of an object before and after; none of one that stays as it is."""
     if change.op is Op.UNCHANGED:
         return [], []
@@ -136,12 +136,12 @@ def is_worktree(plan: Plan) -> bool:
     return plan.revision.startswith("worktree")
 
 
-def yaml_of(manifest: Manifest | None, view: View) -> list[str]:
+def yaml_of(manifest: Manifest | None, view: PlanView) -> list[str]:
     """Return the lines of an object that a diff compares; none where there is no object."""
     return [] if manifest is None else dump(without_noise(manifest, view))
 
 
-def without_noise(manifest: Manifest, view: View) -> dict[str, Any]:
+def without_noise(manifest: Manifest, view: PlanView) -> dict[str, Any]:
     """Return an object without the fields that only the server writes."""
     metadata = manifest.get("metadata")
     tree = {key: value for key, value in manifest.items() if key != "status"}
@@ -280,13 +280,13 @@ def _range(start: int, stop: int, offset: int) -> str:
 # --- shorter forms ----------------------------------------------------------------------------------------------------
 
 
-def overview(plan: Plan, view: View) -> Iterator[Line]:
+def overview(plan: Plan, view: PlanView) -> Iterator[Line]:
     """Yield one line for each object that changes: what, which, and why in brief."""
     for change, depth in in_order(plan):
         yield from _brief(change, depth, plan, view)
 
 
-def _brief(change: Change, depth: int, plan: Plan, view: View) -> Iterator[Line]:
+def _brief(change: Change, depth: int, plan: Plan, view: PlanView) -> Iterator[Line]:
     word, why = verdict(change), brief(change, plan, view)
     head = (Span(f"{word.text:<8}", word.tone), Span(f"{'  ' * depth}{change.ref}"))
     yield (*head, Span(f"  {why}", Tone.ASIDE)) if why else head
@@ -298,7 +298,7 @@ def verdict(change: Change) -> Span:
     return Span(word, Tone.BAD if change.blocked else _TONES.get(change.op, Tone.PLAIN))
 
 
-def brief(change: Change, plan: Plan, view: View) -> str:
+def brief(change: Change, plan: Plan, view: PlanView) -> str:
     """Return on one line why an object changes."""
     if change.cascade:
         return f"along with {change.owner}"
@@ -385,7 +385,7 @@ def approve_command(plan: Plan) -> str:
 # --- for programs -----------------------------------------------------------------------------------------------------
 
 
-def document(plan: Plan, view: View) -> dict[str, Any]:
+def document(plan: Plan, view: PlanView) -> dict[str, Any]:
     """Return a plan as plain JSON, versioned. Unchanged objects are counted, not listed."""
     return {
         "apiVersion": f"{API_GROUP}/v1alpha1",
@@ -412,7 +412,7 @@ def document(plan: Plan, view: View) -> dict[str, Any]:
     }
 
 
-def _change(change: Change, view: View, digest: str) -> dict[str, Any]:
+def _change(change: Change, view: PlanView, digest: str) -> dict[str, Any]:
     full: dict[str, Any] = {
         "op": change.op.value,
         "object": _ref(change.ref),
@@ -440,7 +440,7 @@ def _change(change: Change, view: View, digest: str) -> dict[str, Any]:
     return {key: value for key, value in full.items() if key in kept or value not in (None, "", 0, False, [])}
 
 
-def _delta(change: Change, view: View) -> dict[str, Any] | None:
+def _delta(change: Change, view: PlanView) -> dict[str, Any] | None:
     """Return what is structurally different between before and after, as DeepDiff spells it."""
     if change.before is None or change.after is None or change.op is Op.UNCHANGED:
         return None
@@ -465,7 +465,7 @@ def _action(change: Change) -> dict[str, Any] | None:
     }
 
 
-def _tidy(manifest: Manifest, view: View) -> Manifest:
+def _tidy(manifest: Manifest, view: PlanView) -> Manifest:
     if view.show_managed_fields or not isinstance(manifest.get("metadata"), Mapping):
         return manifest
     return {
@@ -493,7 +493,7 @@ def _field(field: FieldChange) -> dict[str, Any]:
     return {key: value for key, value in full.items() if value not in ("", None)}
 
 
-def _conflict(conflict: Conflict) -> dict[str, Any]:
+def _conflict(conflict: FieldConflict) -> dict[str, Any]:
     return {"path": str(conflict.path), "manager": conflict.manager, "live": conflict.live, "desired": conflict.desired}
 
 

@@ -1,13 +1,13 @@
 """Fields that two controllers keep overwriting: noticed by their rate, and left to the other one for a while.
 
 Vocabulary: a *round* is one time that we give a field the very value that we had given it before, so
-somebody must have overwritten it; that one is the *rival*. Many rounds within a window are a *contest*, and a contest brings
-a *ceasefire*: the field is left out of what we send, as an ignore rule would, and all else goes on. The *holder* is the Sync
+somebody must have overwritten it; that one is the *rival*. Many rounds within a window are a *contention*, and a contention brings
+a *back-off*: the field is left out of what we send, as an ignore rule would, and all else goes on. The *holder* is the Sync
 or the CR whose pass writes the object.
 
-A ceasefire ends when the field is as we want it without our doing, when a person says so, and by itself
+A back-off ends when the field is as we want it without our doing, when a person says so, and by itself
 after a while: then the field is written again, and a single further round brings the next
-ceasefire, twice as long. Marks by which we know our own objects are never left to anybody.
+back-off, twice as long. Marks by which we know our own objects are never left to anybody.
 
 Pure: time is an argument, in seconds of a clock that only goes forward.
 """
@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
-from kubectl_reconcile.core.planning.plan import Change, Contest, Contests, Op
+from kubectl_reconcile.core.planning.plan import Change, Contention, Contentions, Op
 from kubectl_reconcile.core.ssa.merge import FieldChange
 
 ROUNDS = 10
-"""So many rounds within the window are a contest: more than a person makes by hand."""
+"""So many rounds within the window are a contention: more than a person makes by hand."""
 
 WINDOW_S = 600.0
 FIRST_S = 300.0
@@ -50,20 +50,20 @@ class _Rounds:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ceasefire:
-    contest: Contest
+class _BackedOff:
+    contention: Contention
     holder: ObjectRef
     until_s: float
     length_s: float
 
 
 @dataclass(slots=True)
-class Ceasefires:
-    """All contests of one daemon. Told of what is about to be written and of what was, it says what to leave."""
+class ContentionTracker:
+    """All contentions of one daemon. Told of what is about to be written and of what was, it says what to leave."""
 
     _rounds: dict[_Place, _Rounds] = field(default_factory=dict)
-    _now: dict[_Place, _Ceasefire] = field(default_factory=dict)
-    _over: dict[_Place, _Ceasefire] = field(default_factory=dict)
+    _now: dict[_Place, _BackedOff] = field(default_factory=dict)
+    _over: dict[_Place, _BackedOff] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._now)
@@ -83,8 +83,8 @@ class Ceasefires:
         if len(self._rounds) > _MOST:
             self._rounds = {place: rounds for place, rounds in self._rounds.items() if rounds.within(now_s)}
 
-    def begin(self, holder: ObjectRef, changes: Iterable[Change], *, now_s: float, now: str) -> list[Contest]:
-        """Return the contests that show in *changes*, which are about to be written; from now on they are left alone."""
+    def begin(self, holder: ObjectRef, changes: Iterable[Change], *, now_s: float, now: str) -> list[Contention]:
+        """Return the contentions that show in *changes*, which are about to be written; from now on they are left alone."""
         begun = []
         for change in changes:
             for each in change.fields if change.op is Op.UPDATE and change.writes else ():
@@ -94,13 +94,13 @@ class Ceasefires:
                     continue
                 before = self._over.pop(place, None)
                 length_s = min(before.length_s * 2, LONGEST_S) if before else FIRST_S
-                contest = Contest(change.ref, each.path, each.manager, times, now)
-                self._now[place] = _Ceasefire(contest, holder, now_s + length_s, length_s)
-                begun.append(contest)
+                contention = Contention(change.ref, each.path, each.manager, times, now)
+                self._now[place] = _BackedOff(contention, holder, now_s + length_s, length_s)
+                begun.append(contention)
         return begun
 
     def _times(self, place: _Place, each: FieldChange, now_s: float) -> int:
-        """Return how many rounds make a field contested, none if it isn't."""
+        """Return how many rounds make a field contended, none if it isn't."""
         rounds = self._rounds.get(place)
         if rounds is None or rounds.value != _digest(each.after):
             return 0
@@ -109,25 +109,25 @@ class Ceasefires:
             return times if any(at_s >= before.until_s for at_s in rounds.times_s) else 0
         return times if times >= ROUNDS else 0
 
-    def settle(self, contests: Iterable[Contest]) -> None:
-        """End ceasefires over fields that are as we want them without our doing."""
-        for contest in contests:
-            self._now.pop((contest.ref, contest.path), None)
-            self._rounds.pop((contest.ref, contest.path), None)
+    def settle(self, contentions: Iterable[Contention]) -> None:
+        """End contention over fields that are as we want them without our doing."""
+        for contention in contentions:
+            self._now.pop((contention.ref, contention.path), None)
+            self._rounds.pop((contention.ref, contention.path), None)
 
-    def resume(self, holder: ObjectRef) -> list[Contest]:
-        """End the ceasefires of *holder*, since a person says so; return the contests."""
+    def resume(self, holder: ObjectRef) -> list[Contention]:
+        """End the contention of *holder*, since a person says so; return the contentions."""
         ended = [place for place, each in self._now.items() if each.holder == holder]
         for place in ended:
             self._rounds.pop(place, None)
-        return [self._now.pop(place).contest for place in ended]
+        return [self._now.pop(place).contention for place in ended]
 
-    def lapse(self, holder: ObjectRef, now_s: float) -> list[Contest]:
-        """End those ceasefires of *holder* that have lasted long enough; return the contests, to be tried again."""
+    def lapse(self, holder: ObjectRef, now_s: float) -> list[Contention]:
+        """End those contention of *holder* that have lasted long enough; return the contentions, to be tried again."""
         ended = [place for place, each in self._now.items() if each.holder == holder and each.until_s <= now_s]
         self._over = {place: each for place, each in self._over.items() if now_s - each.until_s <= WINDOW_S}
         self._over.update((place, self._now.pop(place)) for place in ended)
-        return [self._over[place].contest for place in ended]
+        return [self._over[place].contention for place in ended]
 
     def forget(self, holder: ObjectRef) -> None:
         """Drop what is known of a holder that is gone, or is somebody else's now."""
@@ -136,23 +136,23 @@ class Ceasefires:
 
     # What follows from it -----------------------------------------------------------------------
 
-    def contests(self) -> Contests:
-        """Return the contested fields by object."""
-        found: dict[ObjectRef, list[Contest]] = defaultdict(list)
+    def contentions(self) -> Contentions:
+        """Return the contended fields by object."""
+        found: dict[ObjectRef, list[Contention]] = defaultdict(list)
         for (ref, _), each in sorted(self._now.items()):
-            found[ref].append(each.contest)
-        return {ref: tuple(contests) for ref, contests in found.items()}
+            found[ref].append(each.contention)
+        return {ref: tuple(contentions) for ref, contentions in found.items()}
 
-    def of(self, holder: ObjectRef) -> list[Contest]:
-        """Return the contests of one holder."""
-        return [each.contest for _, each in sorted(self._now.items()) if each.holder == holder]
+    def of(self, holder: ObjectRef) -> list[Contention]:
+        """Return the contentions of one holder."""
+        return [each.contention for _, each in sorted(self._now.items()) if each.holder == holder]
 
     def holders(self) -> frozenset[ObjectRef]:
-        """Return whoever has contests."""
+        """Return whoever has contentions."""
         return frozenset(each.holder for each in self._now.values())
 
     def due_s(self, holder: ObjectRef) -> float | None:
-        """Return when the first ceasefire of *holder* ends by itself, None where it has none."""
+        """Return when the first back-off of *holder* ends by itself, None where it has none."""
         return min((each.until_s for each in self._now.values() if each.holder == holder), default=None)
 
 

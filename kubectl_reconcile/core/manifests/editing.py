@@ -57,7 +57,7 @@ def edited(data: bytes, path: str, edits: Sequence[Edit], namespace: str) -> byt
     """
     text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8")
     wanted = [_made(each.manifest, edits, namespace) for each in parse(data, path).manifests]
-    form = _Json.of(text) if text.lstrip().startswith("{") else _Yaml.of(text)
+    form = _JsonFile.of(text) if text.lstrip().startswith("{") else _YamlFile.of(text)
     try:
         documents = form.load(text)
         before = form.dump(documents)
@@ -207,7 +207,7 @@ class _Sink:
 
 
 @dataclass(frozen=True, slots=True)
-class _Yaml:
+class _YamlFile:
     """YAML, indented as the file is: maps by *mapping*, items' content by *sequence*, their dashes by *offset*."""
 
     mapping: int = 2
@@ -215,7 +215,7 @@ class _Yaml:
     offset: int = 0
 
     @classmethod
-    def of(cls, text: str) -> _Yaml:
+    def of(cls, text: str) -> _YamlFile:
         """Return the form of *text*: of each indentation the commonest."""
         seen: dict[str, Counter[int]] = {"mapping": Counter(), "sequence": Counter(), "offset": Counter()}
         try:
@@ -261,13 +261,13 @@ def _look_at(tree: Any, seen: Mapping[str, Counter[int]]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Json:
+class _JsonFile:
     """JSON, indented as the file is; *indent* None is all on one line."""
 
     indent: int | None
 
     @classmethod
-    def of(cls, text: str) -> _Json:
+    def of(cls, text: str) -> _JsonFile:
         """Return the form of *text*."""
         second = next((line for line in text.splitlines()[1:] if line.strip()), None)
         return cls(None if second is None else len(second) - len(second.lstrip()))

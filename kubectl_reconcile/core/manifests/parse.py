@@ -103,7 +103,7 @@ def parse(data: bytes, path: str) -> Parsed:
             faults.extend(own)
             if not own:
                 objects.append((manifest, where))
-    line_of = _Lines(data, [where for _, where in objects] + [fault.where for fault in faults])
+    line_of = _LineIndex(data, [where for _, where in objects] + [fault.where for fault in faults])
     manifests = tuple(Located(manifest, path, line_of(where)) for manifest, where in objects)
     problems = [Problem(path, line_of(fault.where), fault.message, fault.hint) for fault in faults]
     problems += unread
@@ -121,7 +121,7 @@ def field_lines(data: bytes, located: Located, fields: Collection[Steps]) -> Map
         for manifest, where in _expand(document.tree, _Where((document.number,), document.line)):
             if manifest == located.manifest:
                 places = {steps: where.at(*steps) for steps in fields}
-                line_of = _Lines(data, [where, *places.values()])
+                line_of = _LineIndex(data, [where, *places.values()])
                 if line_of(where) == located.line:
                     return {
                         steps: line_of(place) if len(place.place) > 1 else located.line
@@ -130,7 +130,7 @@ def field_lines(data: bytes, located: Located, fields: Collection[Steps]) -> Map
     return dict.fromkeys(fields, located.line)
 
 
-class Ignore:
+class SourceIgnore:
     """What a source leaves out: the ``.reconcileignore`` files of a folder and those below it.
 
     As with .gitignore, a deeper file wins over one above it and a later line over an earlier
@@ -197,7 +197,7 @@ class _Fault:
     hint: str = ""
 
 
-class _Lines:
+class _LineIndex:
     """Answers with the line of a place. Whole documents know theirs; the rest costs a second pass over the file."""
 
     def __init__(self, data: bytes, places: list[_Where]) -> None:

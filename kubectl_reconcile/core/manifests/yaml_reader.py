@@ -92,7 +92,7 @@ def lines(data: bytes, places: set[Place]) -> Mapping[Place, int]:
     """Return the line of each of *places* in a file that was read before; those not found are left out."""
     found: dict[Place, int] = {}
     with contextlib.suppress(_EndOfReadingError, yaml.YAMLError, RecursionError):  # what was found up to there stands
-        _Lines(_text(data), places, found).run()
+        _LineFinder(_text(data), places, found).run()
     return found
 
 
@@ -540,7 +540,7 @@ def _printable(text: str) -> str:
 # --------------------------------------------------------------------------------------- lines
 
 
-class _Lines:
+class _LineFinder:
     """Finds the lines of places in a second pass, so the first need not remember them all."""
 
     def __init__(self, data: bytes, wanted: set[Place], found: dict[Place, int]) -> None:

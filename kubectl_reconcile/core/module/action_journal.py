@@ -37,7 +37,7 @@ _KEPT = 40
 _MESSAGE_MAX = 200
 
 
-class Progress(StrEnum):
+class ActionProgress(StrEnum):
     """How far an action is, by the journal."""
 
     STARTED = "started"
@@ -49,25 +49,25 @@ class Progress(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One line of the journal; *attempts* counts the starts."""
 
     key: str
     verb: str
-    progress: Progress
+    progress: ActionProgress
     at: str
     attempts: int = 1
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
+class ActionJournal:
     """What the CR says of its actions, the oldest first."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[JournalEntry, ...] = ()
 
     @classmethod
-    def of(cls, cr: Manifest) -> Journal:
+    def of(cls, cr: Manifest) -> ActionJournal:
         """Return the journal on *cr*; one that can't be read counts as empty."""
         try:
             lines = json.loads(annotations_of(cr).get(JOURNAL) or "[]")
@@ -75,47 +75,47 @@ class Journal:
         except (ValueError, TypeError, KeyError, AttributeError):
             return cls()
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> JournalEntry | None:
         """Return what is known of an action."""
         return next((entry for entry in self.entries if entry.key == key), None)
 
     def is_done(self, key: str) -> bool:
         """Tell whether the action has run for good."""
         entry = self.entry(key)
-        return entry is not None and entry.progress is Progress.DONE
+        return entry is not None and entry.progress is ActionProgress.DONE
 
-    def started(self, action: Action, now: str) -> Journal:
+    def started(self, action: Action, now: str) -> ActionJournal:
         """Return the journal with *action* about to run."""
         before = self.entry(action.key)
         attempts = before.attempts + 1 if before else 1
-        return self._with(Entry(action.key, action.verb, Progress.STARTED, now, attempts))
+        return self._with(JournalEntry(action.key, action.verb, ActionProgress.STARTED, now, attempts))
 
-    def ended(self, action: Action, now: str, progress: Progress, message: str = "") -> Journal:
+    def ended(self, action: Action, now: str, progress: ActionProgress, message: str = "") -> ActionJournal:
         """Return the journal with how *action* ended."""
-        before = self.entry(action.key) or Entry(action.key, action.verb, progress, now)
+        before = self.entry(action.key) or JournalEntry(action.key, action.verb, progress, now)
         return self._with(replace(before, progress=progress, at=now, message=message[:_MESSAGE_MAX]))
 
-    def _with(self, entry: Entry) -> Journal:
+    def _with(self, entry: JournalEntry) -> ActionJournal:
         others = [each for each in self.entries if each.key != entry.key]
-        return Journal((*others, entry)[-_KEPT:])
+        return ActionJournal((*others, entry)[-_KEPT:])
 
     def text(self) -> str:
         """Return the annotation's value."""
         return json.dumps([_line(entry) for entry in self.entries], separators=(",", ":"))
 
 
-def _entry(line: Mapping[str, Any]) -> Entry:
-    return Entry(
+def _entry(line: Mapping[str, Any]) -> JournalEntry:
+    return JournalEntry(
         key=str(line["key"]),
         verb=str(line["verb"]),
-        progress=Progress(line["progress"]),
+        progress=ActionProgress(line["progress"]),
         at=str(line["at"]),
         attempts=int(line.get("attempts", 1)),
         message=str(line.get("message", "")),
     )
 
 
-def _line(entry: Entry) -> dict[str, Any]:
+def _line(entry: JournalEntry) -> dict[str, Any]:
     full = {
         "key": entry.key,
         "verb": entry.verb,
@@ -138,7 +138,7 @@ def is_approved(action: Action, cr: Manifest) -> bool:
 
 def approving(cr: Manifest, keys: tuple[str, ...]) -> str:
     """Return the value of `APPROVED` that adds *keys* to what *cr* carries; keys of done actions are dropped."""
-    journal = Journal.of(cr)
+    journal = ActionJournal.of(cr)
     known = _listed(annotations_of(cr).get(APPROVED, "")) | set(keys)
     return ",".join(sorted(key for key in known if not journal.is_done(key)))
 

@@ -23,7 +23,7 @@ from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.order import Barrier, Key, Place, Stage, Steps, key_of
 from kubectl_reconcile.core.planning.plan import (
     Change,
-    Contest,
+    Contention,
     Hold,
     Inputs,
     Op,
@@ -35,18 +35,18 @@ from kubectl_reconcile.core.planning.plan import (
     set_id_of,
 )
 from kubectl_reconcile.core.planning.snapshot import Stored
-from kubectl_reconcile.core.redaction import discreet
+from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
-from kubectl_reconcile.core.ssa.merge import Conflict, ConflictPolicy, Merge, MergeError, Verdict, three_way
+from kubectl_reconcile.core.ssa.merge import ConflictPolicy, FieldConflict, Merge, MergeError, Verdict, three_way
 
 HOOK_STAGES = {"pre-sync": Stage.BEFORE, "post-sync": Stage.AFTER}
 """When hooks run that don't wait for a failure."""
 
 
 @dataclass(slots=True)
-class Draft:
+class PlanBuilder:
     """What one build has found so far; *kinds* grows by those that the revision brings along.
 
     *spared* is what must stay though no usable manifest asks for it; *places* says when each
@@ -68,10 +68,10 @@ class Draft:
     spared: set[ObjectRef] = field(default_factory=set)
     verdicts: dict[ObjectRef, tuple[str, str]] = field(default_factory=dict)
     unobserved: dict[ObjectRef, Unobserved] = field(default_factory=dict)
-    settled: list[Contest] = field(default_factory=list)
+    settled: list[Contention] = field(default_factory=list)
 
     @classmethod
-    def of(cls, inputs: Inputs) -> Draft:
+    def of(cls, inputs: Inputs) -> PlanBuilder:
         """Begin a build."""
         sync, set_id = inputs.sync, set_id_of(inputs.sync)
         marks = (
@@ -110,10 +110,10 @@ class Draft:
             policy=rules.conflicts,
         )
         try:
-            contests = self._contests(ref, merged, rules)
-            merge = merged(ignores=(*rules.ignore, *(IgnoreRule.at(contest.path) for contest in contests)))
+            contentions = self._contests(ref, merged, rules)
+            merge = merged(ignores=(*rules.ignore, *(IgnoreRule.at(contention.path) for contention in contentions)))
         except MergeError as error:
-            reason = discreet(str(error), desired, live)
+            reason = redacted(str(error), desired, live)
             return Change(ref, Op.UNCHANGED, kind, live, live, manager=manager, blocked=reason)
         if merge.verdict is Verdict.SAME:
             return Change(
@@ -135,12 +135,12 @@ class Draft:
             blocked=_blocked(live, merge.conflicts, rules.conflicts),
         )
 
-    def _contests(self, ref: ObjectRef, merged: Callable[..., Merge], rules: Sync) -> list[Contest]:
-        """Return the contested fields of an object that are still not as they should be; the others are settled."""
-        known = self.inputs.contests.get(ref, ())
+    def _contests(self, ref: ObjectRef, merged: Callable[..., Merge], rules: Sync) -> list[Contention]:
+        """Return the contended fields of an object that are still not as they should be; the others are settled."""
+        known = self.inputs.contentions.get(ref, ())
         open_ = {change.path for change in merged(ignores=rules.ignore).changes} if known else frozenset()
-        self.settled += (contest for contest in known if contest.path not in open_)
-        return [contest for contest in known if contest.path in open_]
+        self.settled += (contention for contention in known if contention.path not in open_)
+        return [contention for contention in known if contention.path in open_]
 
     def deletion(self, each: Stored) -> Change:
         """Return the deletion of a live object."""
@@ -213,7 +213,7 @@ class Draft:
                     yield change
 
 
-def _blocked(live: Manifest | None, conflicts: Sequence[Conflict], policy: ConflictPolicy) -> str:
+def _blocked(live: Manifest | None, conflicts: Sequence[FieldConflict], policy: ConflictPolicy) -> str:
     if live is not None and live["metadata"].get("deletionTimestamp"):
         return "it is being deleted; it will be made anew once it is gone"
     if conflicts and policy is ConflictPolicy.FAIL:

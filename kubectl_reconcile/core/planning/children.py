@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
-from kubectl_reconcile.core.module.action_journal import Journal, is_approved, ref_of
+from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
 from kubectl_reconcile.core.module.api import (
     INSTANCE_LABEL,
     MODULE_LABEL,
@@ -47,11 +47,11 @@ from kubectl_reconcile.core.objects import (
     labels_of,
     merge_conditions,
 )
-from kubectl_reconcile.core.planning.builder import Draft
+from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.plan import Change, Contest, Op, StatusWrite, Unobserved
+from kubectl_reconcile.core.planning.plan import Change, Contention, Op, StatusWrite, Unobserved
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
-from kubectl_reconcile.core.resources.status import CONTESTED
+from kubectl_reconcile.core.resources.status import CONTENDED
 from kubectl_reconcile.core.resources.sync import Sync
 
 PAUSED = f"{API_GROUP}/paused"
@@ -104,45 +104,47 @@ class Parent:
 _FINALIZER, _CHILDREN, _ACTIONS = 1, 2, 3
 
 
-def reconcile(draft: Draft, parent: Parent) -> None:
+def reconcile(builder: PlanBuilder, parent: Parent) -> None:
     """Plan what the parent's module wants: children, those of children that are CRs, actions, and status."""
     if parent.depth >= _MAX_DEPTH:
-        _fault(draft, parent, f"modules nest more than {_MAX_DEPTH} deep", "break the cycle")
+        _fault(builder, parent, f"modules nest more than {_MAX_DEPTH} deep", "break the cycle")
         return
     if annotations_of(parent.cr).get(PAUSED) == "true":
-        _paused(draft, parent)
+        _paused(builder, parent)
         return
-    if parent.is_going and _goes_by_itself(draft, parent):
+    if parent.is_going and _goes_by_itself(builder, parent):
         return
-    owned = draft.inputs.live.owned_by(parent.uid) if parent.uid else ()
-    outcome = _ask(draft, parent, owned)
+    owned = builder.inputs.live.owned_by(parent.uid) if parent.uid else ()
+    outcome = _ask(builder, parent, owned)
     if outcome is not None:
-        _carry_out(draft, parent, owned, outcome)
+        _carry_out(builder, parent, owned, outcome)
 
 
-def farewell(draft: Draft, parent: Parent) -> None:
+def preview_finalize(builder: PlanBuilder, parent: Parent) -> None:
     """Show the actions by which a module cleans up after a CR that this very plan deletes."""
     if parent.module.finalize is None or parent.is_going or annotations_of(parent.cr).get(ABANDON) == "true":
         return
-    going = {**parent.cr, "metadata": {**parent.cr["metadata"], "deletionTimestamp": draft.inputs.now}}
+    going = {**parent.cr, "metadata": {**parent.cr["metadata"], "deletionTimestamp": builder.inputs.now}}
     parent = replace(parent, cr=going, waits=f"the deletion of {parent.ref}")
-    outcome = _ask(draft, parent, draft.inputs.live.owned_by(parent.uid))
+    outcome = _ask(builder, parent, builder.inputs.live.owned_by(parent.uid))
     if outcome is not None:
-        _actions(draft, parent, outcome.actions)
+        _actions(builder, parent, outcome.actions)
 
 
-def _goes_by_itself(draft: Draft, parent: Parent) -> bool:
+def _goes_by_itself(builder: PlanBuilder, parent: Parent) -> bool:
     """Tell whether a CR that is being deleted needs nothing from its module (any more)."""
     module = parent.module
     if module.finalize is None or module.finalizer not in (parent.cr["metadata"].get("finalizers") or ()):
         return True
     if annotations_of(parent.cr).get(ABANDON) != "true":
         return False
-    _engine_action(draft, parent, REMOVE_FINALIZER, "let it go without cleaning up outside, as its annotation says", 1)
+    _engine_action(
+        builder, parent, REMOVE_FINALIZER, "let it go without cleaning up outside, as its annotation says", 1
+    )
     return True
 
 
-def _carry_out(draft: Draft, parent: Parent, owned: Sequence[Stored], outcome: Outcome) -> None:
+def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], outcome: Outcome) -> None:
     module = parent.module
     if (
         module.finalize
@@ -150,48 +152,52 @@ def _carry_out(draft: Draft, parent: Parent, owned: Sequence[Stored], outcome: O
         and module.finalizer not in (parent.cr["metadata"].get("finalizers") or ())
     ):
         _engine_action(
-            draft, parent, ADD_FINALIZER, "keep it, once deleted, until its module has cleaned up", _FINALIZER
+            builder, parent, ADD_FINALIZER, "keep it, once deleted, until its module has cleaned up", _FINALIZER
         )
     wanted = [adopt_child(child, parent.cr, module) for child in outcome.children]
-    family = _Family(draft, parent, outcome)
+    family = _ChildrenPlan(builder, parent, outcome)
     for child in wanted:
         family.add(child)
-    pruned = () if outcome.keep_children else tuple(_prune(draft, parent, owned, wanted))
-    idle = _actions(draft, parent, outcome.actions)
+    pruned = () if outcome.keep_children else tuple(_prune(builder, parent, owned, wanted))
+    idle = _actions(builder, parent, outcome.actions)
     if parent.is_going:
         gone = not pruned and not family.pending and idle
         if outcome.finalized and gone and all(each.ref in family.refs for each in owned if _is_ours(each, parent)):
             _engine_action(
-                draft, parent, REMOVE_FINALIZER, "let it go: its module has cleaned up", len(outcome.actions) + _ACTIONS
+                builder,
+                parent,
+                REMOVE_FINALIZER,
+                "let it go: its module has cleaned up",
+                len(outcome.actions) + _ACTIONS,
             )
-    settled = set(draft.settled)
-    contests = [
-        each for ref in sorted(family.refs) for each in draft.inputs.contests.get(ref, ()) if each not in settled
+    settled = set(builder.settled)
+    contentions = [
+        each for ref in sorted(family.refs) for each in builder.inputs.contentions.get(ref, ()) if each not in settled
     ]
-    _status(draft, parent, outcome, settled=not family.pending, trouble=family.trouble, contests=contests)
+    _status(builder, parent, outcome, settled=not family.pending, trouble=family.trouble, contentions=contentions)
 
 
 # --- asking -------------------------------------------------------------------------------------
 
 
-def _ask(draft: Draft, parent: Parent, owned: Sequence[Stored]) -> Outcome | None:
+def _ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcome | None:
     """Return the module's outcome; a fault of the module is a problem of this CR alone."""
-    view = owned_view(draft.inputs.live, parent.module, parent.cr, owned)
-    seen = _observation(draft, parent, view)
+    view = owned_view(builder.inputs.live, parent.module, parent.cr, owned)
+    seen = _observation(builder, parent, view)
     if seen is None:
         return None
-    context = Context(draft.inputs.now, parent.module.name, parent.cr, seen.error)
+    context = Context(builder.inputs.now, parent.module.name, parent.cr, seen.error)
     try:
-        outcome = draft.inputs.ask(parent.module, parent.cr, view, seen.facts, context)
+        outcome = builder.inputs.ask(parent.module, parent.cr, view, seen.facts, context)
     except SpecError as error:
-        _fault(draft, parent, str(error), "correct the field; until then everything stays as it is")
+        _fault(builder, parent, str(error), "correct the field; until then everything stays as it is")
         return outcome_of_invalid(parent.cr, error)
     except ModuleError as error:
-        _fault(draft, parent, str(error), "its children are left alone until the module is mended")
+        _fault(builder, parent, str(error), "its children are left alone until the module is mended")
         return _outcome_of_broken(parent.cr, error)
     if seen.error:
         _fault(
-            draft,
+            builder,
             parent,
             f"its external system can't be observed: {seen.error}",
             "it is looked at again, later and later",
@@ -206,13 +212,13 @@ def _outcome_of_broken(cr: Manifest, error: ModuleError) -> Outcome:
     return Outcome(status=status, conditions=conditions, keep_children=True)
 
 
-def _observation(draft: Draft, parent: Parent, view: Owned) -> Observation | None:
+def _observation(builder: PlanBuilder, parent: Parent, view: Owned) -> Observation | None:
     """Return what is known of external systems, None where somebody must look first."""
     if parent.module.observe is None:
         return Observation()
-    seen = draft.inputs.observed.get(parent.ref)
+    seen = builder.inputs.observed.get(parent.ref)
     if seen is None:
-        draft.unobserved[parent.ref] = Unobserved(parent.module, parent.cr, view)
+        builder.unobserved[parent.ref] = Unobserved(parent.module, parent.cr, view)
     return seen
 
 
@@ -248,13 +254,13 @@ def _read_by(live: Snapshot, reads: Reads, context: Context) -> Iterator[Manifes
 
 
 @dataclass(slots=True)
-class _Family:
+class _ChildrenPlan:
     """The children of one CR as they are planned, one after the other.
 
     *unsettled* says of each child what others must wait for, nothing where it is as it should be.
     """
 
-    draft: Draft
+    builder: PlanBuilder
     parent: Parent
     outcome: Outcome
     refs: set[ObjectRef] = field(default_factory=set)
@@ -264,25 +270,25 @@ class _Family:
 
     def add(self, child: Manifest) -> None:
         """Plan one child, and those of a child that is itself a CR."""
-        draft, parent = self.draft, self.parent
+        builder, parent = self.builder, self.parent
         gvk, ref = GroupVersionKind.of(child), ObjectRef.of(child)
-        kind, live = draft.kinds.get(gvk), draft.live(ref)
+        kind, live = builder.kinds.get(gvk), builder.live(ref)
         self.refs.add(ref)
         if kind is None:
             hint = "install its CRD"
             _fault(
-                draft, parent, f"module {parent.module.name} wants {ref}, a kind that the cluster doesn't know", hint
+                builder, parent, f"module {parent.module.name} wants {ref}, a kind that the cluster doesn't know", hint
             )
             self._note(child, f"{ref}: the cluster doesn't know its kind", trouble=True)
             return
         change = self._change(child, kind, ref, live)
-        draft.add(replace(change, owner=parent.ref), parent.place(_CHILDREN))
+        builder.add(replace(change, owner=parent.ref), parent.place(_CHILDREN))
         self._settle(child, change, live)
-        module = draft.inputs.modules.get(gvk)
+        module = builder.inputs.modules.get(gvk)
         if module is not None and not change.blocked and change.op is not Op.DELETE:
             after = change.after if change.after is not None else live
             reconcile(
-                draft,
+                builder,
                 Parent(
                     module, kind, ref, after or child, live, parent.place(_CHILDREN), parent.depth + 1, change.waits
                 ),
@@ -292,12 +298,12 @@ class _Family:
         outcome, parent = self.outcome, self.parent
         if live is not None and key_of(child) in outcome.untouched:
             return Change(ref, Op.UNCHANGED, kind, manager=parent.module.manager)
-        change = self.draft.judge(ref, kind, child, live, rules=_RULES, manager=parent.module.manager)
+        change = self.builder.judge(ref, kind, child, live, rules=_RULES, manager=parent.module.manager)
         if live is not None and (why := _not_ours(live, child, parent)):
             return replace(change, op=Op.UPDATE, blocked=why)
         if change.op is Op.UPDATE and not change.unsure and ref.kind in outcome.recreated:
-            stored = self.draft.inputs.live.stored(ref)
-            change = replace(self.draft.deletion(stored), manager=parent.module.manager) if stored else change
+            stored = self.builder.inputs.live.stored(ref)
+            change = replace(self.builder.deletion(stored), manager=parent.module.manager) if stored else change
         if change.op is Op.UNCHANGED:
             return change
         before = (self.unsettled.get(key, "") for key in outcome.after.get(key_of(child), ()))
@@ -345,7 +351,9 @@ def _is_ours(each: Stored, parent: Parent) -> bool:
     return labels_of(each.manifest()).get(MODULE_LABEL) == parent.module.name
 
 
-def _prune(draft: Draft, parent: Parent, owned: Sequence[Stored], wanted: Sequence[Manifest]) -> Iterator[Stored]:
+def _prune(
+    builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], wanted: Sequence[Manifest]
+) -> Iterator[Stored]:
     """Delete children that the module made and no longer wants; yield them, and those that are going already."""
     asked = {ObjectRef.of(child) for child in wanted}
     for each in owned:
@@ -353,32 +361,36 @@ def _prune(draft: Draft, parent: Parent, owned: Sequence[Stored], wanted: Sequen
             continue
         yield each
         if not each.manifest()["metadata"].get("deletionTimestamp"):
-            change = replace(draft.deletion(each), owner=parent.ref, manager=parent.module.manager, waits=parent.waits)
-            draft.add(change, parent.place(_CHILDREN))
-            draft.cascade(each, parent.place(_CHILDREN))
+            change = replace(
+                builder.deletion(each), owner=parent.ref, manager=parent.module.manager, waits=parent.waits
+            )
+            builder.add(change, parent.place(_CHILDREN))
+            builder.cascade(each, parent.place(_CHILDREN))
 
 
 # --- actions ------------------------------------------------------------------------------------
 
 
-def _actions(draft: Draft, parent: Parent, actions: Sequence[Action]) -> bool:
+def _actions(builder: PlanBuilder, parent: Parent, actions: Sequence[Action]) -> bool:
     """Plan the actions that haven't run, each after the one before; tell whether there is none."""
-    journal, waits = Journal.of(parent.cr), parent.waits
+    journal, waits = ActionJournal.of(parent.cr), parent.waits
     due = [action for action in actions if not journal.is_done(action.key)]
     for at, action in enumerate(due):
         held = not waits and not is_approved(action, parent.cr)
-        _act(draft, parent, action, parent.place(_ACTIONS + at), held=held, waits=waits)
+        _act(builder, parent, action, parent.place(_ACTIONS + at), held=held, waits=waits)
         if held:
             waits = f"{action.key}, which needs approval"
     return not due
 
 
-def _engine_action(draft: Draft, parent: Parent, verb: str, summary: str, steps: int) -> None:
-    _act(draft, parent, Action(verb, verb, summary), parent.place(steps), held=False, waits=parent.waits)
+def _engine_action(builder: PlanBuilder, parent: Parent, verb: str, summary: str, steps: int) -> None:
+    _act(builder, parent, Action(verb, verb, summary), parent.place(steps), held=False, waits=parent.waits)
 
 
-def _act(draft: Draft, parent: Parent, action: Action, place: tuple[int, ...], *, held: bool, waits: str) -> None:
-    draft.add(
+def _act(
+    builder: PlanBuilder, parent: Parent, action: Action, place: tuple[int, ...], *, held: bool, waits: str
+) -> None:
+    builder.add(
         Change(
             ref_of(action, parent.ref),
             Op.ACT,
@@ -396,22 +408,28 @@ def _act(draft: Draft, parent: Parent, action: Action, place: tuple[int, ...], *
 # --- status -------------------------------------------------------------------------------------
 
 
-def _paused(draft: Draft, parent: Parent) -> None:
+def _paused(builder: PlanBuilder, parent: Parent) -> None:
     """Say that the CR is paused; all else of its status stays."""
     status = {key: value for key, value in ((parent.live or {}).get("status") or {}).items() if key not in _KEPT}
     paused = Condition("Paused", "True", "ByAnnotation", f"{PAUSED} is true; nothing is changed")
-    _status(draft, parent, Outcome(status=status, conditions=(paused,)), settled=False, trouble="")
+    _status(builder, parent, Outcome(status=status, conditions=(paused,)), settled=False, trouble="")
 
 
 _KEPT = ("conditions", "observedGeneration")
 
 
 def _status(
-    draft: Draft, parent: Parent, outcome: Outcome, *, settled: bool, trouble: str, contests: Sequence[Contest] = ()
+    builder: PlanBuilder,
+    parent: Parent,
+    outcome: Outcome,
+    *,
+    settled: bool,
+    trouble: str,
+    contentions: Sequence[Contention] = (),
 ) -> None:
     """Plan the CR's status. Until its children are *settled* it doesn't claim to speak of the newest spec."""
     if outcome.requeue_after_s is not None:
-        draft.requeues_s.append(outcome.requeue_after_s)
+        builder.requeues_s.append(outcome.requeue_after_s)
     if parent.live is None or not parent.kind.has_status:
         return
     before = parent.live.get("status") or {}
@@ -419,16 +437,16 @@ def _status(
     generation = newest if settled or outcome.keep_children else before.get("observedGeneration", 0)
     conditions = merge_conditions(
         before.get("conditions") or (),
-        (*outcome.conditions, *_kept_by_engine(parent.live, outcome, trouble), *_contested(parent.live, contests)),
+        (*outcome.conditions, *_kept_by_engine(parent.live, outcome, trouble), *_contended(parent.live, contentions)),
         generation=generation,
-        now=draft.inputs.now,
+        now=builder.inputs.now,
     )
     status = {**outcome.status, "observedGeneration": generation, "conditions": conditions}
     if status != before:
         gvk, ref = parent.kind.gvk, parent.ref
         metadata = {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
         body = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata, "status": status}
-        draft.statuses.append(
+        builder.statuses.append(
             StatusWrite(ref, parent.kind, body, parent.module.manager, parent.uid, is_first=not before)
         )
 
@@ -443,12 +461,12 @@ def _kept_by_engine(live: Manifest, outcome: Outcome, trouble: str) -> Iterator[
             yield Condition(type_, "False", "AsExpected")
 
 
-def _contested(live: Manifest, contests: Sequence[Contest]) -> Iterator[Condition]:
+def _contended(live: Manifest, contentions: Sequence[Contention]) -> Iterator[Condition]:
     """Yield the condition that names fields of children which are left to others, where some are or were."""
-    if contests:
-        yield Condition(CONTESTED, "True", "LeftAlone", "; ".join(map(str, contests)))
-    elif _is_true(live, CONTESTED):
-        yield Condition(CONTESTED, "False", "AsExpected")
+    if contentions:
+        yield Condition(CONTENDED, "True", "BackedOff", "; ".join(map(str, contentions)))
+    elif _is_true(live, CONTENDED):
+        yield Condition(CONTENDED, "False", "AsExpected")
 
 
 def _is_true(live: Mapping[str, object], type_: str) -> bool:
@@ -456,5 +474,5 @@ def _is_true(live: Mapping[str, object], type_: str) -> bool:
     return found is not None and found.get("status") == "True"
 
 
-def _fault(draft: Draft, parent: Parent, message: str, hint: str) -> None:
-    draft.problems.append(Problem(str(parent.ref), 0, message, hint))
+def _fault(builder: PlanBuilder, parent: Parent, message: str, hint: str) -> None:
+    builder.problems.append(Problem(str(parent.ref), 0, message, hint))

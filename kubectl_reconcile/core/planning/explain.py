@@ -29,7 +29,7 @@ _STATUS = "f:status"
 _STRING_DATA = "f:stringData"
 
 
-class Standing(StrEnum):
+class FieldState(StrEnum):
     """How a live field and what is asked for go together."""
 
     SAME = "same"
@@ -53,21 +53,21 @@ class Standing(StrEnum):
 
 
 _OF_REASON = {
-    Reason.GIT: Standing.GIT,
-    Reason.DRIFT: Standing.DRIFT,
-    Reason.BOTH: Standing.BOTH,
-    Reason.ADOPT: Standing.ADOPT,
+    Reason.GIT: FieldState.GIT,
+    Reason.DRIFT: FieldState.DRIFT,
+    Reason.BOTH: FieldState.BOTH,
+    Reason.ADOPT: FieldState.ADOPT,
 }
-DIFFERS = frozenset({Standing.DRIFT, Standing.GIT, Standing.BOTH, Standing.ADOPT})
+DIFFERS = frozenset({FieldState.DRIFT, FieldState.GIT, FieldState.BOTH, FieldState.ADOPT})
 """Standings of fields that the next sync changes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ExplainFacts:
     """All that is known of one live object.
 
     *manifest* is what Git asks for, None for what isn't in Git; *change* what the next sync does with it, None where it
-    is nobody's member or child; *contested* are fields that the daemon leaves to another controller for a while.
+    is nobody's member or child; *contended* are fields that the daemon leaves to another controller for a while.
     *unread* says that the source, which would tell, could not be read.
     """
 
@@ -76,33 +76,33 @@ class Facts:
     sync: Sync | None = None
     manifest: Manifest | None = None
     change: Change | None = None
-    contested: Sequence[str] = ()
+    contended: Sequence[str] = ()
     unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ExplainedField:
     """One field, explained. *live* and *wanted* are ABSENT where it isn't there, or nobody asks for it."""
 
     path: FieldPath
     live: Any
     wanted: Any
-    standing: Standing
+    standing: FieldState
     owners: tuple[Owner, ...] = ()
     change: FieldChange | None = None
     rule: str = ""
 
 
-def explained(facts: Facts, query: IgnoreRule | None = None) -> list[Field]:
+def explained(facts: ExplainFacts, query: IgnoreRule | None = None) -> list[ExplainedField]:
     """Return the fields of an object, those that differ first; with *query* only what it touches.
 
     Without a query, what is in ``status`` is left out: it is nobody's wish.
     """
     found = [_field(facts, path, owners) for path, owners in _owned(facts, query).items()]
-    return sorted(found, key=lambda each: (each.standing not in DIFFERS, each.standing is not Standing.LEFT))
+    return sorted(found, key=lambda each: (each.standing not in DIFFERS, each.standing is not FieldState.LEFT))
 
 
-def _owned(facts: Facts, query: IgnoreRule | None) -> dict[FieldPath, tuple[Owner, ...]]:
+def _owned(facts: ExplainFacts, query: IgnoreRule | None) -> dict[FieldPath, tuple[Owner, ...]]:
     """Return all fields that somebody owns or states, or that will change, with their owners, the latest first."""
     try:
         owners = owners_of(facts.live)
@@ -128,7 +128,7 @@ def _is_above(path: FieldPath, other: FieldPath) -> bool:
     return len(path) < len(other) and other[: len(path)] == path
 
 
-def _stated(facts: Facts) -> Iterator[FieldPath]:
+def _stated(facts: ExplainFacts) -> Iterator[FieldPath]:
     """Yield the fields that Git states; where it says nothing of them, what we have applied tells."""
     if facts.manifest is None:
         return
@@ -148,7 +148,7 @@ def _who(owners: Sequence[Owner], path: FieldPath) -> list[Owner]:
     return sorted(holding, key=lambda owner: owner.time, reverse=True)
 
 
-def _field(facts: Facts, path: FieldPath, owners: tuple[Owner, ...]) -> Field:
+def _field(facts: ExplainFacts, path: FieldPath, owners: tuple[Owner, ...]) -> ExplainedField:
     root = facts.schema.root
     live = value_at(facts.live, path, root)
     wanted = ABSENT if facts.manifest is None else _wanted(facts.manifest, path, facts.schema)
@@ -156,7 +156,7 @@ def _field(facts: Facts, path: FieldPath, owners: tuple[Owner, ...]) -> Field:
     standing, rule = _standing(facts, path, wanted, owners, change)
     if change is not None and change.path == path:
         wanted = ABSENT if change.op == "remove" else change.after
-    return Field(path, live, wanted, standing, owners, change, rule)
+    return ExplainedField(path, live, wanted, standing, owners, change, rule)
 
 
 def _wanted(manifest: Manifest, path: FieldPath, schema: Schema) -> Any:
@@ -188,25 +188,25 @@ def _change_at(change: Change | None, path: FieldPath) -> FieldChange | None:
 
 
 def _standing(
-    facts: Facts, path: FieldPath, wanted: Any, owners: Sequence[Owner], change: FieldChange | None
-) -> tuple[Standing, str]:
-    contest = next((text for text in facts.contested if f": {path}:" in text), "")
-    if contest:
-        return Standing.LEFT, f"a ceasefire: {contest}"
+    facts: ExplainFacts, path: FieldPath, wanted: Any, owners: Sequence[Owner], change: FieldChange | None
+) -> tuple[FieldState, str]:
+    contention = next((text for text in facts.contended if f": {path}:" in text), "")
+    if contention:
+        return FieldState.LEFT, f"a back-off: {contention}"
     if facts.unread:
-        return Standing.UNKNOWN, ""
+        return FieldState.UNKNOWN, ""
     if change is not None and facts.change is not None and facts.change.op is not Op.UNCHANGED:
         return _OF_REASON[change.reason], ""
     if wanted is not ABSENT and (rule := _rule(facts, path)):
-        return Standing.LEFT, rule
+        return FieldState.LEFT, rule
     own = facts.sync.field_manager if facts.sync is not None else FIELD_MANAGER
     ours = any(owner.operation == "Apply" and owner.manager.startswith((own, FIELD_MANAGER)) for owner in owners)
     if wanted is not ABSENT or ours:
-        return Standing.SAME, ""
-    return (Standing.OTHER if owners else Standing.DEFAULT), ""
+        return FieldState.SAME, ""
+    return (FieldState.OTHER if owners else FieldState.DEFAULT), ""
 
 
-def _rule(facts: Facts, path: FieldPath) -> str:
+def _rule(facts: ExplainFacts, path: FieldPath) -> str:
     """Return the rule by which the field is left to its owner, "" where none is at work."""
     for rule in facts.sync.ignore if facts.sync is not None else ():
         if rule.matches(path):
@@ -215,22 +215,22 @@ def _rule(facts: Facts, path: FieldPath) -> str:
     return f"spec.conflicts is Yield, and {left[path]} owns it" if path in left else ""
 
 
-def outlook(each: Field, facts: Facts) -> str:
+def outlook(each: ExplainedField, facts: ExplainFacts) -> str:
     """Return in a sentence what comes of a field, and why."""
-    sentences: Mapping[Standing, str] = {
-        Standing.SAME: "no drift: it is as asked for",
-        Standing.GIT: "no drift: Git changed, and the next sync brings it",
-        Standing.BOTH: "drift, and Git changed too; the next sync brings what Git asks for now",
-        Standing.ADOPT: "it was never applied from here; the next sync takes it over",
-        Standing.LEFT: f"left alone: {each.rule}",
-        Standing.OTHER: "no drift: Git says nothing of it, so it is its owner's business",
-        Standing.DEFAULT: "no drift: Git says nothing of it and nobody owns it; the server filled it in",
-        Standing.UNKNOWN: "it can't be told: what Git asks for could not be read",
+    sentences: Mapping[FieldState, str] = {
+        FieldState.SAME: "no drift: it is as asked for",
+        FieldState.GIT: "no drift: Git changed, and the next sync brings it",
+        FieldState.BOTH: "drift, and Git changed too; the next sync brings what Git asks for now",
+        FieldState.ADOPT: "it was never applied from here; the next sync takes it over",
+        FieldState.LEFT: f"left alone: {each.rule}",
+        FieldState.OTHER: "no drift: Git says nothing of it, so it is its owner's business",
+        FieldState.DEFAULT: "no drift: Git says nothing of it and nobody owns it; the server filled it in",
+        FieldState.UNKNOWN: "it can't be told: what Git asks for could not be read",
     }
-    return _of_drift(facts) if each.standing is Standing.DRIFT else sentences[each.standing]
+    return _of_drift(facts) if each.standing is FieldState.DRIFT else sentences[each.standing]
 
 
-def _of_drift(facts: Facts) -> str:
+def _of_drift(facts: ExplainFacts) -> str:
     sync = facts.sync
     if sync is not None and sync.suspend:
         return "drift; it stays until the Sync, which is suspended, is resumed"

@@ -27,7 +27,7 @@ from kubectl_reconcile.core.objects import (
     labels_of,
 )
 from kubectl_reconcile.core.planning import hooks
-from kubectl_reconcile.core.planning.builder import Draft
+from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.order import (
     OrderError,
@@ -44,7 +44,7 @@ from kubectl_reconcile.core.resources import applyset
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredMember:
     """One object that Git asks for; *key* identifies this desired state."""
 
     ref: ObjectRef
@@ -66,65 +66,65 @@ class Wanted:
 # --- what Git asks for --------------------------------------------------------------------------
 
 
-def wanted(draft: Draft) -> dict[ObjectRef, Wanted]:
+def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
     """Return what Git asks for, by reference, and find its order; what can't be meant becomes a problem."""
-    _learn_kinds(draft)
-    found: dict[ObjectRef, Wanted] = {}
-    for located in draft.inputs.desired:
-        each = _read(draft, located)
+    _learn_kinds(builder)
+    found: dict[ObjectRef, DesiredMember] = {}
+    for located in builder.inputs.desired:
+        each = _read(builder, located)
         if each is None:
             continue
         if first := found.get(each.ref):
-            _problem(draft, located, f"{each.ref} is also in {first.path}:{first.line}", "keep one of the two")
-            draft.spared.add(each.ref)
+            _problem(builder, located, f"{each.ref} is also in {first.path}:{first.line}", "keep one of the two")
+            builder.spared.add(each.ref)
         found.setdefault(each.ref, each)
-    usable = {ref: each for ref, each in found.items() if ref not in draft.spared}
-    _arrange(draft, usable, found)
-    return {ref: each for ref, each in usable.items() if ref not in draft.spared}
+    usable = {ref: each for ref, each in found.items() if ref not in builder.spared}
+    _arrange(builder, usable, found)
+    return {ref: each for ref, each in usable.items() if ref not in builder.spared}
 
 
-def _learn_kinds(draft: Draft) -> None:
+def _learn_kinds(builder: PlanBuilder) -> None:
     """Add the kinds that this revision's CRDs bring along, or change."""
-    for located in draft.inputs.desired:
+    for located in builder.inputs.desired:
         if located.gvk.kind == CRD.kind and located.gvk.group == CRD.group:
             fresh = kinds_of_crd(located.manifest)
-            if fresh.keys() - draft.kinds.keys() or _is_changed(draft, located):
-                draft.kinds.update(fresh)
+            if fresh.keys() - builder.kinds.keys() or _is_changed(builder, located):
+                builder.kinds.update(fresh)
 
 
-def _is_changed(draft: Draft, crd: Located) -> bool:
+def _is_changed(builder: PlanBuilder, crd: Located) -> bool:
     """Tell whether a CRD that the cluster has already will be another one."""
-    each = _read(draft, crd)
-    if each is None or draft.inputs.live.stored(each.ref) is None:
+    each = _read(builder, crd)
+    if each is None or builder.inputs.live.stored(each.ref) is None:
         return False
-    return compare(draft, each).op is not Op.UNCHANGED
+    return compare(builder, each).op is not Op.UNCHANGED
 
 
-def _read(draft: Draft, located: Located) -> Wanted | None:
+def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
     manifest = located.manifest
     gvk = located.gvk
-    kind = draft.kinds.get(gvk)
+    kind = builder.kinds.get(gvk)
     if kind is None:
-        _problem(draft, located, f"the cluster knows no kind {gvk}", "apply its CRD first, or correct apiVersion")
-        _spare_namesakes(draft, gvk.group_kind, located.ref.name)
+        _problem(builder, located, f"the cluster knows no kind {gvk}", "apply its CRD first, or correct apiVersion")
+        _spare_namesakes(builder, gvk.group_kind, located.ref.name)
         return None
-    ref = _placed(located.ref, kind, draft.inputs.sync.default_namespace)
+    ref = _placed(located.ref, kind, builder.inputs.sync.default_namespace)
     if not kind.namespaced and manifest["metadata"].get("namespace"):
-        _problem(draft, located, f"{ref} is cluster-scoped but has a namespace", "remove metadata.namespace")
-        draft.spared.add(ref)
+        _problem(builder, located, f"{ref} is cluster-scoped but has a namespace", "remove metadata.namespace")
+        builder.spared.add(ref)
         return None
     if complaint := hooks.complaint_of(manifest):
-        _problem(draft, located, f"{ref}: {complaint[0]}", complaint[1])
-        draft.spared.add(ref)
+        _problem(builder, located, f"{ref}: {complaint[0]}", complaint[1])
+        builder.spared.add(ref)
         return None
-    return Wanted(ref, kind, located, _with_contests(draft, ref, _key(draft, located)))
+    return DesiredMember(ref, kind, located, _with_contests(builder, ref, _key(builder, located)))
 
 
-def _spare_namesakes(draft: Draft, kind: GroupKind, name: str) -> None:
+def _spare_namesakes(builder: PlanBuilder, kind: GroupKind, name: str) -> None:
     """Keep whatever object an unusable manifest may mean: any of its kind and name."""
-    draft.spared.update(
+    builder.spared.update(
         each.ref
-        for each in draft.inputs.live.labelled(applyset.PART_OF, draft.set_id)
+        for each in builder.inputs.live.labelled(applyset.PART_OF, builder.set_id)
         if each.ref.group_kind == kind and each.ref.name == name
     )
 
@@ -134,16 +134,16 @@ def _placed(ref: ObjectRef, kind: Kind, namespace: str) -> ObjectRef:
     return ref if place == ref.namespace else ref._replace(namespace=place)
 
 
-def marked(draft: Draft, each: Wanted) -> Manifest:
+def marked(builder: PlanBuilder, each: DesiredMember) -> Manifest:
     """Return the manifest as it is applied: in its namespace, with the marks of a member."""
     manifest, ref = each.located.manifest, each.ref
     if manifest["metadata"].get("namespace", "") != ref.namespace:
         manifest = {**manifest, "metadata": {**manifest["metadata"], "namespace": ref.namespace}}
     if hooks.hook_of(manifest):
-        manifest = hooks.stamped(manifest, draft.inputs.revision)
-    if draft.inputs.grouped:
-        return applyset.member(manifest, set_id=draft.set_id, source=each.path)
-    return _with_live_marks(manifest, draft.live(ref))
+        manifest = hooks.stamped(manifest, builder.inputs.revision)
+    if builder.inputs.grouped:
+        return applyset.member(manifest, set_id=builder.set_id, source=each.path)
+    return _with_live_marks(manifest, builder.live(ref))
 
 
 def _with_live_marks(manifest: Manifest, live: Manifest | None) -> Manifest:
@@ -154,84 +154,88 @@ def _with_live_marks(manifest: Manifest, live: Manifest | None) -> Manifest:
     return applyset.member(manifest, set_id=labels_of(live)[applyset.PART_OF], source=source)
 
 
-def _key(draft: Draft, located: Located) -> str:
+def _key(builder: PlanBuilder, located: Located) -> str:
     """Return what identifies a desired state: the file's content, the place in it, and how it is marked."""
-    blob = draft.inputs.revision.files.get(located.path, "")
-    return f"{blob}:{located.path}:{located.line}:{draft.marks}"
+    blob = builder.inputs.revision.files.get(located.path, "")
+    return f"{blob}:{located.path}:{located.line}:{builder.marks}"
 
 
-def _with_contests(draft: Draft, ref: ObjectRef, key: str) -> str:
+def _with_contests(builder: PlanBuilder, ref: ObjectRef, key: str) -> str:
     """Return *key* for a desired state of which some fields are left to others."""
-    contests = draft.inputs.contests.get(ref)
-    return f"{key}:{hash_of(repr([contest.path for contest in contests]))}" if contests else key
+    contentions = builder.inputs.contentions.get(ref)
+    return f"{key}:{hash_of(repr([contention.path for contention in contentions]))}" if contentions else key
 
 
 # --- in which order -----------------------------------------------------------------------------
 
 
-def _arrange(draft: Draft, usable: Mapping[ObjectRef, Wanted], found: Mapping[ObjectRef, Wanted]) -> None:
+def _arrange(
+    builder: PlanBuilder, usable: Mapping[ObjectRef, DesiredMember], found: Mapping[ObjectRef, DesiredMember]
+) -> None:
     """Find the place of each object; those that wait for each other, or for what nobody asks for, are problems."""
-    foundations = _missing_foundations(draft, usable)
-    phases = {gvk: kind.phase for gvk, kind in draft.kinds.items()}
+    foundations = _missing_foundations(builder, usable)
+    phases = {gvk: kind.phase for gvk, kind in builder.kinds.items()}
     for ref, each in usable.items():
         noted = annotations_of(each.located.manifest)
-        wave = _wave(draft, each) if noted else 0
-        draft.places[ref] = (wave, phases[each.kind.gvk], 0)
-        if noted and (targets := _targets(draft, each, found)):
-            draft.needs[ref] = targets
-    needs: dict[ObjectRef, Sequence[ObjectRef]] = {**draft.needs}
+        wave = _wave(builder, each) if noted else 0
+        builder.places[ref] = (wave, phases[each.kind.gvk], 0)
+        if noted and (targets := _targets(builder, each, found)):
+            builder.needs[ref] = targets
+    needs: dict[ObjectRef, Sequence[ObjectRef]] = {**builder.needs}
     for ref in usable if foundations else ():
         for ground in (foundations.get(ref.namespace), foundations.get(ref.group_kind)):
-            if ground and draft.places[ground] >= draft.places[ref]:
+            if ground and builder.places[ground] >= builder.places[ref]:
                 needs[ref] = (*needs.get(ref, ()), ground)
     if needs:
-        _break_cycles(draft, usable, needs)
-        draft.places.update(arranged(draft.places, needs))
+        _break_cycles(builder, usable, needs)
+        builder.places.update(arranged(builder.places, needs))
 
 
-def _missing_foundations(draft: Draft, usable: Iterable[ObjectRef]) -> dict[str | GroupKind, ObjectRef]:
+def _missing_foundations(builder: PlanBuilder, usable: Iterable[ObjectRef]) -> dict[str | GroupKind, ObjectRef]:
     """Return the namespaces, by name, and the CRDs, by kind, that Git asks for and that don't exist yet."""
     found: dict[str | GroupKind, ObjectRef] = {}
     for ref in usable:
-        if ref.kind not in {NAMESPACE.kind, CRD.kind} or draft.inputs.live.stored(ref) is not None:
+        if ref.kind not in {NAMESPACE.kind, CRD.kind} or builder.inputs.live.stored(ref) is not None:
             continue
         if ref.group_kind == NAMESPACE:
             found[ref.name] = ref
         elif ref.group_kind == CRD:
             plural, _, group = ref.name.partition(".")
-            kinds = (kind.gvk.group_kind for kind in draft.kinds.values() if kind.plural == plural)
+            kinds = (kind.gvk.group_kind for kind in builder.kinds.values() if kind.plural == plural)
             found.update((kind, ref) for kind in kinds if kind.group == group)
     return found
 
 
-def _wave(draft: Draft, each: Wanted) -> int:
+def _wave(builder: PlanBuilder, each: DesiredMember) -> int:
     try:
         return wave_of(each.located.manifest)
     except OrderError as error:
-        _problem(draft, each.located, f"{each.ref}: {error}", "it is taken as 0")
+        _problem(builder, each.located, f"{each.ref}: {error}", "it is taken as 0")
         return 0
 
 
-def _targets(draft: Draft, each: Wanted, found: Mapping[ObjectRef, Wanted]) -> tuple[ObjectRef, ...]:
+def _targets(
+    builder: PlanBuilder, each: DesiredMember, found: Mapping[ObjectRef, DesiredMember]
+) -> tuple[ObjectRef, ...]:
     """Return what an object waits for. A target that Git doesn't ask for is a problem, unless only a part is looked at."""
     try:
         named = targets_of(each.located.manifest)
     except OrderError as error:
         _problem(
-            draft, each.located, f"{each.ref}: {error}", "correct the annotation; the object is left alone until then"
+            builder, each.located, f"{each.ref}: {error}", "correct the annotation; the object is left alone until then"
         )
-        draft.spared.add(each.ref)
+        builder.spared.add(each.ref)
         return ()
     targets = [_resolved(target, each, found) for target in named]
-    for target in targets if draft.inputs.whole else ():
+    for target in targets if builder.inputs.whole else ():
         if target not in found:
             message = f"{each.ref} depends on {target}, which this source doesn't ask for"
-            _problem(draft, each.located, message, "add it, or correct the annotation reconcile.dev/depends-on")
-            draft.spared.add(each.ref)
+            _problem(builder, each.located, message, "add it, or correct the annotation reconcile.dev/depends-on")
+            builder.spared.add(each.ref)
     return tuple(target for target in targets if target in found)
 
 
-def _resolved(target: ObjectRef, each: Wanted, found: Mapping[ObjectRef, Wanted]) -> ObjectRef:
+def _resolved(target: ObjectRef, each: DesiredMember, found: Mapping[ObjectRef, DesiredMember]) -> ObjectRef:
     """Return *target* in the object's own namespace, if it names none and isn't cluster-scoped."""
     if target.namespace or target in found:
         return target
@@ -240,108 +244,108 @@ def _resolved(target: ObjectRef, each: Wanted, found: Mapping[ObjectRef, Wanted]
 
 
 def _break_cycles(
-    draft: Draft, usable: Mapping[ObjectRef, Wanted], needs: dict[ObjectRef, Sequence[ObjectRef]]
+    builder: PlanBuilder, usable: Mapping[ObjectRef, DesiredMember], needs: dict[ObjectRef, Sequence[ObjectRef]]
 ) -> None:
     """Leave alone whatever waits for itself, and say how."""
     for cycle in cycles_in(needs):
         first = usable[cycle[0]]
         text = " -> ".join(map(str, cycle))
-        _problem(draft, first.located, f"these depend on each other: {text}", "remove one reconcile.dev/depends-on")
+        _problem(builder, first.located, f"these depend on each other: {text}", "remove one reconcile.dev/depends-on")
         for ref in cycle:
-            draft.spared.add(ref)
+            builder.spared.add(ref)
             needs.pop(ref, None)
 
 
 # --- what becomes of it -------------------------------------------------------------------------
 
 
-def explained(draft: Draft, change: Change, located: Located) -> Change:
+def explained(builder: PlanBuilder, change: Change, located: Located) -> Change:
     """Return *change* of a member as it reads once more is known: the reasons of its fields, and whose the object is."""
     if change.kind is None:
         return change
-    again = compare(draft, Wanted(change.ref, change.kind, located, change.key))
+    again = compare(builder, DesiredMember(change.ref, change.kind, located, change.key))
     return replace(change, fields=again.fields, blocked=again.blocked if change.foreign else change.blocked)
 
 
-def compare(draft: Draft, each: Wanted) -> Change:
+def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
     """Return what becomes of one object that Git asks for."""
-    stored = draft.inputs.live.stored(each.ref)
+    stored = builder.inputs.live.stored(each.ref)
     verdict = (each.key, stored.resource_version) if stored else None
-    needs = draft.needs.get(each.ref, ())
-    if verdict and draft.inputs.verdicts.get(each.ref) == verdict:
-        draft.verdicts[each.ref] = verdict
+    needs = builder.needs.get(each.ref, ())
+    if verdict and builder.inputs.verdicts.get(each.ref) == verdict:
+        builder.verdicts[each.ref] = verdict
         hook, labels = hooks.hook_of(each.located.manifest), labels_of(each.located.manifest)
         return Change(
             each.ref, Op.UNCHANGED, each.kind, file=each.path, line=each.line, needs=needs, hook=hook, labels=labels
         )
     live = stored.manifest() if stored else None
-    change = _judged(draft, each, marked(draft, each), live)
+    change = _judged(builder, each, marked(builder, each), live)
     if change.op is Op.UNCHANGED and not change.blocked:
         if verdict:
-            draft.verdicts[each.ref] = verdict
+            builder.verdicts[each.ref] = verdict
         return replace(change, file=each.path, line=each.line, needs=needs)
-    replaceable = not change.hook and _is_replaceable(draft, each)
+    replaceable = not change.hook and _is_replaceable(builder, each)
     change = replace(
         change, file=each.path, line=each.line, needs=needs, key=each.key,
         replaceable=change.replaceable or replaceable,
     )  # fmt: skip
-    return _waiting_in_vain(draft, change)
+    return _waiting_in_vain(builder, change)
 
 
-def _judged(draft: Draft, each: Wanted, manifest: Manifest, live: Manifest | None) -> Change:
+def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: Manifest | None) -> Change:
     """Return the change of one object, by what it says of itself and by whom it belongs to."""
     if applyset.is_leaving(manifest):
         return Change(each.ref, Op.UNCHANGED, each.kind)
-    other = _other_set(draft, manifest, live)
-    if other and applyset.came_from(live or {}) == draft.inputs.sync.ref:
+    other = _other_set(builder, manifest, live)
+    if other and applyset.came_from(live or {}) == builder.inputs.sync.ref:
         return Change(each.ref, Op.UNCHANGED, each.kind)  # it has moved there: its new home says so
-    rules = draft.inputs.sync
+    rules = builder.inputs.sync
     if hook := hooks.hook_of(manifest):
-        change = _hook(draft, each, manifest, live, hook)
+        change = _hook(builder, each, manifest, live, hook)
     else:
-        base = draft.inputs.bases.get(each.ref)
-        change = draft.judge(each.ref, each.kind, manifest, live, rules=rules, base=base, manager=rules.field_manager)
+        base = builder.inputs.bases.get(each.ref)
+        change = builder.judge(each.ref, each.kind, manifest, live, rules=rules, base=base, manager=rules.field_manager)
     if other:
-        return replace(change, op=Op.UPDATE, blocked=_belongs_elsewhere(draft, other), foreign=other)
+        return replace(change, op=Op.UPDATE, blocked=_belongs_elsewhere(builder, other), foreign=other)
     return change
 
 
-def _hook(draft: Draft, each: Wanted, manifest: Manifest, live: Manifest | None, hook: str) -> Change:
+def _hook(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: Manifest | None, hook: str) -> Change:
     """Return the run of a hook, or that it has run for this state of the source already."""
     if live is not None and hooks.has_run(live, manifest):
         return Change(each.ref, Op.UNCHANGED, each.kind, hook=hook)
-    rules = draft.inputs.sync
-    change = draft.judge(each.ref, each.kind, manifest, None, rules=rules, manager=rules.field_manager)
+    rules = builder.inputs.sync
+    change = builder.judge(each.ref, each.kind, manifest, None, rules=rules, manager=rules.field_manager)
     op = Op.CREATE if live is None else Op.REPLACE
     return replace(change, op=op, before=live, hook=hook, replaceable=True)
 
 
-def _is_replaceable(draft: Draft, each: Wanted) -> bool:
+def _is_replaceable(builder: PlanBuilder, each: DesiredMember) -> bool:
     """Tell whether an object may be deleted and made anew; what holds other things only says so itself."""
     asked = annotations_of(each.located.manifest).get(applyset.REPLACE)
-    by_default = draft.inputs.sync.replace and each.ref.group_kind not in PRECIOUS
+    by_default = builder.inputs.sync.replace and each.ref.group_kind not in PRECIOUS
     return asked == "true" or (by_default and asked != "false")
 
 
-def _waiting_in_vain(draft: Draft, change: Change) -> Change:
+def _waiting_in_vain(builder: PlanBuilder, change: Change) -> Change:
     """Block an object whose target is left alone itself."""
-    lost = next((target for target in change.needs if target in draft.spared), None)
+    lost = next((target for target in change.needs if target in builder.spared), None)
     if lost is None or change.op is Op.UNCHANGED or change.blocked:
         return change
     return replace(change, blocked=f"it depends on {lost}, which can't be used as it is")
 
 
-def _other_set(draft: Draft, manifest: Manifest, live: Manifest | None) -> str:
+def _other_set(builder: PlanBuilder, manifest: Manifest, live: Manifest | None) -> str:
     """Return the id of another set that a live object belongs to, unless it moved here from there."""
-    other = labels_of(live).get(applyset.PART_OF) if live is not None and draft.inputs.grouped else None
-    if other in {None, draft.set_id}:
+    other = labels_of(live).get(applyset.PART_OF) if live is not None and builder.inputs.grouped else None
+    if other in {None, builder.set_id}:
         return ""
     origin = applyset.came_from(manifest)
     return "" if origin is not None and applyset.applyset_id(origin) == other else str(other)
 
 
-def _belongs_elsewhere(draft: Draft, other: str) -> str:
-    sync = draft.inputs.sets.get(other)
+def _belongs_elsewhere(builder: PlanBuilder, other: str) -> str:
+    sync = builder.inputs.sets.get(other)
     owner = f"Sync {sync.namespace}/{sync.name}" if sync else f"another set, {other}"
     origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"
     return (
@@ -353,36 +357,36 @@ def _belongs_elsewhere(draft: Draft, other: str) -> str:
 # --- what nobody asks for any more --------------------------------------------------------------
 
 
-def prune(draft: Draft, asked: Mapping[ObjectRef, Wanted]) -> tuple[Hold, ...]:
+def prune(builder: PlanBuilder, asked: Mapping[ObjectRef, DesiredMember]) -> tuple[Hold, ...]:
     """Plan the deletion of members that Git no longer asks for; return those that must wait."""
-    if not (draft.inputs.grouped and draft.inputs.whole):
+    if not (builder.inputs.grouped and builder.inputs.whole):
         return ()
-    members = draft.inputs.live.labelled(applyset.PART_OF, draft.set_id)
-    draft.members = len(members)
-    if not draft.inputs.sync.prune:
+    members = builder.inputs.live.labelled(applyset.PART_OF, builder.set_id)
+    builder.members = len(members)
+    if not builder.inputs.sync.prune:
         return ()
-    doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(draft, each)}
-    holds = tuple(_holds(draft, doomed, len(members), len(asked)))
-    _delete(draft, doomed, {ref for hold in holds for ref in hold.refs})
+    doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(builder, each)}
+    holds = tuple(_holds(builder, doomed, len(members), len(asked)))
+    _delete(builder, doomed, {ref for hold in holds for ref in hold.refs})
     return holds
 
 
-def remove_all(draft: Draft) -> None:
+def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
-    members = draft.inputs.live.labelled(applyset.PART_OF, draft.set_id)
-    _delete(draft, {each.ref: each for each in members if _may_go(draft, each)}, frozenset())
+    members = builder.inputs.live.labelled(applyset.PART_OF, builder.set_id)
+    _delete(builder, {each.ref: each for each in members if _may_go(builder, each)}, frozenset())
 
 
-def _delete(draft: Draft, doomed: Mapping[ObjectRef, Stored], held: Collection[ObjectRef]) -> None:
-    places, first = _backwards(draft, doomed)
+def _delete(builder: PlanBuilder, doomed: Mapping[ObjectRef, Stored], held: Collection[ObjectRef]) -> None:
+    places, first = _backwards(builder, doomed)
     for ref, each in doomed.items():
-        change = replace(draft.deletion(each), held=ref in held, needs=first.get(ref, ()))
-        draft.add(change, places[ref], deleting=True)
-        draft.cascade(each, places[ref])
+        change = replace(builder.deletion(each), held=ref in held, needs=first.get(ref, ()))
+        builder.add(change, places[ref], deleting=True)
+        builder.cascade(each, places[ref])
 
 
 def _backwards(
-    draft: Draft, doomed: Mapping[ObjectRef, Stored]
+    builder: PlanBuilder, doomed: Mapping[ObjectRef, Stored]
 ) -> tuple[dict[ObjectRef, Place], dict[ObjectRef, tuple[ObjectRef, ...]]]:
     """Return the places of what goes, by what the live objects say, and what must be gone before each."""
     places: dict[ObjectRef, Place] = {}
@@ -392,7 +396,7 @@ def _backwards(
         targets: tuple[ObjectRef, ...] = ()
         with suppress(OrderError):  # the order is a courtesy to what goes, no condition
             wave, targets = wave_of(live), targets_of(live)
-        places[ref] = (wave, draft.phase(ref), 0)
+        places[ref] = (wave, builder.phase(ref), 0)
         if there := [near for target in targets if (near := _near(target, ref, doomed))]:
             needs[ref] = there
     for cycle in cycles_in(needs):
@@ -405,20 +409,20 @@ def _near(target: ObjectRef, ref: ObjectRef, doomed: Iterable[ObjectRef]) -> Obj
     return next((each for each in (target, target._replace(namespace=ref.namespace)) if each in doomed), None)
 
 
-def _may_go(draft: Draft, each: Stored) -> bool:
-    if each.ref in draft.spared or each.ref.group_kind in draft.inputs.unsynced:
+def _may_go(builder: PlanBuilder, each: Stored) -> bool:
+    if each.ref in builder.spared or each.ref.group_kind in builder.inputs.unsynced:
         return False
     manifest = each.manifest()
     if applyset.is_kept(manifest) or manifest["metadata"].get("deletionTimestamp"):
         return False
-    return applyset.is_marked_by_us(manifest, draft.inputs.sync.field_manager)
+    return applyset.is_marked_by_us(manifest, builder.inputs.sync.field_manager)
 
 
-def _holds(draft: Draft, doomed: Iterable[ObjectRef], members: int, asked: int) -> Iterator[Hold]:
-    refs, sync = tuple(sorted(doomed)), draft.inputs.sync
+def _holds(builder: PlanBuilder, doomed: Iterable[ObjectRef], members: int, asked: int) -> Iterator[Hold]:
+    refs, sync = tuple(sorted(doomed)), builder.inputs.sync
     if not refs or is_approved(sync, refs):
         return
-    if draft.inputs.problems:
+    if builder.inputs.problems:
         yield Hold(
             "UnreadableFiles", "some files could not be read, and an object may have moved into one of them", refs
         )
@@ -431,5 +435,5 @@ def _holds(draft: Draft, doomed: Iterable[ObjectRef], members: int, asked: int) 
         yield Hold("NeedsConsent", "deleting these takes with it whatever they hold", precious)
 
 
-def _problem(draft: Draft, located: Located, message: str, hint: str) -> None:
-    draft.problems.append(Problem(located.path, located.line, message, hint))
+def _problem(builder: PlanBuilder, located: Located, message: str, hint: str) -> None:
+    builder.problems.append(Problem(located.path, located.line, message, hint))

@@ -39,7 +39,7 @@ from kubectl_reconcile.core.planning.order import Barrier
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import Sync
-from kubectl_reconcile.core.ssa.merge import Conflict, FieldChange
+from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
 
 
 class Op(StrEnum):
@@ -84,7 +84,7 @@ class Change:
     after: Manifest | None = None
     intent: Manifest | None = None
     fields: tuple[FieldChange, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
     owner: ObjectRef | None = None
     file: str = ""
     line: int = 0
@@ -151,7 +151,7 @@ class Unobserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class Contention:
     """A field that *manager* and we kept overwriting, *times* until *since*; it is left alone for a while."""
 
     ref: ObjectRef
@@ -166,8 +166,8 @@ class Contest:
         )
 
 
-Contests: TypeAlias = Mapping[ObjectRef, tuple[Contest, ...]]
-"""Contested fields by object."""
+Contentions: TypeAlias = Mapping[ObjectRef, tuple[Contention, ...]]
+"""Contended fields by object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Plan:
     *barriers* are the waves that start only when what came before is healthy, and *awaited* the
     unchanged objects that aren't healthy yet and come before one. *fallbacks* are the hooks that
     run only when the sync fails. *confirmed* tells that the server has tried every change. *settled*
-    are the contests of which nothing is left: the fields are as they should be. *partial* tells that
+    are the contentions of which nothing is left: the fields are as they should be. *partial* tells that
     a person chose some of the changes, and that there may be others.
     """
 
@@ -202,7 +202,7 @@ class Plan:
     awaited: tuple[Change, ...] = ()
     fallbacks: tuple[Change, ...] = ()
     confirmed: bool = False
-    settled: tuple[Contest, ...] = ()
+    settled: tuple[Contention, ...] = ()
     partial: bool = False
 
     @property
@@ -241,7 +241,7 @@ class Inputs:
     last, where they are known; *verdicts* what an earlier build found unchanged; *observed* what is known
     of external systems. *ask* is how modules are called. *whole* is False where *desired* is only a part
     of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the
-    part. *sets* names the Syncs behind the ids of other sets. *contests* are fields to be left alone.
+    part. *sets* names the Syncs behind the ids of other sets. *contentions* are fields to be left alone.
     """
 
     sync: Sync
@@ -260,7 +260,7 @@ class Inputs:
     ask: Ask = outcome_of
     whole: bool = True
     sets: Mapping[str, ObjectRef] = field(default_factory=dict)
-    contests: Contests = field(default_factory=dict)
+    contentions: Contentions = field(default_factory=dict)
 
 
 def set_id_of(sync: Sync) -> str:

@@ -13,20 +13,20 @@ from dataclasses import replace
 
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning import children, members
-from kubectl_reconcile.core.planning.builder import Draft
+from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.hooks import SYNC_FAIL
 from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan
 
 
 def build(inputs: Inputs) -> Plan:
     """Return the plan that brings the cluster to the desired state of *inputs*."""
-    draft = Draft.of(inputs)
-    wanted = members.wanted(draft)
+    builder = PlanBuilder.of(inputs)
+    wanted = members.wanted(builder)
     for each in wanted.values():
-        _member(draft, each)
-    holds = members.prune(draft, wanted)
-    _farewells(draft)
-    return draft.finish(holds)
+        _member(builder, each)
+    holds = members.prune(builder, wanted)
+    _finalize_previews(builder)
+    return builder.finish(holds)
 
 
 def explain(inputs: Inputs, made: Plan) -> Plan:
@@ -34,13 +34,13 @@ def explain(inputs: Inputs, made: Plan) -> Plan:
 
     They change no judgement, only what is said of it, so nothing else is looked at again.
     """
-    draft = Draft.of(inputs)
+    builder = PlanBuilder.of(inputs)
     unclear = {
         change.ref for change in made.changes if not change.owner and (change.ref in inputs.bases or change.foreign)
     }
     place = {(each.path, each.line): each for each in inputs.desired}
     changes = (
-        members.explained(draft, change, place[change.file, change.line])
+        members.explained(builder, change, place[change.file, change.line])
         if change.ref in unclear and (change.file, change.line) in place
         else change
         for change in made.changes
@@ -50,42 +50,42 @@ def explain(inputs: Inputs, made: Plan) -> Plan:
 
 def build_children(inputs: Inputs, cr: Manifest) -> Plan:
     """Return the plan of one live CR's children and status, as its module wants them."""
-    draft, gvk = Draft.of(inputs), GroupVersionKind.of(cr)
-    parent = children.Parent(inputs.modules[gvk], draft.kinds[gvk], ObjectRef.of(cr), cr, cr, (0, 0, 0))
-    children.reconcile(draft, parent)
-    return draft.finish()
+    builder, gvk = PlanBuilder.of(inputs), GroupVersionKind.of(cr)
+    parent = children.Parent(inputs.modules[gvk], builder.kinds[gvk], ObjectRef.of(cr), cr, cr, (0, 0, 0))
+    children.reconcile(builder, parent)
+    return builder.finish()
 
 
 def build_removal(inputs: Inputs) -> Plan:
     """Return the plan that deletes every member of the set."""
-    draft = Draft.of(inputs)
-    members.remove_all(draft)
-    return draft.finish()
+    builder = PlanBuilder.of(inputs)
+    members.remove_all(builder)
+    return builder.finish()
 
 
-def _farewells(draft: Draft) -> None:
+def _finalize_previews(builder: PlanBuilder) -> None:
     """Show what modules do outside before the CRs that are to be deleted are gone."""
-    for key, change in list(draft.changes):
-        module = draft.inputs.modules.get(change.kind.gvk) if change.kind else None
+    for key, change in list(builder.changes):
+        module = builder.inputs.modules.get(change.kind.gvk) if change.kind else None
         if module and change.kind and change.op is Op.DELETE and change.before and not change.cascade:
             live = change.before
-            children.farewell(draft, children.Parent(module, change.kind, change.ref, live, live, key[1:]))
+            children.preview_finalize(builder, children.Parent(module, change.kind, change.ref, live, live, key[1:]))
 
 
-def _member(draft: Draft, each: members.Wanted) -> None:
+def _member(builder: PlanBuilder, each: members.DesiredMember) -> None:
     """Plan one member, and what its module makes of it."""
-    change, place = members.compare(draft, each), draft.places[each.ref]
-    if change.hook and not draft.inputs.whole:
+    change, place = members.compare(builder, each), builder.places[each.ref]
+    if change.hook and not builder.inputs.whole:
         return
     if change.hook == SYNC_FAIL:
         if change.op is not Op.UNCHANGED:
-            draft.fallbacks.append(change)
+            builder.fallbacks.append(change)
         return
-    draft.add(change, place)
-    module = draft.inputs.modules.get(each.kind.gvk)
+    builder.add(change, place)
+    module = builder.inputs.modules.get(each.kind.gvk)
     if module is None or change.blocked:
         return
-    live = draft.live(each.ref)
+    live = builder.live(each.ref)
     after = change.after if change.after is not None else live
-    cr = after or members.marked(draft, each)
-    children.reconcile(draft, children.Parent(module, each.kind, each.ref, cr, live, place))
+    cr = after or members.marked(builder, each)
+    children.reconcile(builder, children.Parent(module, each.kind, each.ref, cr, live, place))

@@ -27,7 +27,7 @@ _JOB = GroupKind("batch", "Job")
 _JOB_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 
 
-class Fault(Protocol):
+class RefusalCause(Protocol):
     """One cause of a refusal, as servers name it."""
 
     @property
@@ -39,7 +39,7 @@ class Fault(Protocol):
         """A sentence for people."""
 
 
-def is_immutable(causes: Iterable[Fault]) -> bool:
+def is_immutable(causes: Iterable[RefusalCause]) -> bool:
     """Tell whether all that a server has against an update is that fields can't change."""
     found = list(causes)
     return bool(found) and all(

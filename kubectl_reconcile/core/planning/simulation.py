@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kubectl_reconcile.core.module.action_journal import JOURNAL, Journal, Progress
+from kubectl_reconcile.core.module.action_journal import JOURNAL, ActionJournal, ActionProgress
 from kubectl_reconcile.core.module.api import Observation, with_owner_uid
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
@@ -139,7 +139,7 @@ class _Future:
             others = [each for each in metadata.get("finalizers") or () if each != module.finalizer]
             metadata["finalizers"] = [*others, module.finalizer] if action.verb == ADD_FINALIZER else others
         else:
-            journal = Journal.of(cr).ended(action, self._inputs.now, Progress.DONE)
+            journal = ActionJournal.of(cr).ended(action, self._inputs.now, ActionProgress.DONE)
             metadata["annotations"] = {**annotations_of(cr), JOURNAL: journal.text()}
             seen = self.observed.get(owner, Observation())
             if module.predict is not None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from kubectl_reconcile.core.objects import Condition, Manifest, merge_conditions
 
-CONTESTED = "Contested"
+CONTENDED = "Contended"
 """The condition that names fields which somebody else keeps overwriting, on Syncs and on CRs."""
 
 _HISTORY = 10
@@ -24,7 +24,7 @@ _PROBLEMS = 20
 _SENTENCE = 1024
 
 
-class Ending(StrEnum):
+class ConditionReason(StrEnum):
     """How a pass ended; the value is the reason of the condition Ready."""
 
     SYNCED = "Synced"
@@ -55,11 +55,11 @@ class Ending(StrEnum):
     @property
     def is_stalled(self) -> bool:
         """Tell whether waiting won't help."""
-        return self in {Ending.HELD, Ending.INVALID, Ending.DRIFTED}
+        return self in {ConditionReason.HELD, ConditionReason.INVALID, ConditionReason.DRIFTED}
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Counts:
     """Objects of a set, and what one pass did to them."""
 
     total: int = 0
@@ -79,14 +79,14 @@ class Tally:
 class Report:
     """How one pass went. *message* is a sentence for people; *problems* one sentence each."""
 
-    ending: Ending
+    reason: ConditionReason
     message: str
     revision: str = ""
-    tally: Tally = field(default_factory=Tally)
+    counts: Counts = field(default_factory=Counts)
     problems: Sequence[str] = ()
     drifted: Sequence[str] | None = None
     """Objects left as somebody changed them, one sentence each; None where drift is put back anyway."""
-    contested: Sequence[str] = ()
+    contended: Sequence[str] = ()
     """Fields that somebody else keeps overwriting and that are left alone for a while, one sentence each."""
 
 
@@ -98,34 +98,34 @@ def sync_status(before: Manifest, report: Report, *, generation: int, requested_
         status["lastHandledSyncAt"] = requested_at
     if report.revision:
         status["lastAttemptedRevision"] = report.revision
-        status["summary"] = _summary(before.get("summary") or {}, report.tally)
+        status["summary"] = _summary(before.get("summary") or {}, report.counts)
         status["problems"] = [problem[:_SENTENCE] for problem in report.problems[:_PROBLEMS]]
         status["history"] = _history(before.get("history") or [], report, now)
-    if report.ending is Ending.SYNCED:
+    if report.reason is ConditionReason.SYNCED:
         status["lastAppliedRevision"] = report.revision
-    ready = _condition("Ready", report.ending is Ending.SYNCED, report)
-    stalled = _condition("Stalled", report.ending.is_stalled, report)
+    ready = _condition("Ready", report.reason is ConditionReason.SYNCED, report)
+    stalled = _condition("Stalled", report.reason.is_stalled, report)
     idle = Condition("Reconciling", "False", "Idle")
-    conditions = [ready, idle, stalled, *_drift_condition(before, report), *_contested_condition(before, report)]
+    conditions = [ready, idle, stalled, *_drift_condition(before, report), *_contended_condition(before, report)]
     status["conditions"] = merge_conditions(before.get("conditions") or (), conditions, generation=generation, now=now)
     return status
 
 
-def _contested_condition(before: Manifest, report: Report) -> list[Condition]:
+def _contended_condition(before: Manifest, report: Report) -> list[Condition]:
     """Tell of fields that are left to others; a Sync that never had any has no such condition."""
-    if report.contested:
-        return [Condition(CONTESTED, "True", "LeftAlone", "; ".join(report.contested)[:_SENTENCE])]
-    known = any(condition.get("type") == CONTESTED for condition in before.get("conditions") or ())
-    return [Condition(CONTESTED, "False", "AsGitAsksFor")] if known else []
+    if report.contended:
+        return [Condition(CONTENDED, "True", "BackedOff", "; ".join(report.contended)[:_SENTENCE])]
+    known = any(condition.get("type") == CONTENDED for condition in before.get("conditions") or ())
+    return [Condition(CONTENDED, "False", "InSync")] if known else []
 
 
 def _drift_condition(before: Manifest, report: Report) -> list[Condition]:
     """Tell of drift that is left alone; a Sync that never leaves any has no such condition."""
     if report.drifted:
         message = "; ".join(report.drifted)
-        return [Condition("Drifted", "True", "LeftAlone", message[:_SENTENCE])]
+        return [Condition("Drifted", "True", "NotCorrected", message[:_SENTENCE])]
     known = any(condition.get("type") == "Drifted" for condition in before.get("conditions") or ())
-    return [Condition("Drifted", "False", "AsGitAsksFor")] if known or report.drifted is not None else []
+    return [Condition("Drifted", "False", "InSync")] if known or report.drifted is not None else []
 
 
 def reconciling(before: Manifest, message: str, *, generation: int, now: str) -> dict[str, Any]:
@@ -137,26 +137,26 @@ def reconciling(before: Manifest, message: str, *, generation: int, now: str) ->
 
 def _condition(type_: str, holds: bool, report: Report) -> Condition:  # noqa: FBT001 - True or False is the condition
     message = report.message[:_SENTENCE] if holds or type_ == "Ready" else ""
-    return Condition(type_, str(holds), report.ending.value if holds or type_ == "Ready" else "NotStalled", message)
+    return Condition(type_, str(holds), report.reason.value if holds or type_ == "Ready" else "NotStalled", message)
 
 
-def _summary(before: Manifest, tally: Tally) -> dict[str, Any]:
+def _summary(before: Manifest, counts: Counts) -> dict[str, Any]:
     """Keep what the last pass that did something did; a quiet pass only recounts the set."""
-    if tally.wrote or tally.failed or before.get("failed") or not before:
-        return asdict(tally)
-    return {**before, "total": tally.total}
+    if counts.wrote or counts.failed or before.get("failed") or not before:
+        return asdict(counts)
+    return {**before, "total": counts.total}
 
 
 def _history(before: list[Any], report: Report, now: str) -> list[Any]:
     newest = before[0] if before else {}
-    same = newest.get("revision") == report.revision and newest.get("result") == report.ending.value
+    same = newest.get("revision") == report.revision and newest.get("result") == report.reason.value
     if same:
         return before
     entry = {
         "revision": report.revision,
         "time": now,
-        "result": report.ending.value,
+        "result": report.reason.value,
         "message": report.message[:_SENTENCE],
-        **asdict(report.tally),
+        **asdict(report.counts),
     }
     return [entry, *before][:_HISTORY]

@@ -38,7 +38,7 @@ PUSHED_AT = f"{API_GROUP}/pushed-at"
 """Annotation by which a replica that hears of a push tells the one that follows the Sync; any new value does."""
 
 RESUME_REQUESTED_AT = f"{API_GROUP}/resumeRequestedAt"
-"""Annotation by which a person ends ceasefires, on a Sync or on a CR; any new value does, by custom the time."""
+"""Annotation by which a person ends contention, on a Sync or on a CR; any new value does, by custom the time."""
 
 _Policy = TypeVar("_Policy", bound=StrEnum)
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubectl_reconcile.core.objects import Manifest
-from kubectl_reconcile.core.ssa.schema import Field, MapType, Schema, Type
+from kubectl_reconcile.core.ssa.schema import MapType, Schema, SchemaField, Type
 from kubectl_reconcile.core.ssa.values import is_zero, number, same, stored
 
 
@@ -103,7 +103,7 @@ def _without_forbidden_nulls(value: Any, of: Type | None) -> Any:
     return value
 
 
-def _described(name: str, of: Type) -> tuple[Field | None, Type | None]:
+def _described(name: str, of: Type) -> tuple[SchemaField | None, Type | None]:
     """Return the field *name* and its type; no type where the schema says nothing about it."""
     if of.map is None:
         return None, None

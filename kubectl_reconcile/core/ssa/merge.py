@@ -77,9 +77,9 @@ from kubectl_reconcile.core.ssa.unchanged import is_unchanged
 from kubectl_reconcile.core.ssa.values import is_zero, same
 
 __all__ = [
-    "Conflict",
     "ConflictPolicy",
     "FieldChange",
+    "FieldConflict",
     "IgnoreRule",
     "Merge",
     "MergeError",
@@ -144,7 +144,7 @@ class FieldChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class FieldConflict:
     """A field that *manager* owns and that we want otherwise; None where a side doesn't state it."""
 
     path: FieldPath
@@ -165,7 +165,7 @@ class Merge:
     merged: Manifest
     intent: Manifest
     changes: tuple[FieldChange, ...]
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[FieldConflict, ...]
     verdict: Verdict
     owned: FieldSet = field(default_factory=FieldSet)
     takeover: tuple[Mapping[str, Any], ...] = ()
@@ -387,9 +387,9 @@ class _Apply:
                 outcome, rounds = self.run(intent), rounds + 1
         return self._judged(intent, outcome, conflicts)
 
-    def _conflicts(self, outcome: _Outcome, intent: Manifest) -> tuple[Conflict, ...]:
+    def _conflicts(self, outcome: _Outcome, intent: Manifest) -> tuple[FieldConflict, ...]:
         return tuple(
-            Conflict(path, owner.manager, _or_none(self._at(self.values, path)), _or_none(self._at(intent, path)))
+            FieldConflict(path, owner.manager, _or_none(self._at(self.values, path)), _or_none(self._at(intent, path)))
             for owner, fields in outcome.conflicts
             for path in fields
         )
@@ -439,7 +439,7 @@ class _Apply:
 
     # --- the verdict --------------------------------------------------------------------------------
 
-    def _judged(self, intent: Manifest, outcome: _Outcome, conflicts: tuple[Conflict, ...]) -> Merge:
+    def _judged(self, intent: Manifest, outcome: _Outcome, conflicts: tuple[FieldConflict, ...]) -> Merge:
         final = settled(outcome.merged, self.schema)
         found = list(differences(settled(self.values, self.schema), final, self.root))
         hard = [difference for difference in found if not self._is_soft(difference, intent)]

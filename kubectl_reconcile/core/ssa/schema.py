@@ -59,7 +59,7 @@ class ListType:
 
 
 @dataclass(slots=True)
-class Field:
+class SchemaField:
     """A declared field of a map: its path element, its type, its default and whether it may be null."""
 
     name: str
@@ -79,17 +79,17 @@ class Field:
         return self.spec.get("default")
 
 
-class _Fields(dict[str, Field]):
+class _Fields(dict[str, SchemaField]):
     """The declared fields of a map, each read when it is first looked up."""
 
     __slots__ = ("_read",)
 
-    def __init__(self, read: Callable[[str], Field]) -> None:
+    def __init__(self, read: Callable[[str], SchemaField]) -> None:
         """Remember how a field is read."""
         super().__init__()
         self._read = read
 
-    def __missing__(self, name: str) -> Field:
+    def __missing__(self, name: str) -> SchemaField:
         found = self[name] = self._read(name)
         return found
 
@@ -108,16 +108,16 @@ class MapType:
         self.atomic: bool = (relationship or spec.get("x-kubernetes-map-type")) == "atomic"
         self.is_struct: bool = "additionalProperties" not in spec
 
-    def field(self, name: str) -> Field | None:
+    def field(self, name: str) -> SchemaField | None:
         """Return the declared field *name*, or None."""
         return self.known[name] if name in self.names else None
 
-    def _read(self, name: str) -> Field:
+    def _read(self, name: str) -> SchemaField:
         spec = self.names[name]
         required = name in (self._spec.get("required") or ())
-        return Field(name, f"f:{name}", self._resolver.type_of(spec), spec, required)
+        return SchemaField(name, f"f:{name}", self._resolver.type_of(spec), spec, required)
 
-    def fields(self) -> Iterator[Field]:
+    def fields(self) -> Iterator[SchemaField]:
         """Yield all declared fields."""
         for name in self.names:
             yield self.known[name]

@@ -25,17 +25,17 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, approval_of_all, is_approved
 from kubectl_reconcile.core.planning.replace import is_immutable
-from kubectl_reconcile.core.redaction import discreet
+from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.applyset import REPLACE
 from kubectl_reconcile.core.resources.sync import Sync
-from kubectl_reconcile.engine.apply.flow_control import Pace, patiently
+from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 
 _FIRST_LOAD = 100
 """Creates in one plan from which on each is its own trial."""
 
 
 async def confirm_before_writing(
-    client: Client, made: Plan, sync: Sync | None = None, *, pace: Pace | None = None
+    client: Client, made: Plan, sync: Sync | None = None, *, pace: FlowControl | None = None
 ) -> Plan:
     """Return *made* as the server judges it, but for the creates of a first load: those it judges as they are written.
 
@@ -52,7 +52,7 @@ async def confirm(
     made: Plan,
     sync: Sync | None = None,
     *,
-    pace: Pace | None = None,
+    pace: FlowControl | None = None,
     skipped: frozenset[Op] = frozenset(),
 ) -> Plan:
     """Return *made* as the server judges it, under the limits of *sync*. Changes of the *skipped* sorts stay as planned.
@@ -60,7 +60,7 @@ async def confirm(
     Raises:
         ApiError: the server doesn't answer.
     """
-    pending, trial = _made_by(made), _Trial(client, pace or Pace())
+    pending, trial = _made_by(made), _DryRun(client, pace or FlowControl())
     wanted = [change for change in made.changes if change.op not in skipped and _can_be_tried(change, pending)]
     tried = await asyncio.gather(*map(trial.judged, wanted))
     judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
@@ -112,10 +112,10 @@ def _can_be_tried(change: Change, pending: set[Any]) -> bool:
 # --- one change -------------------------------------------------------------------------------------
 
 
-class _Trial:
+class _DryRun:
     """Tries changes on one server."""
 
-    def __init__(self, client: Client, pace: Pace) -> None:
+    def __init__(self, client: Client, pace: FlowControl) -> None:
         self._client = client
         self._pace = pace
 
@@ -184,7 +184,7 @@ def _refused(change: Change, error: ApiError) -> Change:
 
 
 def _blocked(change: Change, error: ApiError, hint: str = "") -> Change:
-    return replace(change, blocked=discreet(str(error), change.intent, change.before) + hint)
+    return replace(change, blocked=redacted(str(error), change.intent, change.before) + hint)
 
 
 def _same(live: Manifest, answer: Manifest) -> bool:

@@ -46,7 +46,7 @@ _PROBE_S = 10.0
 Attempt: TypeAlias = Callable[[], Awaitable[Any]]
 
 
-class Pace:
+class FlowControl:
     """A limit on requests under way that follows the server's mood. Use ``async with`` around each request."""
 
     def __init__(self, start: int = START, most: int = MOST) -> None:
@@ -119,7 +119,7 @@ class Pace:
                     break
 
 
-async def patiently(attempt: Attempt, *, also: tuple[type[ApiError], ...] = (), pace: Pace | None = None) -> Any:
+async def patiently(attempt: Attempt, *, also: tuple[type[ApiError], ...] = (), pace: FlowControl | None = None) -> Any:
     """Return what *attempt* returns, trying again where the server or the way to it was at fault.
 
     *also* are refusals that pass by themselves, such as a kind that isn't served yet. Between two tries
@@ -143,7 +143,7 @@ async def patiently(attempt: Attempt, *, also: tuple[type[ApiError], ...] = (), 
             number += 1
 
 
-def _is_of_a_server_that_starts(error: ApiError, pace: Pace | None) -> bool:
+def _is_of_a_server_that_starts(error: ApiError, pace: FlowControl | None) -> bool:
     if pace is None or not pace.is_recovering:
         return False
     no_such_kind = isinstance(error, NotFound) and error.message.startswith("the server could not find the requested")

@@ -18,7 +18,7 @@ from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, annotations_of, controller_of, labels_of
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.engine.apply.flow_control import Pace, patiently
+from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 
 _FIRST_POLL_S = 0.1
 _SLOWEST_POLL_S = 2.0
@@ -39,7 +39,7 @@ _REVISION = "deployment.kubernetes.io/revision"
 
 
 @dataclass(slots=True)
-class Watcher:
+class HealthWait:
     """Waits for objects of one cluster until *deadline_s* on the monotonic clock, or until *stopped* says so.
 
     *told* hears what an object still lacks at each look, and an empty text once the wait for it is over;
@@ -47,7 +47,7 @@ class Watcher:
     """
 
     client: Client
-    pace: Pace
+    pace: FlowControl
     rules: HealthRules
     deadline_s: float
     stopped: Callable[[], bool]
@@ -124,7 +124,7 @@ class Watcher:
 class _Broken:
     """Looks for pods that won't come up, of one object."""
 
-    def __init__(self, watcher: Watcher) -> None:
+    def __init__(self, watcher: HealthWait) -> None:
         self._watcher = watcher
         self._looked_s = 0.0
         self._since_s: float | None = None

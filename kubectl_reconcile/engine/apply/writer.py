@@ -36,11 +36,11 @@ from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, Phase, k
 from kubectl_reconcile.core.planning.order import Barrier
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, StatusWrite
 from kubectl_reconcile.core.planning.replace import as_restored
-from kubectl_reconcile.core.redaction import discreet
+from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.applyset import PART_OF, is_kept
 from kubectl_reconcile.core.ssa.csa_upgrade import rebased
-from kubectl_reconcile.engine.apply.flow_control import MOST, Pace, patiently
-from kubectl_reconcile.engine.apply.health_wait import Watcher
+from kubectl_reconcile.engine.apply.flow_control import MOST, FlowControl, patiently
+from kubectl_reconcile.engine.apply.health_wait import HealthWait
 
 _RACES = 6
 _ESTABLISHED_S = 30.0
@@ -50,7 +50,7 @@ _NEVER = "1"
 """The version of no object: applying an object at it creates, and changes nothing that is there."""
 
 
-class State(StrEnum):
+class ResultState(StrEnum):
     """How one change ended."""
 
     SUCCEEDED = "succeeded"
@@ -71,7 +71,7 @@ class Result:
     """
 
     change: Change
-    state: State
+    state: ResultState
     error: str = ""
     duration_ms: float = 0.0
     live: Manifest | None = None
@@ -123,7 +123,7 @@ class Writer:
     client: Client
     hooks: Hooks = field(default_factory=Hooks)
     stopping: Signal = field(default_factory=asyncio.Event)
-    pace: Pace = field(default_factory=Pace)
+    pace: FlowControl = field(default_factory=FlowControl)
     rules: HealthRules = field(default_factory=HealthRules)
     timeout_s: float = 300.0
     atomic: bool = False
@@ -155,7 +155,7 @@ class _Run:
         self._healthy: set[ObjectRef] = set()
         self._halted = ""
         deadline_s = time.monotonic() + writer.timeout_s
-        self._watcher = Watcher(
+        self._watcher = HealthWait(
             writer.client, writer.pace, writer.rules, deadline_s, writer.stopping.is_set, writer.hooks.waiting,
             writer.tend,
         )  # fmt: skip
@@ -169,7 +169,7 @@ class _Run:
             reason = await self._enter(Step(number, len(waves), len(wave)), last, wave)
             last = wave[0].wave
             done = await self._wave(wave, reason)
-            self._done.update((each.change.ref, each) for each in done if each.state is State.SUCCEEDED)
+            self._done.update((each.change.ref, each) for each in done if each.state is ResultState.SUCCEEDED)
             results += done
             results += await self._established(done)
             results += await self._hooks_done(done)
@@ -180,7 +180,7 @@ class _Run:
 
     def _left_alone(self, change: Change) -> Result:
         self._fail(change.ref, change.blocked)
-        return self._told(Result(change, State.FAILED, change.blocked, wrote=False))
+        return self._told(Result(change, ResultState.FAILED, change.blocked, wrote=False))
 
     def _fail(self, ref: ObjectRef, why: str) -> None:
         self._failed[ref] = why
@@ -221,20 +221,24 @@ class _Run:
         """Write one change whose turn has come, unless there is a *reason* to skip it."""
         if reason:
             self._fail(change.ref, reason)
-            return self._told(Result(change, State.SKIPPED, reason, wrote=False))
+            return self._told(Result(change, ResultState.SKIPPED, reason, wrote=False))
         started = time.perf_counter()
         try:
             live = await self._write(change)
         except ApiError as error:
-            why = discreet(str(error), change.intent, change.before)
+            why = redacted(str(error), change.intent, change.before)
             self._fail(change.ref, why)
             if change.action and change.owner:
                 self._stuck.add(change.owner)
-            state = State.TAKEN if self._writer.provisional and isinstance(error, AlreadyExists) else State.FAILED
+            state = (
+                ResultState.TAKEN
+                if self._writer.provisional and isinstance(error, AlreadyExists)
+                else ResultState.FAILED
+            )
             return self._told(Result(change, state, why, _ms_since(started), wrote=False))
         self._learn(change, live)
         kept = _without_owners(live)
-        return self._told(Result(change, State.SUCCEEDED, "", _ms_since(started), kept, _changed(change, live)))
+        return self._told(Result(change, ResultState.SUCCEEDED, "", _ms_since(started), kept, _changed(change, live)))
 
     def _reason_to_skip(self, change: Change) -> str:
         if self._writer.stopping.is_set():
@@ -396,7 +400,7 @@ class _Run:
         if kind is None:
             raise ApiError(f"{change.ref}: its kind is no longer served")
         await self._delete(change)
-        watcher = Watcher(
+        watcher = HealthWait(
             self._client, self._pace, self._writer.rules,
             min(self._watcher.deadline_s, time.monotonic() + _GONE_S), lambda: False,
         )  # fmt: skip
@@ -489,13 +493,16 @@ class _Run:
 
     async def _hooks_done(self, done: Sequence[Result]) -> list[Result]:
         """Wait until the hooks of a finished wave have run; return those that failed."""
-        jobs = [each for each in done if each.change.hook and each.state is State.SUCCEEDED]
+        jobs = [each for each in done if each.change.hook and each.state is ResultState.SUCCEEDED]
         faults = await asyncio.gather(*(self._fit(each.change.ref) for each in jobs))
         failed = [(each, why) for each, why in zip(jobs, faults, strict=True) if why]
         for each, why in failed:
             if each.change.hook == PRE_SYNC:
                 self._halted = f"the hook {each.change.ref} failed: {why}"
-        return [self._told(Result(each.change, State.FAILED, why, each.duration_ms, each.live)) for each, why in failed]
+        return [
+            self._told(Result(each.change, ResultState.FAILED, why, each.duration_ms, each.live))
+            for each, why in failed
+        ]
 
     async def _established(self, done: Sequence[Result]) -> list[Result]:
         """Wait until the CRDs of a finished wave are served; what stays unready fails."""
@@ -511,7 +518,7 @@ class _Run:
             if names.get("status") == "False" or time.monotonic() > deadline:
                 why = names.get("message") or f"not Established after {_ESTABLISHED_S:.0f} s"
                 self._fail(change.ref, why)
-                return self._told(Result(change, State.FAILED, why, result.duration_ms, crd))
+                return self._told(Result(change, ResultState.FAILED, why, result.duration_ms, crd))
             await asyncio.sleep(0.05)
             if change.kind:
                 path = change.kind.path("", change.ref.name)
@@ -528,12 +535,12 @@ class _Run:
         A later one may hold what a module goes on from, and so may a first one where more was done than create.
         """
         states = {each.state for each in results}
-        written = states == {State.SUCCEEDED} and all(each.change.op is Op.CREATE for each in results)
-        return self._writer.provisional and (State.TAKEN in states or written)
+        written = states == {ResultState.SUCCEEDED} and all(each.change.op is Op.CREATE for each in results)
+        return self._writer.provisional and (ResultState.TAKEN in states or written)
 
     async def _fallbacks(self, results: Sequence[Result]) -> list[Result]:
         """Start the hooks that are meant for a sync that failed."""
-        if self._writer.stopping.is_set() or all(each.state is State.SUCCEEDED for each in results):
+        if self._writer.stopping.is_set() or all(each.state is ResultState.SUCCEEDED for each in results):
             return []
         self._halted = ""
         hooks = [change for change in self._plan.fallbacks if change.ref.namespace not in self._lost_namespaces]
@@ -552,13 +559,13 @@ class _Run:
             return
         except ApiError as error:
             change = Change(status.ref, Op.UPDATE, status.kind, manager=status.manager)
-            self._told(Result(change, State.FAILED, f"its status could not be written: {error}", wrote=False))
+            self._told(Result(change, ResultState.FAILED, f"its status could not be written: {error}", wrote=False))
             return
         self._writer.hooks.wrote(live)
 
 
 async def write_status(
-    client: Client, kind: Kind, body: Manifest, *, manager: str, uid: str = "", pace: Pace | None = None
+    client: Client, kind: Kind, body: Manifest, *, manager: str, uid: str = "", pace: FlowControl | None = None
 ) -> Manifest:
     """Apply a status, and return the object as the server now holds it.
 
@@ -585,7 +592,7 @@ def _first(word: str, faults: Iterable[tuple[ObjectRef, str]]) -> str:
 
 
 def _applied(result: Result) -> bool:
-    return result.state is State.SUCCEEDED and result.change.op is not Op.DELETE
+    return result.state is ResultState.SUCCEEDED and result.change.op is not Op.DELETE
 
 
 def _without_owners(live: Manifest | None) -> Manifest | None:

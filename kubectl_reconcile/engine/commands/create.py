@@ -16,7 +16,7 @@ from kubectl_reconcile.engine.sync.targets import source_of
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SourcePreview:
     """What a Sync would find in its repository."""
 
     revision: str
@@ -39,7 +39,7 @@ def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
-async def look(session: Session, manifest: Manifest) -> Look:
+async def look(session: Session, manifest: Manifest) -> SourcePreview:
     """Read what the Sync of *manifest* would follow, with the credentials that it names.
 
     Raises:
@@ -51,7 +51,7 @@ async def look(session: Session, manifest: Manifest) -> Look:
     if sync.git is None:
         raise SyncSpecError("spec.source.git", "is required")
     found = await passes.read(Target(sync, await source_of(session, sync, sync.git)))
-    return Look(found.revision.sha, len(found.revision.files), len(found.manifests), found.problems)
+    return SourcePreview(found.revision.sha, len(found.revision.files), len(found.manifests), found.problems)
 
 
 async def create(session: Session, manifest: Manifest, *, dry_run: bool) -> Manifest:

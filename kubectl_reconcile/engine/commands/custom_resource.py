@@ -14,16 +14,16 @@ from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
 from kubectl_reconcile.core.planning.children import owned_view
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
-from kubectl_reconcile.engine.modules.action_runner import Actor, observed
+from kubectl_reconcile.engine.modules.action_runner import ActionRunner, observed
 from kubectl_reconcile.engine.sync.cr_plan import inputs_of, plan_of
-from kubectl_reconcile.engine.sync.reconcile import Once
+from kubectl_reconcile.engine.sync.reconcile import OneShotView
 from kubectl_reconcile.engine.sync.session import Session
 
 _CLI = "kubectl-reconcile-cli"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LiveCr:
     """A live CR, its module, and where it lives."""
 
     cr: Manifest
@@ -31,7 +31,7 @@ class Found:
     path: str
 
 
-async def find(session: Session, name: str) -> Found:
+async def find(session: Session, name: str) -> LiveCr:
     """Return the CR that *name* (``candy/sweet``) means, in the namespace of the connection.
 
     Raises:
@@ -47,7 +47,7 @@ async def find(session: Session, name: str) -> Found:
         known = ", ".join(sorted(str(gvk.group_kind) for gvk in session.modules))
         raise ApiError(f"no module looks after {served.gvk.group_kind}; there are modules for {known}")
     path = served.path(session.client.namespace if served.namespaced else "", plain)
-    return Found(await session.client.get(path), module, path)
+    return LiveCr(await session.client.get(path), module, path)
 
 
 def _served(session: Session, resource: Resource) -> Resource:
@@ -64,7 +64,7 @@ async def preview(session: Session, cr: Manifest) -> Plan:
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
-    return await plan_of(session, Once(Cache(session.client)), cr)
+    return await plan_of(session, OneShotView(Cache(session.client)), cr)
 
 
 async def tend(session: Session, hooks: Hooks, cr: Manifest) -> None:
@@ -75,11 +75,11 @@ async def tend(session: Session, hooks: Hooks, cr: Manifest) -> None:
     """
     if GroupVersionKind.of(cr) not in session.modules:
         return
-    act = Actor(session.client, session.systems, session.modules).run
+    act = ActionRunner(session.client, session.systems, session.modules).run
     await Writer(session.client, hooks, act=act).run(await preview(session, cr))
 
 
-async def annotate(session: Session, found: Found, annotations: Mapping[str, str]) -> Manifest:
+async def annotate(session: Session, found: LiveCr, annotations: Mapping[str, str]) -> Manifest:
     """Set annotations of a CR, and return it as it is then.
 
     Raises:
@@ -89,14 +89,14 @@ async def annotate(session: Session, found: Found, annotations: Mapping[str, str
     return await session.client.patch(found.path, {"metadata": metadata}, manager=_CLI)
 
 
-async def record(session: Session, found: Found) -> Case:
+async def record(session: Session, found: LiveCr) -> Case:
     """Return what the module of a live CR is given now, and what it says to that. Writes nothing.
 
     Raises:
         ModuleError: the module failed.
         ApiError: the server refuses, or doesn't answer.
     """
-    inputs = await inputs_of(session, Once(Cache(session.client)), found.cr)
+    inputs = await inputs_of(session, OneShotView(Cache(session.client)), found.cr)
     owned = owned_view(inputs.live, found.module, found.cr)
     seen = await observed(session.systems, found.module, found.cr, owned)
     case = Case(

@@ -27,7 +27,7 @@ _MOST_OWNERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class StreamedEvent:
     """One event of a daemon; *time* is RFC 3339, *kind* is ``Normal`` or ``Warning``."""
 
     time: str
@@ -39,7 +39,7 @@ class Saying:
     daemon: str
 
     @classmethod
-    def of(cls, event: Manifest) -> Saying:
+    def of(cls, event: Manifest) -> StreamedEvent:
         """Read an event of the API group events.k8s.io."""
         regarding: Mapping[str, Any] = event.get("regarding") or {}
         group = str(regarding.get("apiVersion") or "").rpartition("/")[0]
@@ -65,7 +65,7 @@ class Stream:
     _belongs: dict[str, bool] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
-    async def past(self) -> tuple[list[Saying], str]:
+    async def past(self) -> tuple[list[StreamedEvent], str]:
         """Return what was said and isn't forgotten yet, the oldest first, and from where to go on.
 
         Raises:
@@ -75,7 +75,7 @@ class Stream:
         found = [await self._saying(item) for item in items if self._is_new(item)]
         return sorted((each for each in found if each), key=lambda each: each.time), version
 
-    async def following(self, version: str) -> AsyncIterator[Saying]:
+    async def following(self, version: str) -> AsyncIterator[StreamedEvent]:
         """Yield what is said after *version*, for ever.
 
         Raises:
@@ -100,7 +100,7 @@ class Stream:
             if kind in {"ADDED", "MODIFIED"}:
                 yield item
 
-    async def _caught_up(self, version: str) -> tuple[list[Saying], str]:
+    async def _caught_up(self, version: str) -> tuple[list[StreamedEvent], str]:
         try:
             return await self.past()
         except Unreachable:
@@ -117,8 +117,8 @@ class Stream:
         self._seen.add(uid)
         return True
 
-    async def _saying(self, event: Manifest) -> Saying | None:
-        said = Saying.of(event)
+    async def _saying(self, event: Manifest) -> StreamedEvent | None:
+        said = StreamedEvent.of(event)
         if self.sync is None:
             return said
         if said.uid not in self._belongs:

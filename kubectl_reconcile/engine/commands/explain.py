@@ -25,10 +25,17 @@ from kubectl_reconcile.core.objects import (
     controller_of,
     labels_of,
 )
-from kubectl_reconcile.core.planning.explain import Facts, Field, Standing, as_written, explained, steps_to
+from kubectl_reconcile.core.planning.explain import (
+    ExplainedField,
+    ExplainFacts,
+    FieldState,
+    as_written,
+    explained,
+    steps_to,
+)
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.applyset import ID, PART_OF, is_marked_by_us
-from kubectl_reconcile.core.resources.status import CONTESTED
+from kubectl_reconcile.core.resources.status import CONTENDED
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.schema import UNKNOWN, Schema
@@ -36,7 +43,7 @@ from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.commands import blame, find_object
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.reconcile import Once, Target
+from kubectl_reconcile.engine.sync.reconcile import OneShotView, Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.errors import SourceError
 
@@ -45,7 +52,7 @@ _WHOLE = FieldPath(())
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FieldOrigin:
     """Where a field is asked for: a line of the file, and the commit that put it there."""
 
     line: int
@@ -59,14 +66,14 @@ class Explanation:
     *asks_for_field* tells that a single place of it was meant.
     """
 
-    facts: Facts
-    fields: Sequence[Field]
+    facts: ExplainFacts
+    fields: Sequence[ExplainedField]
     asker: str = ""
     module: str = ""
     file: str = ""
     line: int = 0
     commit: Commit | None = None
-    origins: Mapping[FieldPath, Origin] = field(default_factory=dict)
+    origins: Mapping[FieldPath, FieldOrigin] = field(default_factory=dict)
     trouble: str = ""
     asks_for_field: bool = False
 
@@ -93,17 +100,17 @@ async def _told(session: Session, live: Manifest, query: IgnoreRule | None) -> E
     schema = await _schema(session, live)
     member = await _member_above(session, live)
     if member is None:
-        return _unasked(Facts(live, schema), query)
+        return _unasked(ExplainFacts(live, schema), query)
     parent = await _parent(session, labels_of(member)[PART_OF])
     if parent is None:
-        facts = Facts(live, schema)
+        facts = ExplainFacts(live, schema)
         return Explanation(
             facts, explained(facts, query), "member of a set whose Sync is gone, or can't be seen by you"
         )
     try:
         return await _asked(session, live, schema, parent, query)
     except SourceError as error:
-        facts = Facts(live, schema, Sync.of(parent), unread=True)
+        facts = ExplainFacts(live, schema, Sync.of(parent), unread=True)
         return Explanation(facts, explained(facts, query), _asker(parent, live, member), trouble=str(error))
 
 
@@ -141,7 +148,7 @@ async def _schema(session: Session, live: Manifest) -> Schema:
     return kinds[gvk].schema if gvk in kinds else UNKNOWN
 
 
-def _unasked(facts: Facts, query: IgnoreRule | None) -> Explanation:
+def _unasked(facts: ExplainFacts, query: IgnoreRule | None) -> Explanation:
     owner = controller_of(facts.live)
     asker = f"made by {owner['kind']}/{owner['name']}" if owner else "belongs to no Sync"
     return Explanation(facts, explained(facts, query), asker)
@@ -171,9 +178,9 @@ async def _parent(session: Session, set_id: str) -> Manifest | None:
     return None
 
 
-def _contested(holder: Manifest | None, ref: ObjectRef) -> list[str]:
+def _contended(holder: Manifest | None, ref: ObjectRef) -> list[str]:
     """Return what a Sync, or the CR above a child, says of fields of *ref* that are left to somebody for a while."""
-    said = str((condition_of(holder or {}, CONTESTED) or {}).get("message") or "")
+    said = str((condition_of(holder or {}, CONTENDED) or {}).get("message") or "")
     return [text for text in said.split("; ") if text.startswith(f"{ref}: ")]
 
 
@@ -203,16 +210,18 @@ async def _asked(
     metadata, ref = parent["metadata"], ObjectRef.of(live)
     own = Sync.of(parent)
     if own.git is None:
-        facts = Facts(live, schema, own)
+        facts = ExplainFacts(live, schema, own)
         asker = f"member of Sync {metadata['namespace']}/{metadata['name']}, which is kept by hand"
         return Explanation(facts, explained(facts, query), asker)
     target = await targets.sync_target(session, metadata["name"], metadata["namespace"])
     desired = await reconcile.read(target)
-    made = await reconcile.plan_for(session, target, desired, Once(Cache(session.client)))
+    made = await reconcile.plan_for(session, target, desired, OneShotView(Cache(session.client)))
     change = next((each for each in made.changes if each.ref == ref), None)
     located = None if change is None or change.owner else _located(desired, change.file, change.line)
     holder = parent if located else await _owner(session, controller_of(live), ref.namespace)
-    facts = Facts(live, schema, target.sync, located.manifest if located else None, change, _contested(holder, ref))
+    facts = ExplainFacts(
+        live, schema, target.sync, located.manifest if located else None, change, _contended(holder, ref)
+    )
     fields = explained(facts, query)
     if change is None:
         return Explanation(facts, fields, _by_controller(live, parent))
@@ -238,12 +247,12 @@ def _located(desired: Desired, file: str, line: int) -> Located | None:
 
 
 def _origins(
-    target: Target, made: Plan, located: Located, facts: Facts, fields: Sequence[Field]
-) -> tuple[Commit | None, dict[FieldPath, Origin]]:
+    target: Target, made: Plan, located: Located, facts: ExplainFacts, fields: Sequence[ExplainedField]
+) -> tuple[Commit | None, dict[FieldPath, FieldOrigin]]:
     """Return who changed the object last, and where each field that Git states comes from. Blocks while git is asked."""
     written = {each.path: as_written(each.path, located.manifest) for each in fields}
     stated = {path: steps_to(place, located.manifest, facts.schema) for path, place in written.items()}
-    removed = {each.path for each in fields if each.standing in {Standing.GIT, Standing.BOTH}}
+    removed = {each.path for each in fields if each.standing in {FieldState.GIT, FieldState.BOTH}}
     revision = target.source.revision()
     content = target.source.read(revision.files[located.path]) if located.path in revision.files else b""
     lines = field_lines(content, located, set(stated.values())) if content else {}
@@ -252,7 +261,7 @@ def _origins(
         ref = ObjectRef.of(facts.live)
         life = blame.lives_of(target.source, located.path, made.revision, [ref], target.sync.default_namespace)[ref]
     origins = {
-        path: Origin(lines.get(steps, located.line), blame.who_changed(life, written[path], facts.schema))
+        path: FieldOrigin(lines.get(steps, located.line), blame.who_changed(life, written[path], facts.schema))
         for path, steps in stated.items()
         if len(steps) == len(path) or path in removed
     }

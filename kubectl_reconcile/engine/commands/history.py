@@ -26,7 +26,7 @@ _SYNCED = "Synced"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One revision that a Sync tried to apply; *counts* are what that did, *commit* is None where git can't tell."""
 
     revision: str
@@ -38,20 +38,20 @@ class Entry:
     commit: Commit | None = None
 
 
-def entries_of(live: Manifest) -> list[Entry]:
+def entries_of(live: Manifest) -> list[HistoryEntry]:
     """Return the history of a Sync as its status has it, the newest first."""
     status = live.get("status") or {}
     current = status.get("lastAppliedRevision", "")
-    found: list[Entry] = []
+    found: list[HistoryEntry] = []
     for each in status.get("history") or ():
         revision, result = str(each.get("revision") or ""), str(each.get("result") or "")
         is_current = bool(revision) and revision == current and not any(entry.is_current for entry in found)
         time, message = str(each.get("time") or ""), str(each.get("message") or "")
-        found.append(Entry(revision, time, result, message, each, is_current))
+        found.append(HistoryEntry(revision, time, result, message, each, is_current))
     return found
 
 
-async def with_commits(session: Session, live: Manifest, entries: list[Entry]) -> tuple[list[Entry], str]:
+async def with_commits(session: Session, live: Manifest, entries: list[HistoryEntry]) -> tuple[list[HistoryEntry], str]:
     """Return *entries* with their commits, fetched where they are missing here, and why git could not tell, if so.
 
     Raises:
@@ -112,7 +112,7 @@ def _found(source: GitSource, text: str) -> str:
     return found
 
 
-def _previous(live: Manifest, entries: list[Entry]) -> str:
+def _previous(live: Manifest, entries: list[HistoryEntry]) -> str:
     current = (live.get("status") or {}).get("lastAttemptedRevision", "")
     for entry in entries:
         if entry.result == _SYNCED and entry.revision != current:

@@ -19,7 +19,7 @@ from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
-from kubectl_reconcile.engine.apply.writer import Hooks, Result, State, Writer
+from kubectl_reconcile.engine.apply.writer import Hooks, Result, ResultState, Writer
 from kubectl_reconcile.engine.sync.session import Session
 
 
@@ -67,7 +67,7 @@ async def apply_all(
     """
     changes = await _changes(session, list(manifests))
     results = await Writer(session.client, Hooks(result=on_result)).run(Plan(sync=None, revision="", changes=changes))
-    if failures := [result for result in results if result.state is not State.SUCCEEDED]:
+    if failures := [result for result in results if result.state is not ResultState.SUCCEEDED]:
         raise InstallError("; ".join(f"{result.change.ref}: {result.error}" for result in failures))
     return results
 

@@ -32,11 +32,11 @@ _ORDER = ("Namespace", "CustomResourceDefinition")
 
 
 @dataclass(frozen=True, slots=True)
-class Relative:
+class OwnedObject:
     """A live object and what it owns, in order of kind and name."""
 
     manifest: Manifest
-    children: tuple[Relative, ...] = ()
+    children: tuple[OwnedObject, ...] = ()
 
     @property
     def ref(self) -> ObjectRef:
@@ -50,37 +50,37 @@ class Relative:
 
 
 @dataclass(slots=True)
-class Family:
+class OwnerTree:
     """A root with all that belongs to it. *unseen* are the kinds that could not be listed."""
 
-    root: Relative
+    root: OwnedObject
     unseen: tuple[GroupKind, ...] = ()
 
 
-async def of_sync(session: Session, sync: Manifest) -> Family:
+async def of_sync(session: Session, sync: Manifest) -> OwnerTree:
     """Return a Sync with its members and what these own.
 
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
-    look = _Look(session)
+    look = _Lookup(session)
     contents = Contents.recorded(sync)
     members = await look.members(contents, applyset_id(ObjectRef.of(sync)))
     return await look.family(sync, members, contents.namespaces)
 
 
-async def of_object(session: Session, manifest: Manifest) -> Family:
+async def of_object(session: Session, manifest: Manifest) -> OwnerTree:
     """Return one object with what it owns.
 
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
     namespace = ObjectRef.of(manifest).namespace
-    return await _Look(session).family(manifest, None, frozenset({namespace} if namespace else ()))
+    return await _Lookup(session).family(manifest, None, frozenset({namespace} if namespace else ()))
 
 
 @dataclass(slots=True)
-class _Look:
+class _Lookup:
     """One look at the cluster."""
 
     session: Session
@@ -110,15 +110,15 @@ class _Look:
             self.unseen.add(resource.gvk.group_kind)
         return found
 
-    async def family(self, root: Manifest, members: list[Manifest] | None, namespaces: frozenset[str]) -> Family:
+    async def family(self, root: Manifest, members: list[Manifest] | None, namespaces: frozenset[str]) -> OwnerTree:
         """Return *root* with *members*, or with what it owns itself, and all that these own."""
         owned = await self._owned(namespaces)
         tops = [root] if members is None else members
         wanted = _below(owned, [each["metadata"]["uid"] for each in tops])
         whole = {each["metadata"]["uid"]: each for each in await self._whole(wanted)}
         relatives = tuple(_relative(each, owned, whole) for each in sorted(tops, key=_order))
-        top = relatives[0] if members is None else Relative(root, relatives)
-        return Family(top, tuple(sorted(self.unseen)))
+        top = relatives[0] if members is None else OwnedObject(root, relatives)
+        return OwnerTree(top, tuple(sorted(self.unseen)))
 
     async def _owned(self, namespaces: frozenset[str]) -> dict[str, list[tuple[str, Resource, ObjectRef]]]:
         """Return what there is with an owner, by the owner's uid: uid, resource and reference of each."""
@@ -211,12 +211,12 @@ def _relative(
     owned: Mapping[str, list[tuple[str, Resource, ObjectRef]]],
     whole: Mapping[str, Manifest],
     above: frozenset[str] = frozenset(),
-) -> Relative:
+) -> OwnedObject:
     """Return *manifest* with what it owns; an owner that is owned by what it owns isn't followed round."""
     uid = manifest["metadata"]["uid"]
     line = above | {uid}
     below = (whole[each] for each, _, _ in owned.get(uid, ()) if each in whole and each not in line)
-    return Relative(manifest, tuple(_relative(each, owned, whole, line) for each in sorted(below, key=_order)))
+    return OwnedObject(manifest, tuple(_relative(each, owned, whole, line) for each in sorted(below, key=_order)))
 
 
 def _order(manifest: Manifest) -> tuple[bool, ObjectRef]:

@@ -46,7 +46,7 @@ class SelectionError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SelectionTerms:
     """What somebody asked for, in words: objects as ``TYPE/NAME``, kinds, a label selector, paths, what happens."""
 
     objects: Sequence[str] = ()
@@ -72,7 +72,7 @@ class Selection:
     only: frozenset[Only]
 
     @classmethod
-    def of(cls, wanted: Wanted, discovery: Discovery, plan: Plan) -> Self:
+    def of(cls, wanted: SelectionTerms, discovery: Discovery, plan: Plan) -> Self:
         """Return what *wanted* means for *plan*; kinds are those that the server knows, or that the plan brings.
 
         Raises:

@@ -15,20 +15,20 @@ from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
-from kubectl_reconcile.core.daemon.contention import Ceasefires
+from kubectl_reconcile.core.daemon.contention import ContentionTracker
 from kubectl_reconcile.core.module.api import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
-from kubectl_reconcile.core.planning.plan import Contest, Contests, Plan
+from kubectl_reconcile.core.planning.plan import Contention, Contentions, Plan
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF
-from kubectl_reconcile.core.resources.status import CONTESTED
+from kubectl_reconcile.core.resources.status import CONTENDED
 from kubectl_reconcile.engine.api.sync_requests import now_text
-from kubectl_reconcile.engine.apply.flow_control import Pace
-from kubectl_reconcile.engine.apply.writer import Hooks, Result, Signal, State, Writer
-from kubectl_reconcile.engine.daemon.file_watch import Files
+from kubectl_reconcile.engine.apply.flow_control import FlowControl
+from kubectl_reconcile.engine.apply.writer import Hooks, Result, ResultState, Signal, Writer
+from kubectl_reconcile.engine.daemon.file_watch import FileWatch
 from kubectl_reconcile.engine.daemon.queue import WorkQueue
-from kubectl_reconcile.engine.modules.action_runner import Actor
-from kubectl_reconcile.engine.modules.call_timeout import Asking
+from kubectl_reconcile.engine.modules.action_runner import ActionRunner
+from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls
 from kubectl_reconcile.engine.sync.reconcile import write_sync_status
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Following:
+class FollowingView:
     """A view that follows: each feed is listed once and watched from then on; Syncs share the watches."""
 
     cache: Cache
@@ -78,7 +78,7 @@ class Stop:
 
 
 @dataclass(slots=True)
-class Running:
+class DaemonContext:
     """One daemon at work. *stopping* is set when it has been told to end; *owns* tells which items are its own."""
 
     session: Session
@@ -87,17 +87,17 @@ class Running:
     metrics: Metrics = field(default_factory=Metrics)
     queue: WorkQueue[ObjectRef] = field(default_factory=WorkQueue)
     news: News = field(default_factory=News)
-    ceasefires: Ceasefires = field(default_factory=Ceasefires)
-    files: Files = field(default_factory=Files)
-    pace: Pace = field(default_factory=Pace)
+    contention: ContentionTracker = field(default_factory=ContentionTracker)
+    files: FileWatch = field(default_factory=FileWatch)
+    pace: FlowControl = field(default_factory=FlowControl)
     cache: Cache = field(init=False)
-    view: Following = field(init=False)
+    view: FollowingView = field(init=False)
     events: Events = field(init=False)
 
     def __post_init__(self) -> None:
         """Make what hangs on the session's connection."""
         self.cache = Cache(self.session.client)
-        self.view = Following(self.cache, Asking(self.metrics))
+        self.view = FollowingView(self.cache, ModuleCalls(self.metrics))
         self.events = Events(self.session.client)
 
     def live(self, ref: ObjectRef) -> Manifest | None:
@@ -108,7 +108,7 @@ class Running:
     def forget(self, ref: ObjectRef) -> None:
         """Drop what is remembered of an item that is gone."""
         self.queue.forget(ref)
-        self.ceasefires.forget(ref)
+        self.contention.forget(ref)
         self.files.unwatch(ref)
         for about in ("pass", "source", "status"):
             self.news.of((about, ref), ())
@@ -120,53 +120,55 @@ class Running:
     def writer(self, stop: Signal, *, provisional: bool = False) -> Writer:
         """Return a writer that keeps the cache up to date, counts what it does, and heeds *stop*; all share one pace."""
         hooks = Hooks(result=self._count, wrote=self.cache.wrote, deleted=self.cache.deleted)
-        actor = Actor(self.session.client, self.session.systems, self.session.modules)
+        actor = ActionRunner(self.session.client, self.session.systems, self.session.modules)
         return Writer(self.session.client, hooks, stop, self.pace, provisional=provisional, act=actor.run)
 
     def _count(self, result: Result) -> None:
         change = result.change
-        if result.state is State.TAKEN:
+        if result.state is ResultState.TAKEN:
             return  # it is looked at before it is judged
-        if result.state is not State.SUCCEEDED:
+        if result.state is not ResultState.SUCCEEDED:
             level = self.news.level(change.ref, result.error)
             event(log, level, "not applied", object=change.ref, op=change.op, error=result.error)
             return
         self.news.of(change.ref, ())
         if result.wrote:
-            self.ceasefires.wrote(change, time.monotonic())
+            self.contention.wrote(change, time.monotonic())
             self.metrics.changes.labels(change.op.value).inc()
             event(
                 log, logging.INFO, "applied", object=change.ref, op=change.op,
                 fields=len(change.fields), duration_ms=round(result.duration_ms),
             )  # fmt: skip
 
-    async def peaceful(self, holder: ObjectRef, build: Callable[[Contests], Awaitable[Plan]]) -> Plan:
-        """Return the plan that *build* makes for *holder* without the fields that are contested; tell of new contests.
+    async def peaceful(self, holder: ObjectRef, build: Callable[[Contentions], Awaitable[Plan]]) -> Plan:
+        """Return the plan that *build* makes for *holder* without the fields that are contended; tell of new contentions.
 
         Raises:
             ApiError: building it failed.
         """
-        fires = self.ceasefires
+        fires = self.contention
         while True:
-            made = await build(fires.contests())
+            made = await build(fires.contentions())
             fires.settle(made.settled)
-            for contest in made.settled:
-                event(log, logging.INFO, "contest settled", object=contest.ref, field=contest.path)
+            for contention in made.settled:
+                event(log, logging.INFO, "contention settled", object=contention.ref, field=contention.path)
             begun = fires.begin(holder, made.changes, now_s=time.monotonic(), now=now_text())
             if not begun:
                 return made
-            await self._tell_contests(holder, begun)
+            await self._tell_contentions(holder, begun)
 
-    async def _tell_contests(self, holder: ObjectRef, begun: Iterable[Contest]) -> None:
+    async def _tell_contentions(self, holder: ObjectRef, begun: Iterable[Contention]) -> None:
         about = self.live(holder)
-        for contest in begun:
-            self.metrics.contests.labels(str(contest.ref.group_kind), contest.manager).inc()
+        for contention in begun:
+            self.metrics.backoffs.labels(str(contention.ref.group_kind), contention.manager).inc()
             event(
-                log, logging.WARNING, "contested", object=contest.ref, field=contest.path, manager=contest.manager,
-                times=contest.times,
+                log, logging.WARNING, "contended", object=contention.ref, field=contention.path, manager=contention.manager,
+                times=contention.times,
             )  # fmt: skip
             if about is not None:
-                await self.events.warning(about, CONTESTED, f"{contest}; it is left alone for a while", action="Apply")
+                await self.events.warning(
+                    about, CONTENDED, f"{contention}; it is left alone for a while", action="Apply"
+                )
 
     async def set_status(self, ref: ObjectRef, status: Callable[[Manifest], Manifest]) -> None:
         """Write a Sync's status, made from the live object, and only if it says something new."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.engine.apply.writer import Result, Signal, State
-from kubectl_reconcile.engine.daemon.context import Running
+from kubectl_reconcile.engine.apply.writer import Result, ResultState, Signal
+from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.queue import Priority
 from kubectl_reconcile.engine.sync.cr_plan import plan_of
 from kubectl_reconcile.engine.telemetry.logs import event
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class DomainPasses:
+class CrController:
     """The passes of all CRs. Nothing is kept between two of them."""
 
-    running: Running
+    context: DaemonContext
 
     async def run(self, ref: ObjectRef) -> None:
         """Ask the module of one CR, and write what it wants.
@@ -37,57 +37,57 @@ class DomainPasses:
         Raises:
             ApiError: the server refuses, or doesn't answer; the pass is to be tried again.
         """
-        cr = self.running.live(ref)
-        if cr is None or GroupVersionKind.of(cr) not in self.running.session.modules:
+        cr = self.context.live(ref)
+        if cr is None or GroupVersionKind.of(cr) not in self.context.session.modules:
             return
         started = time.perf_counter()
-        self.running.ceasefires.lapse(ref, time.monotonic())
-        is_paced, stop = self.running.queue.pause_s(ref) > 0, self.running.stop(ref)
+        self.context.contention.lapse(ref, time.monotonic())
+        is_paced, stop = self.context.queue.pause_s(ref) > 0, self.context.stop(ref)
         made, results = await self._written(ref, cr, stop, provisional=not is_paced)
-        if any(each.state is State.TAKEN for each in results):
-            earlier = [each for each in results if each.state is State.SUCCEEDED]
+        if any(each.state is ResultState.TAKEN for each in results):
+            earlier = [each for each in results if each.state is ResultState.SUCCEEDED]
             made, results = await self._written(ref, cr, stop, provisional=False)
             results = earlier + results
-        self.running.metrics.pass_seconds.labels("cr").observe(time.perf_counter() - started)
+        self.context.metrics.pass_seconds.labels("cr").observe(time.perf_counter() - started)
         if stop.is_set():
-            self.running.queue.add(ref, Priority.RESYNC)
+            self.context.queue.add(ref, Priority.RESYNC)
             return
         await self._tell(ref, cr, made, results)
 
     async def _written(
         self, ref: ObjectRef, cr: Manifest, stop: Signal, *, provisional: bool
     ) -> tuple[Plan, list[Result]]:
-        running = self.running
-        made = await running.peaceful(
-            ref, lambda contests: plan_of(running.session, running.view, cr, contests, trusting=provisional)
+        context = self.context
+        made = await context.peaceful(
+            ref, lambda contentions: plan_of(context.session, context.view, cr, contentions, trusting=provisional)
         )
-        return made, await running.writer(stop, provisional=provisional).run(made)
+        return made, await context.writer(stop, provisional=provisional).run(made)
 
     async def failed(self, ref: ObjectRef, why: str) -> None:
         """Tell of a pass that came to nothing."""
-        self.running.metrics.passes.labels("cr", "failed").inc()
-        if cr := self.running.live(ref):
-            await self.running.events.warning(cr, "ReconcileFailed", why, action="Reconcile")
+        self.context.metrics.passes.labels("cr", "failed").inc()
+        if cr := self.context.live(ref):
+            await self.context.events.warning(cr, "ReconcileFailed", why, action="Reconcile")
 
     async def _tell(self, ref: ObjectRef, cr: Manifest, made: Plan, results: list[Result]) -> None:
         """Log what went wrong, make events of it, and say when to look again."""
         faults = [str(problem) for problem in made.problems]
-        faults += [f"{each.change.ref}: {each.error}" for each in results if each.state is not State.SUCCEEDED]
-        self.running.metrics.passes.labels("cr", "failed" if faults else "succeeded").inc()
-        for fault in self.running.news.of(("pass", ref), faults):
+        faults += [f"{each.change.ref}: {each.error}" for each in results if each.state is not ResultState.SUCCEEDED]
+        self.context.metrics.passes.labels("cr", "failed" if faults else "succeeded").inc()
+        for fault in self.context.news.of(("pass", ref), faults):
             event(log, logging.WARNING, "module pass failed", object=ref, error=fault)
         for fault in faults:
-            await self.running.events.warning(cr, "ReconcileFailed", fault, action="Reconcile")
+            await self.context.events.warning(cr, "ReconcileFailed", fault, action="Reconcile")
         wrote = any(each.wrote for each in results)
         if wrote:
-            self.running.queue.wrote(ref)
+            self.context.queue.wrote(ref)
         if faults:
-            self.running.queue.failed(ref)
+            self.context.queue.failed(ref)
             return
-        self.running.queue.succeeded(ref)
+        self.context.queue.succeeded(ref)
         if wrote:
-            self.running.queue.changed(ref)  # what was written is there now, and the status should say so
+            self.context.queue.changed(ref)  # what was written is there now, and the status should say so
         elif made.requeue_after_s is not None:
-            self.running.queue.add(ref, Priority.POLL, after_s=made.requeue_after_s)
-        if (due_s := self.running.ceasefires.due_s(ref)) is not None:
-            self.running.queue.add(ref, Priority.POLL, after_s=due_s - time.monotonic())
+            self.context.queue.add(ref, Priority.POLL, after_s=made.requeue_after_s)
+        if (due_s := self.context.contention.due_s(ref)) is not None:
+            self.context.queue.add(ref, Priority.POLL, after_s=due_s - time.monotonic())

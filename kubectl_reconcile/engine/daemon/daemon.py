@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.cluster.cache import Event, Feed, Stored
+from kubectl_reconcile.cluster.cache import Event, Feed, StoredObject
 from kubectl_reconcile.cluster.client import FENCE, Client
 from kubectl_reconcile.cluster.errors import ApiError, ServerError, TooManyRequests, Unreachable
 from kubectl_reconcile.core.module.api import INSTANCE_LABEL, MODULE_LABEL, Context
@@ -34,16 +34,16 @@ from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef, annotati
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
-from kubectl_reconcile.core.resources.status import Ending, Report
+from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import PUSHED_AT, RESUME_REQUESTED_AT, SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.api.sync_requests import SYNCS, now_text
-from kubectl_reconcile.engine.daemon.context import Running
-from kubectl_reconcile.engine.daemon.cr_controller import DomainPasses
+from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.daemon.cr_controller import CrController
 from kubectl_reconcile.engine.daemon.http import serving
-from kubectl_reconcile.engine.daemon.push_receiver import Pushes
+from kubectl_reconcile.engine.daemon.push_receiver import PushReceiver
 from kubectl_reconcile.engine.daemon.queue import Priority
 from kubectl_reconcile.engine.daemon.shard import LEASE, Shard
-from kubectl_reconcile.engine.daemon.sync_controller import SyncPasses, is_asked
+from kubectl_reconcile.engine.daemon.sync_controller import SyncController, is_asked
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.session import Session
@@ -85,9 +85,9 @@ async def serve(
         session.repositories = repositories
         namespace, leases = access.namespace or "", lease_namespace or client.namespace
         daemon = Daemon(session, stopping, namespace=namespace, lease_namespace=leases)
-        pushes = Pushes(client, daemon.running.metrics, daemon.running.live, daemon.pushed)
+        pushes = PushReceiver(client, daemon.context.metrics, daemon.context.live, daemon.pushed)
         async with serving(
-            listen, daemon.running.metrics, alive=daemon.alive, ready=daemon.ready, pushed=pushes.receive
+            listen, daemon.context.metrics, alive=daemon.alive, ready=daemon.ready, pushed=pushes.receive
         ) as address:
             event(log, logging.INFO, "started", server=client.server, listen=address)
             await daemon.run()
@@ -117,16 +117,16 @@ class Daemon:
     def __init__(
         self, session: Session, stopping: asyncio.Event, *, namespace: str = "", lease_namespace: str = "default"
     ) -> None:
-        self.running = running = Running(session, self._owns, stopping)
+        self.context = context = DaemonContext(session, self._owns, stopping)
         self.shard = Shard(
-            session.client, running.cache, lease_namespace, namespace, self._on_share, self._others_let_go
+            session.client, context.cache, lease_namespace, namespace, self._on_share, self._others_let_go
         )
         self._held: set[ObjectRef] = set()
         self._roots: list[Feed] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._namespace = namespace
-        self._syncs = SyncPasses(running)
-        self._domains = DomainPasses(running)
+        self._syncs = SyncController(context)
+        self._domains = CrController(context)
         self._sets: dict[str, ObjectRef] = {}
         self._instances: dict[tuple[str, str, str], ObjectRef] = {}
         self._owners: dict[str, ObjectRef] = {}
@@ -139,16 +139,16 @@ class Daemon:
 
     async def run(self) -> None:
         """Follow until told to stop."""
-        self.running.cache.subscribe(self._on_event)
-        lease = self.running.session.discovery.find(LEASE.api_version, LEASE.kind)
+        self.context.cache.subscribe(self._on_event)
+        lease = self.context.session.discovery.find(LEASE.api_version, LEASE.kind)
         if lease is None:
             raise ApiError("the cluster serves no Leases, by which daemons know of each other")
-        metrics = self.running.metrics
-        self.running.session.client.count_answers(lambda verb, code: metrics.requests.labels(verb, str(code)).inc())
+        metrics = self.context.metrics
+        self.context.session.client.count_answers(lambda verb, code: metrics.requests.labels(verb, str(code)).inc())
         metrics.members.set_function(lambda: len(self.shard.share.group.members))
         metrics.held.set_function(lambda: len(self._held))
-        self.running.metrics.contested.set_function(lambda: len(self.running.ceasefires))
-        self.running.metrics.objects.set_function(lambda: len(self.running.cache.snapshot().refs()))
+        self.context.metrics.backed_off.set_function(lambda: len(self.context.contention))
+        self.context.metrics.objects.set_function(lambda: len(self.context.cache.snapshot().refs()))
         workers = [asyncio.create_task(self._work(), name=f"worker-{number}") for number in range(_WORKERS)]
         others = [
             asyncio.create_task(self._learn_kinds(), name="kinds"),
@@ -161,15 +161,15 @@ class Daemon:
         try:
             await self._start()
             if place := os.environ.get(metacontroller.VARIABLE):
-                self.running.files.watch(metacontroller.folder_of(place), metacontroller, self._kinds_changed.set)
-            await self.running.stopping.wait()
+                self.context.files.watch(metacontroller.folder_of(place), metacontroller, self._kinds_changed.set)
+            await self.context.stopping.wait()
         finally:
-            self.running.stopping.set()
+            self.context.stopping.set()
             await self._end(workers, [*others, shard])
 
     async def _start(self) -> None:
         """Bring in what everything hangs on: Syncs, CRDs, and the CRs of all modules."""
-        session = self.running.session
+        session = self.context.session
         while not session.discovery.find(SYNC.api_version, SYNC.kind):
             event(
                 log,
@@ -177,18 +177,18 @@ class Daemon:
                 "the cluster serves no Syncs",
                 hint="install the CRDs: kubectl reconcile sync --install",
             )
-            if await _set_within(self.running.stopping, _KNOCK_S):
+            if await _set_within(self.context.stopping, _KNOCK_S):
                 return
             with suppress(ApiError):
                 await session.refresh()
         self._roots = self._root_feeds()
-        for feed, failure in (await self.running.view.ensure(self._roots)).items():
+        for feed, failure in (await self.context.view.ensure(self._roots)).items():
             event(log, logging.ERROR, "not followed", kind=feed.resource.gvk.group_kind, error=failure)
         self._is_ready = True
         event(log, logging.INFO, "following", syncs=len(self._sets))
 
     def _root_feeds(self) -> list[Feed]:
-        session, modules = self.running.session, self.running.session.modules
+        session, modules = self.context.session, self.context.session.modules
         served = {
             gvk: found for gvk in (SYNC, *modules) if (found := session.discovery.find(gvk.api_version, gvk.kind))
         }
@@ -201,13 +201,13 @@ class Daemon:
         """Let passes finish the requests under way; idle workers and whoever takes too long are ended."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
-                await self.running.queue.idle()
+                await self.context.queue.idle()
         for task in (*workers, *others):
             task.cancel()
         await asyncio.gather(*workers, *others, return_exceptions=True)
         await self.shard.leave()
-        await self.running.files.close()
-        await self.running.cache.close()
+        await self.context.files.close()
+        await self.context.cache.close()
 
     async def pushed(self, sync: ObjectRef) -> None:
         """Have a Sync look at its repository, whichever replica follows it.
@@ -220,13 +220,13 @@ class Daemon:
             return
         annotations = {PUSHED_AT: f"{now_text()}-{uuid.uuid4().hex[:8]}"}
         path = f"{SYNCS}/namespaces/{sync.namespace}/syncs/{sync.name}"
-        await self.running.session.client.patch(path, {"metadata": {"annotations": annotations}})
+        await self.context.session.client.patch(path, {"metadata": {"annotations": annotations}})
 
     async def _turn(self) -> None:
         """Show that the loop turns, and count what waits."""
         while True:
             self._turned_s = time.monotonic()
-            self.running.metrics.queue.set(len(self.running.queue))
+            self.context.metrics.queue.set(len(self.context.queue))
             await asyncio.sleep(1.0)
 
     def alive(self) -> str:
@@ -235,15 +235,15 @@ class Daemon:
         if stuck_s > _STUCK_S:
             return f"the event loop has been stuck for {stuck_s:.0f} s"
         ended = next((task for task in self._tasks if task.done()), None)
-        return f"the task {ended.get_name()} has ended" if ended and not self.running.stopping.is_set() else ""
+        return f"the task {ended.get_name()} has ended" if ended and not self.context.stopping.is_set() else ""
 
     def ready(self) -> str:
         """Return what is still missing, or nothing."""
         if not self._is_ready:
             return "the caches are not filled yet"
-        passing = (feed for feed in self._roots if isinstance(self.running.cache.failure(feed), _PASSING))
+        passing = (feed for feed in self._roots if isinstance(self.context.cache.failure(feed), _PASSING))
         late = next(passing, None)
-        return f"{late} isn't followed: {self.running.cache.failure(late)}" if late else self.shard.trouble()
+        return f"{late} isn't followed: {self.context.cache.failure(late)}" if late else self.shard.trouble()
 
     # Which items are ours ----------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class Daemon:
 
     def _family(self, ref: ObjectRef) -> ObjectRef:
         """Return the CR on top of a nested one, since its pass writes what is below; anything else is on its own."""
-        snapshot = self.running.cache.snapshot()
+        snapshot = self.context.cache.snapshot()
         for _ in range(_DEEPEST):
             stored = snapshot.stored(ref)
             above = self._owners.get(stored.controller_uid) if stored else None
@@ -266,18 +266,18 @@ class Daemon:
 
         Either way what we knew of it is forgotten: another replica may have brought it to a later commit meanwhile.
         """
-        kinds = (SYNC.group_kind, *(gvk.group_kind for gvk in self.running.session.modules))
-        items = {stored.ref for kind in kinds for stored in self.running.cache.snapshot().of_kind(kind)}
+        kinds = (SYNC.group_kind, *(gvk.group_kind for gvk in self.context.session.modules))
+        items = {stored.ref for kind in kinds for stored in self.context.cache.snapshot().of_kind(kind)}
         held = {ref for ref in items if self._owns(ref)}
         for ref in self._held ^ held:
             self._syncs.forget(ref)
         for ref in held - self._held:
-            self.running.queue.add(ref, Priority.PUSH)
+            self.context.queue.add(ref, Priority.PUSH)
         self._held = held
 
     async def _others_let_go(self) -> None:
         """Wait until nothing is worked on that isn't ours."""
-        await self.running.queue.idle(lambda ref: not self._owns(ref))
+        await self.context.queue.idle(lambda ref: not self._owns(ref))
 
     # Events in -------------------------------------------------------------------------------
 
@@ -290,12 +290,12 @@ class Daemon:
             self._on_sync(happened)
         elif happened.ref.group_kind == CRD:
             self._on_crd(happened)
-        elif newest.gvk in self.running.session.modules:
+        elif newest.gvk in self.context.session.modules:
             self._on_cr(happened, newest)
         if not happened.own:
             self._on_member(happened)
         # A status that we gave a nested CR is our own write, and news for the CR above it.
-        if not happened.own or newest.gvk in self.running.session.modules:
+        if not happened.own or newest.gvk in self.context.session.modules:
             self._on_child(newest)
 
     def _on_sync(self, happened: Event) -> None:
@@ -315,17 +315,17 @@ class Daemon:
         self._syncs.wake_dependents(ref)
         followed = self._syncs.followed.get(ref)
         if is_asked(manifest) or manifest["metadata"].get("deletionTimestamp"):
-            self.running.queue.add(ref, Priority.ASKED)
+            self.context.queue.add(ref, Priority.ASKED)
         elif (followed is None and happened.old is None) or _generation(happened.old) != _generation(happened.new):
-            self.running.queue.add(ref, Priority.PUSH)
+            self.context.queue.add(ref, Priority.PUSH)
 
     def _resume(self, sync: ObjectRef) -> None:
-        """End the ceasefires of a Sync and of the CRs in it, and try again at once."""
-        for holder in self.running.ceasefires.holders():
-            stored = self.running.cache.snapshot().stored(holder)
+        """End the contention of a Sync and of the CRs in it, and try again at once."""
+        for holder in self.context.contention.holders():
+            stored = self.context.cache.snapshot().stored(holder)
             if holder == sync or (stored and self._sets.get(stored.labels.get(PART_OF, "")) == sync):
-                self.running.ceasefires.resume(holder)
-                self.running.queue.add(holder, Priority.ASKED)
+                self.context.contention.resume(holder)
+                self.context.queue.add(holder, Priority.ASKED)
 
     def _on_crd(self, happened: Event) -> None:
         """A kind came, went or changed; mere status updates are no news, but Established is."""
@@ -333,26 +333,26 @@ class Daemon:
         if _crd_facts(happened.old) != _crd_facts(happened.new):
             self._kinds_changed.set()
 
-    def _on_cr(self, happened: Event, stored: Stored) -> None:
+    def _on_cr(self, happened: Event, stored: StoredObject) -> None:
         """Wake the CR itself; a status that we wrote ourselves is no news."""
         if happened.own and _generation(happened.old) == _generation(happened.new):
             return
         if not self._looks_after(stored):
             return
-        module = self.running.session.modules[stored.gvk]
+        module = self.context.session.modules[stored.gvk]
         name = Context(now="", module=module.name, cr=stored.manifest()).name()
         if happened.new is None:
             self._instances.pop((module.name, stored.ref.namespace, name), None)
             self._owners.pop(stored.uid, None)
-            self.running.forget(stored.ref)
+            self.context.forget(stored.ref)
             return
         if _is_new(RESUME_REQUESTED_AT, happened):
-            self.running.ceasefires.resume(stored.ref)
+            self.context.contention.resume(stored.ref)
         self._instances[module.name, stored.ref.namespace, name] = stored.ref
         self._owners[stored.uid] = stored.ref
-        self.running.queue.changed(stored.ref)
+        self.context.queue.changed(stored.ref)
 
-    def _looks_after(self, cr: Stored) -> bool:
+    def _looks_after(self, cr: StoredObject) -> bool:
         """Tell whether a CR is ours: a member of a Sync may be in any namespace, and all members share one watch."""
         return self._namespace in {"", cr.ref.namespace} or cr.labels.get(PART_OF, "") in self._sets
 
@@ -362,24 +362,24 @@ class Daemon:
             followed = self._syncs.followed.get(sync) if sync else None
             if sync and followed and followed.desired is not None:
                 followed.changed_live(happened.ref)
-                self.running.queue.changed(sync)
+                self.context.queue.changed(sync)
 
-    def _on_child(self, stored: Stored) -> None:
+    def _on_child(self, stored: StoredObject) -> None:
         """Wake the CR that a child, or an object that its module reads, belongs to."""
         key = (stored.labels.get(MODULE_LABEL, ""), stored.ref.namespace, stored.labels.get(INSTANCE_LABEL, ""))
         found = {self._instances.get(key), self._owners.get(stored.controller_uid), *self._readers(stored)}
         for cr in (each for each in found if each is not None):
-            self.running.queue.changed(cr)
+            self.context.queue.changed(cr)
 
-    def _readers(self, stored: Stored) -> Iterator[ObjectRef]:
+    def _readers(self, stored: StoredObject) -> Iterator[ObjectRef]:
         """Yield the CRs whose modules say, CR by CR, that they read this object."""
-        for module in self.running.session.modules.values():
+        for module in self.context.session.modules.values():
             for reads in module.reads:
                 if reads.of is None or reads.gvk.group_kind != stored.ref.group_kind:
                     continue
                 for (name, namespace, _), ref in self._instances.items():
                     live = (
-                        self.running.live(ref)
+                        self.context.live(ref)
                         if name == module.name and namespace in {"", stored.ref.namespace}
                         else None
                     )
@@ -398,9 +398,9 @@ class Daemon:
             await asyncio.sleep(pause_s)
             self._kinds_changed.clear()
             try:
-                await self.running.session.refresh()
+                await self.context.session.refresh()
                 self._roots = self._root_feeds()
-                await self.running.view.ensure(self._roots)
+                await self.context.view.ensure(self._roots)
             except ApiError as error:
                 event(log, logging.WARNING, "kinds not refreshed", error=error)
                 self._kinds_changed.set()
@@ -409,31 +409,31 @@ class Daemon:
             pause_s = min(pause_s * 2, _KINDS_RETRY_CAP_S) if late else _KINDS_SETTLE_S
             for ref, followed in self._syncs.followed.items():
                 followed.whole = True
-                self.running.queue.add(ref, Priority.RESYNC)
+                self.context.queue.add(ref, Priority.RESYNC)
 
     def _is_unlisted(self) -> bool:
         """Tell whether some kind that is Established isn't among those that we know."""
-        find = self.running.session.discovery.find
+        find = self.context.session.discovery.find
         return any(not find(gvk.api_version, gvk.kind) for kinds in self._established.values() for gvk in kinds)
 
     # Work out --------------------------------------------------------------------------------
 
     async def _work(self) -> None:
         while True:
-            turn = await self.running.queue.get()
-            self.running.metrics.queue_seconds.labels(turn.priority.name.lower()).observe(turn.waited_s)
+            turn = await self.context.queue.get()
+            self.context.metrics.queue_seconds.labels(turn.priority.name.lower()).observe(turn.waited_s)
             try:
-                if self.running.stop(turn.item).is_set():
+                if self.context.stop(turn.item).is_set():
                     self._held.discard(turn.item)
                 else:
                     self._held.add(turn.item)
                     await self._look_at(turn.item, turn.priority)
             finally:
-                self.running.queue.done(turn.item)
+                self.context.queue.done(turn.item)
 
     async def _look_at(self, ref: ObjectRef, priority: Priority) -> None:
         """Work on one item. Whatever goes wrong, the worker lives on and the item is tried again."""
-        is_sync, stop = ref.group_kind == SYNC.group_kind, self.running.stop(ref)
+        is_sync, stop = ref.group_kind == SYNC.group_kind, self.context.stop(ref)
         FENCE.set(lambda: "" if self._owns(ref) else "another replica may work on it by now")
         try:
             if is_sync:
@@ -442,21 +442,21 @@ class Daemon:
                 await self._domains.run(ref)
         except ApiError as error:
             if stop.is_set():
-                self.running.queue.add(ref, Priority.RESYNC)  # for as long as it isn't ours, that leads to nothing
+                self.context.queue.add(ref, Priority.RESYNC)  # for as long as it isn't ours, that leads to nothing
                 return
-            retry_s = self.running.queue.failed(ref)
-            level = self.running.news.level(("pass", ref), str(error))
+            retry_s = self.context.queue.failed(ref)
+            level = self.context.news.level(("pass", ref), str(error))
             event(log, level, "pass failed", object=ref, error=error, retry_s=retry_s)
             if is_sync:
-                await self._syncs.report(ref, Report(Ending.CLUSTER, str(error)))
+                await self._syncs.report(ref, Report(ConditionReason.CLUSTER, str(error)))
             else:
                 await self._domains.failed(ref, str(error))
         except Exception as error:  # noqa: BLE001 - one poison object must not stop the others
-            retry_s = self.running.queue.failed(ref)
-            level = self.running.news.level(("pass", ref), repr(error), logging.ERROR)
+            retry_s = self.context.queue.failed(ref)
+            level = self.context.news.level(("pass", ref), repr(error), logging.ERROR)
             event(log, level, "pass crashed", object=ref, error=error, retry_s=retry_s, exc_info=True)
             if is_sync:
-                await self._syncs.report(ref, Report(Ending.CRASHED, f"{type(error).__name__}: {error}"))
+                await self._syncs.report(ref, Report(ConditionReason.CRASHED, f"{type(error).__name__}: {error}"))
             else:
                 await self._domains.failed(ref, f"{type(error).__name__}: {error}")
 
@@ -475,11 +475,11 @@ def _is_new(annotation: str, happened: Event) -> bool:
     return bool(after) and before != after
 
 
-def _generation(stored: Stored | None) -> int:
+def _generation(stored: StoredObject | None) -> int:
     return int(stored.manifest()["metadata"].get("generation", 0)) if stored else 0
 
 
-def _crd_facts(stored: Stored | None) -> tuple[int, str]:
+def _crd_facts(stored: StoredObject | None) -> tuple[int, str]:
     """Return what of a CRD decides which kinds are served, and how."""
     if stored is None:
         return 0, ""
@@ -488,7 +488,7 @@ def _crd_facts(stored: Stored | None) -> tuple[int, str]:
     return _generation(stored), established
 
 
-def _established_by(stored: Stored | None) -> list[GroupVersionKind]:
+def _established_by(stored: StoredObject | None) -> list[GroupVersionKind]:
     """Return the kinds that the server promises by a CRD's condition Established."""
     crd = stored.manifest() if stored else {}
     established = (condition_of(crd, "Established") or {}).get("status") == "True" if crd else False

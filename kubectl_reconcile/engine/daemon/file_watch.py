@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Files:
+class FileWatch:
     """Watches folders for as long as it isn't closed. Calls come in the event loop that made it, one for each burst."""
 
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
@@ -45,7 +45,7 @@ class Files:
         if self._observer is None:
             self._observer = Observer()
             self._observer.start()
-        heard = _Handler(lambda: self._loop.call_soon_threadsafe(self._touched, folder))
+        heard = _FileHandler(lambda: self._loop.call_soon_threadsafe(self._touched, folder))
         try:
             self._watches[folder] = self._observer.schedule(heard, str(folder), recursive=True)
         except OSError as error:
@@ -79,7 +79,7 @@ class Files:
             callback()
 
 
-class _Handler(FileSystemEventHandler):
+class _FileHandler(FileSystemEventHandler):
     def __init__(self, touched: Callable[[], object]) -> None:
         self._touched = touched
 

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, is_kept
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
-from kubectl_reconcile.engine.daemon.context import Running
+from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.queue import Priority
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.telemetry.logs import event
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Endings:
+class Finalization:
     """Looks after Syncs that are deleted, and those that will want looking after."""
 
-    running: Running
+    context: DaemonContext
 
     async def prepare(self, sync: Sync, manifest: Manifest) -> None:
         """Put our finalizer on a Sync whose members go with it, and take it off any other.
@@ -63,32 +63,32 @@ class Endings:
             return
         left = await self._remove_members(sync, manifest) if sync.deletion is DeletionPolicy.PRUNE else 0
         if left and not _is_overdue(manifest):
-            self.running.queue.add(sync.ref, Priority.POLL, after_s=_LOOK_AGAIN_S)
+            self.context.queue.add(sync.ref, Priority.POLL, after_s=_LOOK_AGAIN_S)
             return
         if left:
             note = f"{left} members are still there after {_PATIENCE}; they are left behind"
-            await self.running.events.warning(manifest, "PruneGivenUp", note, action="Delete")
+            await self.context.events.warning(manifest, "PruneGivenUp", note, action="Delete")
         event(log, logging.INFO, "let go", sync=f"{sync.namespace}/{sync.name}", left=left)
         await self._set_finalizers(sync, manifest, [each for each in finalizers if each != FINALIZER])
 
     async def _remove_members(self, sync: Sync, manifest: Manifest) -> int:
         """Delete what is left of the set; return how many members are still there."""
-        session, recorded = self.running.session, Contents.recorded(manifest)
+        session, recorded = self.context.session, Contents.recorded(manifest)
         kinds = gather.member_kinds(session, recorded, ())
-        feeds = gather.member_feeds(session, kinds, self.running.view.selects(set_id_of(sync)))
-        failures = await self.running.view.ensure(feeds)
+        feeds = gather.member_feeds(session, kinds, self.context.view.selects(set_id_of(sync)))
+        failures = await self.context.view.ensure(feeds)
         inputs = Inputs(
             sync=sync,
             revision=Revision("", "", {}),
             desired=(),
-            live=self.running.view.snapshot(),
+            live=self.context.view.snapshot(),
             kinds=await session.kinds(kinds),
             modules={},
             now=now_text(),
             unsynced=gather.failures_by_kind(failures),
         )
-        await self.running.writer(self.running.stop(sync.ref)).run(planner.build_removal(inputs))
-        return len(failures) + _members(self.running.view.snapshot(), sync)
+        await self.context.writer(self.context.stop(sync.ref)).run(planner.build_removal(inputs))
+        return len(failures) + _members(self.context.view.snapshot(), sync)
 
     async def _set_finalizers(self, sync: Sync, manifest: Manifest, finalizers: list[str]) -> None:
         """Set the finalizers, unless somebody else changed the Sync meanwhile: then its event brings us back."""
@@ -96,7 +96,7 @@ class Endings:
             "metadata": {"finalizers": finalizers, "resourceVersion": manifest["metadata"]["resourceVersion"]}
         }
         try:
-            self.running.cache.wrote(await self.running.session.client.patch(sync_path(sync), body))
+            self.context.cache.wrote(await self.context.session.client.patch(sync_path(sync), body))
         except NotFound:
             return
 

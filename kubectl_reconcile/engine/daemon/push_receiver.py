@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Pushes:
+class PushReceiver:
     """Answers Git servers. *live* returns a Sync as it is, *wake* has one look at its repository."""
 
     client: Client

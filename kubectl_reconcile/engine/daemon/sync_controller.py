@@ -18,14 +18,14 @@ from dataclasses import dataclass, field, replace
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, condition_of
-from kubectl_reconcile.core.planning.plan import Change, Contests, Op, Plan
-from kubectl_reconcile.core.resources.status import Ending, Report, Tally, reconciling, sync_status
+from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan
+from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report, reconciling, sync_status
 from kubectl_reconcile.core.resources.sync import REQUESTED_AT, DriftPolicy, GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.ssa.merge import Reason
 from kubectl_reconcile.engine.api.sync_requests import now_text
-from kubectl_reconcile.engine.apply.writer import Result, State
-from kubectl_reconcile.engine.daemon.context import Running
-from kubectl_reconcile.engine.daemon.finalization import Endings
+from kubectl_reconcile.engine.apply.writer import Result, ResultState
+from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.daemon.finalization import Finalization
 from kubectl_reconcile.engine.daemon.queue import RETRY_CAP_S, Priority
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import Target, perform, plan_for, read
@@ -45,7 +45,7 @@ def is_asked(manifest: Manifest) -> bool:
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowedSync:
     """One Sync being followed: its source, and what is to be looked at next."""
 
     target: Target
@@ -75,27 +75,27 @@ class Followed:
 
 
 @dataclass(slots=True)
-class SyncPasses:
+class SyncController:
     """The passes of all Syncs; *followed* is what is known of each between two passes."""
 
-    running: Running
-    followed: dict[ObjectRef, Followed] = field(default_factory=dict)
-    endings: Endings = field(init=False)
+    context: DaemonContext
+    followed: dict[ObjectRef, FollowedSync] = field(default_factory=dict)
+    endings: Finalization = field(init=False)
 
     def __post_init__(self) -> None:
         """Make what looks after Syncs that are deleted."""
-        self.endings = Endings(self.running)
+        self.endings = Finalization(self.context)
 
     def forget(self, ref: ObjectRef) -> None:
         """Drop a Sync that is gone."""
         self.followed.pop(ref, None)
-        self.running.forget(ref)
+        self.context.forget(ref)
 
     def pushed(self, ref: ObjectRef) -> None:
         """Ask the source of a Sync for news now."""
         if followed := self.followed.get(ref):
             followed.poll_due_s = 0.0
-        self.running.queue.add(ref, Priority.PUSH)
+        self.context.queue.add(ref, Priority.PUSH)
 
     async def run(self, ref: ObjectRef, *, asked: bool) -> None:
         """Look at one Sync, as far as there is something to look at.
@@ -103,13 +103,13 @@ class SyncPasses:
         Raises:
             ApiError: the server refuses, or doesn't answer; the pass is to be tried again.
         """
-        manifest = self.running.live(ref)
+        manifest = self.context.live(ref)
         if manifest is None:
             return
         try:
             sync = Sync.of(manifest)
         except SyncSpecError as error:
-            await self.report(ref, Report(Ending.INVALID, str(error)))
+            await self.report(ref, Report(ConditionReason.INVALID, str(error)))
             return
         if manifest["metadata"].get("deletionTimestamp"):
             await self.endings.run(sync, manifest)
@@ -119,15 +119,15 @@ class SyncPasses:
         await self.endings.prepare(sync, manifest)
         if sync.suspend:
             self.followed.pop(ref, None)
-            await self.report(ref, Report(Ending.SUSPENDED, "spec.suspend is true"), answers=sync.requested_at)
+            await self.report(ref, Report(ConditionReason.SUSPENDED, "spec.suspend is true"), answers=sync.requested_at)
             return
         try:
             async with asyncio.timeout(sync.timeout_s):
                 await self._pass(ref, sync, sync.git, manifest, asked=asked or is_asked(manifest))
         except TimeoutError:
-            self.running.queue.failed(ref)
+            self.context.queue.failed(ref)
             late = f"not done within spec.timeout, {sync.timeout_s:.0f} s; it is tried again"
-            await self.report(ref, Report(Ending.FAILED, late), answers=sync.requested_at)
+            await self.report(ref, Report(ConditionReason.FAILED, late), answers=sync.requested_at)
 
     async def _pass(self, ref: ObjectRef, sync: Sync, git: GitSpec, manifest: Manifest, *, asked: bool) -> None:
         try:
@@ -137,16 +137,16 @@ class SyncPasses:
         followed = self.followed.get(ref)
         if followed is None or followed.desired is None:
             return
-        if self.running.ceasefires.lapse(ref, time.monotonic()):
+        if self.context.contention.lapse(ref, time.monotonic()):
             followed.whole = True
-        poll_s = min(followed.poll_due_s, self.running.ceasefires.due_s(ref) or followed.poll_due_s)
-        self.running.queue.add(ref, Priority.POLL, after_s=max(poll_s - time.monotonic(), _POLL_SOON_S))
+        poll_s = min(followed.poll_due_s, self.context.contention.due_s(ref) or followed.poll_due_s)
+        self.context.queue.add(ref, Priority.POLL, after_s=max(poll_s - time.monotonic(), _POLL_SOON_S))
         if followed.unread:
             await self._keep_up(ref, followed, followed.desired)
         elif unready := self._unready(sync):
             followed.whole = True
             waits = f"waits for Sync {unready.namespace}/{unready.name} to be Ready"
-            await self.report(ref, Report(Ending.WAITING, waits), answers=sync.requested_at)
+            await self.report(ref, Report(ConditionReason.WAITING, waits), answers=sync.requested_at)
         elif asked and (report := self._as_before(ref, followed)):
             await self.report(ref, report, answers=sync.requested_at)
         elif asked or (followed.whole and time.monotonic() >= followed.retry_due_s):
@@ -154,58 +154,60 @@ class SyncPasses:
         else:
             await self._keep_up(ref, followed, followed.desired)
 
-    def _as_before(self, ref: ObjectRef, followed: Followed) -> Report | None:
+    def _as_before(self, ref: ObjectRef, followed: FollowedSync) -> Report | None:
         """Return how the last whole pass went, if all was well and nothing can have changed since; else None."""
-        news = followed.whole or followed.dirty or self.running.ceasefires.of(ref)
+        news = followed.whole or followed.dirty or self.context.contention.of(ref)
         if news or followed.target.sync.drift is not DriftPolicy.CORRECT:
             return None
-        snapshot = self.running.view.snapshot()
+        snapshot = self.context.view.snapshot()
         return followed.settled if all(map(snapshot.stored, followed.places)) else None
 
-    async def _keep_up(self, ref: ObjectRef, followed: Followed, desired: Desired) -> None:
+    async def _keep_up(self, ref: ObjectRef, followed: FollowedSync, desired: Desired) -> None:
         """Look at what changed in the cluster, if anything did. Needs no source."""
         if followed.dirty:
             await self._drifted(ref, followed, desired)
 
     def _unready(self, sync: Sync) -> ObjectRef | None:
         """Return the first Sync that this one depends on and that isn't Ready for its newest spec."""
-        return next((each for each in sync.depends_on if not _is_ready(self.running.live(each))), None)
+        return next((each for each in sync.depends_on if not _is_ready(self.context.live(each))), None)
 
     def wake_dependents(self, ref: ObjectRef) -> None:
         """Look again at the Syncs that wait for *ref*."""
         for waiting, followed in self.followed.items():
             if followed.whole and ref in followed.target.sync.depends_on:
-                self.running.queue.add(waiting, Priority.PUSH)
+                self.context.queue.add(waiting, Priority.PUSH)
 
     # The source ------------------------------------------------------------------------------
 
-    async def _follow(self, ref: ObjectRef, sync: Sync, git: GitSpec, manifest: Manifest, *, asked: bool) -> Followed:
+    async def _follow(
+        self, ref: ObjectRef, sync: Sync, git: GitSpec, manifest: Manifest, *, asked: bool
+    ) -> FollowedSync:
         """Return the state of this Sync, made anew where what it follows changed."""
         followed = self.followed.get(ref)
         if followed is None or followed.git != git:
             self.followed.pop(ref, None)
-            source = await source_of(self.running.session, sync, git)
+            source = await source_of(self.context.session, sync, git)
             if (folder := local_folder(git.url)) is not None:
-                self.running.files.watch(folder, ref, lambda: self.pushed(ref))
-            followed = self.followed[ref] = Followed(
-                Target(sync, source, reader=self.running.session.reader()), git, sync.generation
+                self.context.files.watch(folder, ref, lambda: self.pushed(ref))
+            followed = self.followed[ref] = FollowedSync(
+                Target(sync, source, reader=self.context.session.reader()), git, sync.generation
             )
         elif followed.unread and (asked or followed.is_due):
-            followed.target.source = await source_of(self.running.session, sync, git)
+            followed.target.source = await source_of(self.context.session, sync, git)
         followed.whole = followed.whole or followed.generation != sync.generation
         followed.generation = sync.generation
         followed.target.sync, followed.target.parent = sync, manifest
         return followed
 
-    async def _read(self, ref: ObjectRef, followed: Followed, *, asked: bool) -> None:
+    async def _read(self, ref: ObjectRef, followed: FollowedSync, *, asked: bool) -> None:
         """Ask the source for news, if it is time or somebody asked."""
         if followed.desired is not None and not asked and not followed.is_due:
             return
         desired = await read(followed.target)
         followed.poll_due_s = time.monotonic() + followed.git.interval_s
         news = desired is not followed.desired
-        self.running.metrics.polls.labels("news" if news else "unchanged").inc()
-        self.running.news.of(("source", ref), ())
+        self.context.metrics.polls.labels("news" if news else "unchanged").inc()
+        self.context.news.of(("source", ref), ())
         followed.desired, followed.whole = desired, followed.whole or news or followed.unread
         followed.retry_due_s = 0.0 if news else followed.retry_due_s
         followed.unread = False
@@ -217,18 +219,18 @@ class SyncPasses:
 
         What was read before is kept up meanwhile.
         """
-        self.running.metrics.polls.labels("failed").inc()
-        retry_s = self.running.queue.failed(ref, Priority.POLL, cap_s=max(git.interval_s, 5.0))
+        self.context.metrics.polls.labels("failed").inc()
+        retry_s = self.context.queue.failed(ref, Priority.POLL, cap_s=max(git.interval_s, 5.0))
         if followed := self.followed.get(ref):
             followed.unread, followed.poll_due_s = True, time.monotonic() + retry_s
-        level = self.running.news.level(("source", ref), str(error))
+        level = self.context.news.level(("source", ref), str(error))
         event(log, level, "source not read", sync=f"{ref.namespace}/{ref.name}", error=error, retry_s=retry_s)
-        await self.report(ref, Report(Ending.SOURCE, str(error)), answers=sync.requested_at)
-        await self.running.events.warning(manifest, Ending.SOURCE.value, str(error), action="Fetch")
+        await self.report(ref, Report(ConditionReason.SOURCE, str(error)), answers=sync.requested_at)
+        await self.context.events.warning(manifest, ConditionReason.SOURCE.value, str(error), action="Fetch")
 
     # The cluster -----------------------------------------------------------------------------
 
-    async def _whole(self, ref: ObjectRef, followed: Followed, desired: Desired, *, asked: bool) -> None:
+    async def _whole(self, ref: ObjectRef, followed: FollowedSync, desired: Desired, *, asked: bool) -> None:
         """Plan and write the whole set; drift that is to be left alone is, unless somebody asked."""
         followed.whole, followed.dirty, followed.settled = False, set(), None
         try:
@@ -241,78 +243,78 @@ class SyncPasses:
             raise
 
     async def _planned(self, ref: ObjectRef, target: Target, desired: Desired) -> Plan:
-        def build(contests: Contests) -> Awaitable[Plan]:
-            target.contests = contests
-            return plan_for(self.running.session, target, desired, self.running.view, children=False)
+        def build(contentions: Contentions) -> Awaitable[Plan]:
+            target.contentions = contentions
+            return plan_for(self.context.session, target, desired, self.context.view, children=False)
 
-        return await self.running.peaceful(ref, build)
+        return await self.context.peaceful(ref, build)
 
-    async def _carry_out(self, ref: ObjectRef, followed: Followed, made: Plan) -> None:
+    async def _carry_out(self, ref: ObjectRef, followed: FollowedSync, made: Plan) -> None:
         started = time.perf_counter()
         await self._announce(ref, made)
-        stop = self.running.stop(ref)
-        done = await perform(self.running.session, followed.target, made, self.running.writer(stop))
+        stop = self.context.stop(ref)
+        done = await perform(self.context.session, followed.target, made, self.context.writer(stop))
         report = _with_drift(followed, done.report)
         if followed.target.parent:
-            self.running.cache.wrote(followed.target.parent)
-        self.running.metrics.pass_seconds.labels("sync").observe(time.perf_counter() - started)
+            self.context.cache.wrote(followed.target.parent)
+        self.context.metrics.pass_seconds.labels("sync").observe(time.perf_counter() - started)
         if stop.is_set():
             followed.whole = True
-            self.running.queue.add(ref, Priority.RESYNC)
+            self.context.queue.add(ref, Priority.RESYNC)
             return
         await self.report(ref, report, answers=followed.target.sync.requested_at)
         await self._tell(ref, followed, report)
-        if report.ending is Ending.SYNCED:
-            followed.settled = replace(report, tally=Tally(report.tally.total, unchanged=report.tally.total))
-        if report.ending in {Ending.FAILED, Ending.PROBLEMS}:
+        if report.reason is ConditionReason.SYNCED:
+            followed.settled = replace(report, counts=Counts(report.counts.total, unchanged=report.counts.total))
+        if report.reason in {ConditionReason.FAILED, ConditionReason.PROBLEMS}:
             self._retry(ref, followed)
         else:
-            self.running.queue.succeeded(ref)
+            self.context.queue.succeeded(ref)
 
-    def _retry(self, ref: ObjectRef, followed: Followed) -> None:
+    def _retry(self, ref: ObjectRef, followed: FollowedSync) -> None:
         """Look at the whole set again, later with each failure; polls in between only look for news."""
         followed.whole = True
-        delay_s = self.running.queue.failed(ref, Priority.DRIFT, cap_s=max(followed.git.interval_s, RETRY_CAP_S))
+        delay_s = self.context.queue.failed(ref, Priority.DRIFT, cap_s=max(followed.git.interval_s, RETRY_CAP_S))
         followed.retry_due_s = time.monotonic() + delay_s - _POLL_SOON_S
 
     async def _announce(self, ref: ObjectRef, made: Plan) -> None:
         """Say that work begins, where there is some."""
         if writes := sum(1 for change in made.changes if change.writes):
             message = f"{writes} object{'s' if writes > 1 else ''} to write at {made.revision[:7]}"
-            await self.running.set_status(ref, lambda live: reconciling(
+            await self.context.set_status(ref, lambda live: reconciling(
                 live.get("status") or {}, message, generation=live["metadata"]["generation"], now=now_text()
             ))  # fmt: skip
 
-    async def _drifted(self, ref: ObjectRef, followed: Followed, desired: Desired) -> None:
+    async def _drifted(self, ref: ObjectRef, followed: FollowedSync, desired: Desired) -> None:
         """Plan and write only what changed in the cluster; what is put back again and again waits for its turn."""
-        pauses_s = {each: self.running.queue.pause_s(each) for each in followed.dirty}
+        pauses_s = {each: self.context.queue.pause_s(each) for each in followed.dirty}
         dirty = frozenset(each for each, pause_s in pauses_s.items() if not pause_s)
         if not dirty:
-            self.running.queue.add(ref, Priority.DRIFT, after_s=min(pauses_s.values()))
+            self.context.queue.add(ref, Priority.DRIFT, after_s=min(pauses_s.values()))
             return
         followed.dirty -= dirty
         manifests = tuple(followed.places[each] for each in sorted(dirty) if each in followed.places)
         part = replace(desired, manifests=manifests, problems=(), whole=False)
         target = replace(followed.target, sync=replace(followed.target.sync, prune=False))
         try:
-            contests = self.running.ceasefires.of(ref)
+            contentions = self.context.contention.of(ref)
             made = await self._planned(ref, target, part)
             followed.target.verdicts = target.verdicts
-            if self.running.ceasefires.of(ref) != contests:  # the status must tell, and only a whole pass writes it
+            if self.context.contention.of(ref) != contentions:  # the status must tell, and only a whole pass writes it
                 followed.whole = True
-                self.running.queue.changed(ref)
+                self.context.queue.changed(ref)
             if followed.target.sync.drift is not DriftPolicy.CORRECT:
                 await self._leave(ref, followed, made)
                 return
-            results = await self.running.writer(self.running.stop(ref)).run(made)
+            results = await self.context.writer(self.context.stop(ref)).run(made)
         except BaseException:
             followed.dirty |= dirty
             raise
         await self._put_back(ref, followed, results)
 
-    async def _leave(self, ref: ObjectRef, followed: Followed, made: Plan) -> None:
+    async def _leave(self, ref: ObjectRef, followed: FollowedSync, made: Plan) -> None:
         """Tell of drift without touching it; what is as it should be again is no drift any more."""
-        await self.running.writer(self.running.stop(ref)).run(
+        await self.context.writer(self.context.stop(ref)).run(
             replace(made, changes=tuple(filter(_is_mere_ownership, made.changes)))
         )
         for change in made.changes:
@@ -323,50 +325,50 @@ class SyncPasses:
                 event(log, logging.INFO, "drift left alone", object=change.ref, drift=note)
                 if followed.target.parent:
                     sentence = f"{change.ref}: {note}; left alone"
-                    await self.running.events.warning(followed.target.parent, "Drifted", sentence, action="Compare")
-        live = self.running.live(ref) or {}
+                    await self.context.events.warning(followed.target.parent, "Drifted", sentence, action="Compare")
+        live = self.context.live(ref) or {}
         ready = condition_of(live, "Ready") or {}
-        if ready.get("reason") in {Ending.SYNCED.value, Ending.DRIFTED.value}:
-            tally = Tally(total=len(followed.places))
-            report = Report(Ending.SYNCED, f"{tally.total} objects as Git asks for", made.revision, tally)
+        if ready.get("reason") in {ConditionReason.SYNCED.value, ConditionReason.DRIFTED.value}:
+            counts = Counts(total=len(followed.places))
+            report = Report(ConditionReason.SYNCED, f"{counts.total} objects as Git asks for", made.revision, counts)
             await self.report(ref, _with_drift(followed, report))
 
-    async def _put_back(self, ref: ObjectRef, followed: Followed, results: list[Result]) -> None:
+    async def _put_back(self, ref: ObjectRef, followed: FollowedSync, results: list[Result]) -> None:
         """Tell what drift was put back; what could not be is left to a whole pass."""
         for result in results:
-            if result.state is State.SUCCEEDED and result.wrote:
-                self.running.queue.wrote(result.change.ref)
-                self.running.metrics.drift.labels(str(result.change.ref.group_kind)).inc()
+            if result.state is ResultState.SUCCEEDED and result.wrote:
+                self.context.queue.wrote(result.change.ref)
+                self.context.metrics.drift.labels(str(result.change.ref.group_kind)).inc()
                 note = _drift_note(result.change)
                 event(log, logging.INFO, "drift put back", object=result.change.ref, drift=note)
                 if followed.target.parent:
                     sentence = f"{result.change.ref}: {note}; put back"
-                    await self.running.events.normal(followed.target.parent, "DriftCorrected", sentence, action="Apply")
-        if any(result.state is not State.SUCCEEDED for result in results):
+                    await self.context.events.normal(followed.target.parent, "DriftCorrected", sentence, action="Apply")
+        if any(result.state is not ResultState.SUCCEEDED for result in results):
             self._retry(ref, followed)
         if followed.dirty:
-            self.running.queue.changed(ref)
+            self.context.queue.changed(ref)
 
     # Telling ---------------------------------------------------------------------------------
 
     async def report(self, ref: ObjectRef, report: Report, *, answers: str = "") -> None:
         """Write how a pass went onto its Sync, and which request it answers."""
-        self.running.metrics.passes.labels("sync", report.ending.value).inc()
-        told = replace(report, contested=[str(contest) for contest in self.running.ceasefires.of(ref)])
-        await self.running.set_status(ref, lambda live: sync_status(
+        self.context.metrics.passes.labels("sync", report.reason.value).inc()
+        told = replace(report, contended=[str(contention) for contention in self.context.contention.of(ref)])
+        await self.context.set_status(ref, lambda live: sync_status(
             live.get("status") or {}, told,
             generation=live["metadata"]["generation"], requested_at=answers, now=now_text(),
         ))  # fmt: skip
 
-    async def _tell(self, ref: ObjectRef, followed: Followed, report: Report) -> None:
+    async def _tell(self, ref: ObjectRef, followed: FollowedSync, report: Report) -> None:
         """Log how a whole pass went, and make an event of what is worth one."""
-        tally, name = report.tally, f"{ref.namespace}/{ref.name}"
-        again = logging.DEBUG if report.problems and not tally.wrote else logging.INFO
-        news = self.running.news.of(("pass", ref), [f"{report.revision} {report.ending}", *report.problems])
+        counts, name = report.counts, f"{ref.namespace}/{ref.name}"
+        again = logging.DEBUG if report.problems and not counts.wrote else logging.INFO
+        news = self.context.news.of(("pass", ref), [f"{report.revision} {report.reason}", *report.problems])
         event(
             log, logging.INFO if news else again, "synced", sync=name, revision=report.revision[:7],
-            ending=report.ending, created=tally.created, updated=tally.updated, deleted=tally.deleted,
-            unchanged=tally.unchanged, failed=tally.failed,
+            reason=report.reason, created=counts.created, updated=counts.updated, deleted=counts.deleted,
+            unchanged=counts.unchanged, failed=counts.failed,
         )  # fmt: skip
         for problem in report.problems:
             if problem in news:
@@ -374,11 +376,11 @@ class SyncPasses:
         parent = followed.target.parent
         if parent is None:
             return
-        if report.ending is not Ending.SYNCED:
-            await self.running.events.warning(parent, report.ending.value, report.message, action="Sync")
-        elif tally.wrote:
-            counts = f"{tally.created} created, {tally.updated} updated, {tally.deleted} deleted"
-            await self.running.events.normal(parent, "Synced", f"{report.revision[:7]}: {counts}", action="Sync")
+        if report.reason is not ConditionReason.SYNCED:
+            await self.context.events.warning(parent, report.reason.value, report.message, action="Sync")
+        elif counts.wrote:
+            done = f"{counts.created} created, {counts.updated} updated, {counts.deleted} deleted"
+            await self.context.events.normal(parent, "Synced", f"{report.revision[:7]}: {done}", action="Sync")
 
 
 def _places(made: Plan, desired: Desired) -> dict[ObjectRef, Located]:
@@ -398,7 +400,7 @@ def _drift_note(change: Change) -> str:
     return f"{', '.join(managers) or 'somebody'} changed {fields}"
 
 
-def _drift_left(followed: Followed, made: Plan, *, asked: bool) -> Plan:
+def _drift_left(followed: FollowedSync, made: Plan, *, asked: bool) -> Plan:
     """Return *made* without what only puts drift back, where the Sync says to leave it."""
     if asked or followed.target.sync.drift is DriftPolicy.CORRECT:
         followed.drifted.clear()
@@ -424,21 +426,21 @@ def _is_mere_ownership(change: Change) -> bool:
     return change.op is Op.UPDATE and not change.fields
 
 
-def _is_mere_drift(followed: Followed, change: Change) -> bool:
+def _is_mere_drift(followed: FollowedSync, change: Change) -> bool:
     if change.op is Op.CREATE:
         return change.ref in followed.drifted
     return bool(change.fields) and all(each.reason is Reason.DRIFT for each in change.fields)
 
 
-def _with_drift(followed: Followed, report: Report) -> Report:
+def _with_drift(followed: FollowedSync, report: Report) -> Report:
     """Return *report* with the drift that is left alone; it isn't Ready where somebody must decide."""
     policy = followed.target.sync.drift
     if policy is DriftPolicy.CORRECT:
         return report
     drifted = [f"{ref}: {note}" for ref, note in sorted(followed.drifted.items())]
-    if drifted and policy is DriftPolicy.ASK and report.ending is Ending.SYNCED:
+    if drifted and policy is DriftPolicy.ASK and report.reason is ConditionReason.SYNCED:
         message = f"{drifted[0]}{f' (and {len(drifted) - 1} more)' if len(drifted) > 1 else ''}; sync to put it back"
-        return replace(report, ending=Ending.DRIFTED, message=message, drifted=drifted)
+        return replace(report, reason=ConditionReason.DRIFTED, message=message, drifted=drifted)
     return replace(report, drifted=drifted)
 
 

@@ -23,13 +23,13 @@ from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
-from kubectl_reconcile.core.module.action_journal import JOURNAL, Journal, Progress, is_approved, unmet
+from kubectl_reconcile.core.module.action_journal import JOURNAL, ActionJournal, ActionProgress, is_approved, unmet
 from kubectl_reconcile.core.module.api import Action, Module, Observation, Owned
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
 from kubectl_reconcile.core.planning.plan import Change, Unobserved
 from kubectl_reconcile.engine.api.sync_requests import now_text
-from kubectl_reconcile.engine.modules.external_systems import Systems
+from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
 
 _LOOKS_AT_ONCE = 16
 _ATTEMPTS = 5
@@ -39,7 +39,7 @@ class ActionError(ApiError):
     """An action wasn't run, or the external system didn't do it; nothing in the cluster is at fault."""
 
 
-async def look(systems: Systems, wanted: Mapping[ObjectRef, Unobserved]) -> dict[ObjectRef, Observation]:
+async def look(systems: ExternalSystems, wanted: Mapping[ObjectRef, Unobserved]) -> dict[ObjectRef, Observation]:
     """Return what is found of external systems for each of these CRs. Never raises: a failure is a result."""
     slots = asyncio.Semaphore(_LOOKS_AT_ONCE)
 
@@ -51,7 +51,7 @@ async def look(systems: Systems, wanted: Mapping[ObjectRef, Unobserved]) -> dict
     return dict(zip(wanted, found, strict=True))
 
 
-async def observed(systems: Systems, module: Module, cr: Manifest, owned: Owned) -> Observation:
+async def observed(systems: ExternalSystems, module: Module, cr: Manifest, owned: Owned) -> Observation:
     """Return what *module* finds of external systems for one CR, or why it finds nothing."""
     if module.observe is None:
         return Observation()
@@ -65,11 +65,11 @@ async def observed(systems: Systems, module: Module, cr: Manifest, owned: Owned)
 
 
 @dataclass(frozen=True, slots=True)
-class Actor:
+class ActionRunner:
     """Runs the actions of plans."""
 
     client: Client
-    systems: Systems
+    systems: ExternalSystems
     modules: Mapping[GroupVersionKind, Module]
 
     async def run(self, change: Change) -> Manifest | None:
@@ -105,7 +105,7 @@ class Actor:
         return await self._patch(path, cr, module, {"finalizers": after})
 
     async def _act(self, path: str, cr: Manifest, module: Module, action: Action) -> Manifest:
-        journal = Journal.of(cr)
+        journal = ActionJournal.of(cr)
         if journal.is_done(action.key):
             return cr
         if not is_approved(action, cr):
@@ -116,9 +116,9 @@ class Actor:
         try:
             message = await self._drive(module, begun, action)
         except ActionError as error:
-            await self._end(path, module, action, Progress.FAILED, str(error))
+            await self._end(path, module, action, ActionProgress.FAILED, str(error))
             raise
-        return await self._end(path, module, action, Progress.DONE, message)
+        return await self._end(path, module, action, ActionProgress.DONE, message)
 
     async def _hindrance(self, module: Module, cr: Manifest, action: Action) -> str:
         """Look again: what was true when the plan was made may not be any more."""
@@ -134,8 +134,8 @@ class Actor:
             ActionError: nobody does, so something else keeps it from being run.
         """
         cr = await self.client.get(path)
-        entry = Journal.of(cr).entry(action.key)
-        if entry is None or entry.progress is Progress.FAILED:
+        entry = ActionJournal.of(cr).entry(action.key)
+        if entry is None or entry.progress is ActionProgress.FAILED:
             raise ActionError(f"{action.key} isn't run any more: {why}")
         return cr
 
@@ -152,16 +152,18 @@ class Actor:
             raise ActionError(f"{action.key}: {str(error) or type(error).__name__}") from error
         return str(answer or "")
 
-    async def _end(self, path: str, module: Module, action: Action, progress: Progress, message: str) -> Manifest:
+    async def _end(self, path: str, module: Module, action: Action, progress: ActionProgress, message: str) -> Manifest:
         """Write how it ended, onto whatever version the CR has by now: this line is nobody else's."""
         while True:
             cr = await self.client.get(path)
             try:
-                return await self._note(path, cr, module, Journal.of(cr).ended(action, now_text(), progress, message))
+                return await self._note(
+                    path, cr, module, ActionJournal.of(cr).ended(action, now_text(), progress, message)
+                )
             except Conflict:
                 await asyncio.sleep(0.02)
 
-    async def _note(self, path: str, cr: Manifest, module: Module, journal: Journal) -> Manifest:
+    async def _note(self, path: str, cr: Manifest, module: Module, journal: ActionJournal) -> Manifest:
         return await self._patch(path, cr, module, {"annotations": {JOURNAL: journal.text()}})
 
     async def _patch(self, path: str, cr: Manifest, module: Module, metadata: dict[str, Any]) -> Manifest:

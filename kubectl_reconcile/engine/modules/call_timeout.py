@@ -29,7 +29,7 @@ class _TooLongError(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ModuleCalls:
     """Calls modules, and tells *metrics* how long each took."""
 
     metrics: Metrics

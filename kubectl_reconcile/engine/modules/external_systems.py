@@ -31,19 +31,19 @@ class OutsideError(Exception):
 
 
 @dataclass(slots=True)
-class Systems:
+class ExternalSystems:
     """All external systems; *urls* are their base addresses by name. Close it when done."""
 
     urls: Mapping[str, str] = field(default_factory=lambda: urls_of(os.environ))
     _session: aiohttp.ClientSession | None = None
 
-    def reader(self, owned: Owned) -> Reader:
+    def reader(self, owned: Owned) -> SystemIo:
         """Return what a module observes with."""
-        return Reader(self, owned)
+        return SystemIo(self, owned)
 
-    def writer(self, owned: Owned, idempotency_key: str) -> Reader:
+    def writer(self, owned: Owned, idempotency_key: str) -> SystemIo:
         """Return what a module acts with."""
-        return Reader(self, owned, idempotency_key)
+        return SystemIo(self, owned, idempotency_key)
 
     async def request(
         self,
@@ -102,10 +102,10 @@ class Systems:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class SystemIo:
     """The `Io` of one look at, or one action on, external systems; without *idempotency_key* it only reads."""
 
-    systems: Systems
+    systems: ExternalSystems
     owned: Owned
     idempotency_key: str = ""
 

@@ -31,7 +31,7 @@ from kubectl_reconcile.core.module.api import (
     key_of,
 )
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, Manifest
-from kubectl_reconcile.engine.modules.external_systems import OutsideError, Reader
+from kubectl_reconcile.engine.modules.external_systems import OutsideError, SystemIo
 from kubectl_reconcile.engine.telemetry.logs import event
 
 VARIABLE = "KUBECTL_RECONCILE_WEBHOOKS"
@@ -63,7 +63,7 @@ class _Hooked:
         """Ask the hook; what it answers is a fact."""
         finalizing = bool(cr["metadata"].get("deletionTimestamp"))
         url, timeout_s = self.hooks["finalize" if finalizing and "finalize" in self.hooks else "sync"]
-        if not isinstance(io, Reader):
+        if not isinstance(io, SystemIo):
             raise HookError("hooks are called by the engine alone")
         question = {
             "controller": {"kind": "CompositeController", "metadata": {"name": self.name}},

@@ -8,19 +8,19 @@ from dataclasses import replace
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
 from kubectl_reconcile.core.planning import planner
-from kubectl_reconcile.core.planning.plan import Contests, Inputs, Plan
+from kubectl_reconcile.core.planning.plan import Contentions, Inputs, Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
 from kubectl_reconcile.engine.sync import gather
-from kubectl_reconcile.engine.sync.reconcile import View
+from kubectl_reconcile.engine.sync.reconcile import ClusterView
 from kubectl_reconcile.engine.sync.session import Session
 
 
 async def plan_of(
-    session: Session, view: View, cr: Manifest, contests: Contests | None = None, *, trusting: bool = False
+    session: Session, view: ClusterView, cr: Manifest, contentions: Contentions | None = None, *, trusting: bool = False
 ) -> Plan:
-    """Return what the module of one live CR wants, as seen through *view*, *contests* left alone. Writes nothing.
+    """Return what the module of one live CR wants, as seen through *view*, *contentions* left alone. Writes nothing.
 
     What is to be created is looked up first, in case it is there without the labels that *view* goes by; unless
     the caller is *trusting* and has the server judge that.
@@ -28,7 +28,7 @@ async def plan_of(
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
-    inputs = replace(await inputs_of(session, view, cr), contests=contests or {})
+    inputs = replace(await inputs_of(session, view, cr), contentions=contentions or {})
     build, looking = functools.partial(planner.build_children, cr=cr), functools.partial(look, session.systems)
     if trusting:
         made, _ = await gather.plan_observed(inputs, build, looking)
@@ -36,7 +36,7 @@ async def plan_of(
     return await gather.plan_with_lookups(session.client, inputs, build, _no_bases, looking)
 
 
-async def inputs_of(session: Session, view: View, cr: Manifest) -> Inputs:
+async def inputs_of(session: Session, view: ClusterView, cr: Manifest) -> Inputs:
     """Return everything that is known when the module of *cr* is asked.
 
     Raises:

@@ -25,7 +25,7 @@ class Desired:
 
 
 @dataclass(slots=True)
-class Reader:
+class ManifestReader:
     """Reads revisions of one source; keeps what it parsed of the newest, and with *kept* of all on disk."""
 
     kept: ParsedFiles | None = None

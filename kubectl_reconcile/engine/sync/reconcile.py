@@ -23,18 +23,18 @@ from kubectl_reconcile.core.module.api import Ask
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning import planner, simulation
 from kubectl_reconcile.core.planning.kinds import CRD
-from kubectl_reconcile.core.planning.plan import Change, Contests, Inputs, Op, Plan, set_id_of
+from kubectl_reconcile.core.planning.plan import Change, Contentions, Inputs, Op, Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, SOURCE, Contents
-from kubectl_reconcile.core.resources.status import Ending, Report, Tally, sync_status
+from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report, sync_status
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.dry_run import confirm_before_writing, trouble
-from kubectl_reconcile.engine.apply.writer import Hooks, Result, State, Writer, write_status
-from kubectl_reconcile.engine.modules.action_runner import Actor, look
+from kubectl_reconcile.engine.apply.writer import Hooks, Result, ResultState, Writer, write_status
+from kubectl_reconcile.engine.modules.action_runner import ActionRunner, look
 from kubectl_reconcile.engine.modules.purity import Sampling
 from kubectl_reconcile.engine.sync import gather
-from kubectl_reconcile.engine.sync.desired import Desired, Reader
+from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
 from kubectl_reconcile.engine.sync.session import Session
 
 _SHARE_FOR_WRITING = 0.9
@@ -43,7 +43,7 @@ _SHARE_FOR_WRITING = 0.9
 TOOLING = f"kubectl-reconcile/v{kubectl_reconcile.__version__}"
 
 
-class View(Protocol):
+class ClusterView(Protocol):
     """Where live objects come from."""
 
     def selects(self, set_id: str) -> str:
@@ -61,7 +61,7 @@ class View(Protocol):
 
 
 @dataclass(slots=True)
-class Once:
+class OneShotView:
     """A view for one look: each feed is listed once and never watched."""
 
     cache: Cache
@@ -86,16 +86,16 @@ class Once:
 class Target:
     """What to sync: a Sync and the source it follows. *parent* is the live Sync object, None where there is none.
 
-    *grouped* is False for files previewed outside any Sync. *contests* are fields to be left alone.
+    *grouped* is False for files previewed outside any Sync. *contentions* are fields to be left alone.
     """
 
     sync: Sync
     source: Source
     grouped: bool = True
     parent: Manifest | None = None
-    reader: Reader = field(default_factory=Reader)
+    reader: ManifestReader = field(default_factory=ManifestReader)
     verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
-    contests: Contests = field(default_factory=dict)
+    contentions: Contentions = field(default_factory=dict)
 
 
 async def read(target: Target) -> Desired:
@@ -114,10 +114,12 @@ async def plan(session: Session, target: Target) -> Plan:
         SourceError: the source can't be read.
         ApiError: the server refuses, or doesn't answer.
     """
-    return await plan_for(session, target, await read(target), Once(Cache(session.client)))
+    return await plan_for(session, target, await read(target), OneShotView(Cache(session.client)))
 
 
-async def plan_for(session: Session, target: Target, desired: Desired, view: View, *, children: bool = True) -> Plan:
+async def plan_for(
+    session: Session, target: Target, desired: Desired, view: ClusterView, *, children: bool = True
+) -> Plan:
     """Return what bringing the cluster to *desired* would do, as seen through *view*.
 
     Without *children*, what modules make of the members is left out: somebody else looks after it.
@@ -146,13 +148,13 @@ async def foresee(session: Session, target: Target) -> list[Plan]:
         known.append(inputs)
         return planner.build(inputs)
 
-    inputs = await _inputs(session, target, await read(target), Once(Cache(session.client)), children=True)
+    inputs = await _inputs(session, target, await read(target), OneShotView(Cache(session.client)), children=True)
     looking = functools.partial(look, session.systems)
     made = await gather.plan_with_lookups(session.client, inputs, build, _bases(target, inputs), looking)
     return [made, *simulation.passes(known[-1], made, planner.build)]
 
 
-async def _inputs(session: Session, target: Target, desired: Desired, view: View, *, children: bool) -> Inputs:
+async def _inputs(session: Session, target: Target, desired: Desired, view: ClusterView, *, children: bool) -> Inputs:
     recorded = Contents.recorded(target.parent) if target.parent else Contents()
     asked = {located.gvk for located in desired.manifests}
     everyone = gather.member_kinds(session, recorded, asked)
@@ -177,7 +179,7 @@ async def _inputs(session: Session, target: Target, desired: Desired, view: View
         grouped=target.grouped,
         whole=desired.whole,
         ask=view.ask,
-        contests=target.contests,
+        contentions=target.contentions,
     )
 
 
@@ -239,7 +241,7 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
         writer or Writer(session.client),
         rules=sync.health, timeout_s=sync.timeout_s * _SHARE_FOR_WRITING, atomic=sync.atomic,
     )  # fmt: skip
-    writer.act = writer.act or Actor(session.client, session.systems, session.modules).run
+    writer.act = writer.act or ActionRunner(session.client, session.systems, session.modules).run
     if not made.confirmed:
         made = await confirm_before_writing(session.client, made, sync, pace=writer.pace)
     if sync.atomic and (reason := trouble(made)):
@@ -250,7 +252,7 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
         results = tuple(await writer.run(made))
     report = report_of(made, results, stopped=writer.stopping.is_set())
     target.verdicts = {**target.verdicts, **made.verdicts, **_verdicts(results)}
-    if target.grouped and report.ending is Ending.SYNCED and not made.partial:
+    if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
         await _record(session.client, target, made, exact=True)
     if any(result.change.ref.group_kind == CRD and result.wrote for result in results):
         await session.refresh()
@@ -260,9 +262,9 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
 def _untouched(made: Plan, reason: str) -> tuple[Result, ...]:
     """Return the results of a plan of which nothing is written."""
     return tuple(
-        Result(change, State.FAILED, change.blocked, wrote=False)
+        Result(change, ResultState.FAILED, change.blocked, wrote=False)
         if change.blocked
-        else Result(change, State.SKIPPED, f"the Sync is atomic: {reason}", wrote=False)
+        else Result(change, ResultState.SKIPPED, f"the Sync is atomic: {reason}", wrote=False)
         for change in made.changes
         if change.blocked or change.writes
     )
@@ -273,7 +275,7 @@ def _verdicts(results: Iterable[Result]) -> dict[ObjectRef, tuple[str, str]]:
     return {
         result.change.ref: (result.change.key, result.live["metadata"]["resourceVersion"])
         for result in results
-        if result.change.key and result.live is not None and result.state is State.SUCCEEDED
+        if result.change.key and result.live is not None and result.state is ResultState.SUCCEEDED
     }
 
 
@@ -302,8 +304,8 @@ def _has(parent: Manifest, marks: Mapping[str, Any]) -> bool:
 def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -> Report:
     """Return the report of a pass: one sentence, counts, and everything that went wrong."""
     results = tuple(results)
-    failed = [result for result in results if result.state is not State.SUCCEEDED]
-    tally = Tally(
+    failed = [result for result in results if result.state is not ResultState.SUCCEEDED]
+    counts = Counts(
         total=sum(1 for _ in made.refs()),
         created=_count(results, Op.CREATE),
         updated=_count(results, Op.UPDATE) + _count(results, Op.REPLACE),
@@ -314,31 +316,31 @@ def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -
     faults = [str(problem) for problem in made.problems]
     faults += [f"{result.change.ref}: {result.error}" for result in failed]
     faults += [hold.message for hold in made.holds]
-    ending = _ending(made, failed, stopped=stopped)
-    return Report(ending, _sentence(ending, made, tally, faults), made.revision, tally, faults)
+    reason = _reason_of(made, failed, stopped=stopped)
+    return Report(reason, _sentence(reason, made, counts, faults), made.revision, counts, faults)
 
 
 def _count(results: Iterable[Result], op: Op) -> int:
-    return sum(1 for each in results if each.change.op is op and each.wrote and each.state is State.SUCCEEDED)
+    return sum(1 for each in results if each.change.op is op and each.wrote and each.state is ResultState.SUCCEEDED)
 
 
-def _ending(made: Plan, failed: list[Result], *, stopped: bool) -> Ending:
+def _reason_of(made: Plan, failed: list[Result], *, stopped: bool) -> ConditionReason:
     if stopped:
-        return Ending.STOPPED
+        return ConditionReason.STOPPED
     if failed:
-        return Ending.FAILED
+        return ConditionReason.FAILED
     if made.problems:
-        return Ending.PROBLEMS
-    return Ending.HELD if made.holds else Ending.SYNCED
+        return ConditionReason.PROBLEMS
+    return ConditionReason.HELD if made.holds else ConditionReason.SYNCED
 
 
-def _sentence(ending: Ending, made: Plan, tally: Tally, faults: list[str]) -> str:
-    objects = f"{tally.total} object{'' if tally.total == 1 else 's'}"
-    if ending is Ending.SYNCED:
+def _sentence(reason: ConditionReason, made: Plan, counts: Counts, faults: list[str]) -> str:
+    objects = f"{counts.total} object{'' if counts.total == 1 else 's'}"
+    if reason is ConditionReason.SYNCED:
         return f"{objects} as Git asks for"
-    if ending is Ending.STOPPED:
+    if reason is ConditionReason.STOPPED:
         return "the program was told to end; the next one goes on"
-    if ending is Ending.HELD:
+    if reason is ConditionReason.HELD:
         hold = made.holds[0]
         return f"{len(hold.refs)} deletions wait for approval {made.approval}: {hold.message}"
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""

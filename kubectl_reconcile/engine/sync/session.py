@@ -25,8 +25,8 @@ from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.engine.modules import metacontroller
-from kubectl_reconcile.engine.modules.external_systems import Systems
-from kubectl_reconcile.engine.sync.desired import Reader
+from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
+from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.engine.telemetry.logs import event
 
@@ -80,13 +80,13 @@ class Session:
     discovery: Discovery
     cache_dir: Path
     modules: Mapping[GroupVersionKind, Module]
-    systems: Systems = field(default_factory=Systems)
+    systems: ExternalSystems = field(default_factory=ExternalSystems)
     repositories: Path | None = None
     _kinds: dict[GroupVersionKind, Kind] = field(default_factory=dict)
 
-    def reader(self) -> Reader:
+    def reader(self) -> ManifestReader:
         """Return what reads a source, and remembers on disk what it parsed."""
-        return Reader(ParsedFiles(self.cache_dir / "parsed.sqlite"))
+        return ManifestReader(ParsedFiles(self.cache_dir / "parsed.sqlite"))
 
     @classmethod
     @asynccontextmanager

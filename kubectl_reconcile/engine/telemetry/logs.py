@@ -46,7 +46,7 @@ class News:
 def set_up(level: str, form: str) -> None:
     """Send log lines of *level* and above to standard error, as ``text`` or ``json``."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if form == "json" else _Text())
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     root = logging.getLogger("kubectl_reconcile")
     root.handlers, root.propagate = [handler], False
     root.setLevel(level.upper())
@@ -56,7 +56,7 @@ def _time(record: logging.LogRecord) -> str:
     return dt.datetime.fromtimestamp(record.created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class _Text(logging.Formatter):
+class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = getattr(record, _FIELDS, {})
         parts = [_time(record), record.levelname, record.getMessage()]
@@ -65,7 +65,7 @@ class _Text(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-class _Json(logging.Formatter):
+class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         entry = {"time": _time(record), "level": record.levelname, "message": record.getMessage()}
         entry |= getattr(record, _FIELDS, {})

@@ -25,8 +25,8 @@ class Metrics:
     drift: Counter = field(init=False)
     polls: Counter = field(init=False)
     pushes: Counter = field(init=False)
-    contests: Counter = field(init=False)
-    contested: Gauge = field(init=False)
+    backoffs: Counter = field(init=False)
+    backed_off: Gauge = field(init=False)
     module_seconds: Histogram = field(init=False)
     requests: Counter = field(init=False)
     members: Gauge = field(init=False)
@@ -39,7 +39,10 @@ class Metrics:
         """Register all metrics."""
         here = self.registry
         self.passes = Counter(
-            "reconcile_passes", "Passes over a Sync or a CR, by how they ended", ["kind", "ending"], registry=here
+            "reconcile_passes",
+            "Passes over a Sync or a CR, by the reason of the condition Ready that they end with",
+            ["kind", "reason"],
+            registry=here,
         )
         self.pass_seconds = Histogram(
             "reconcile_pass_seconds", "How long passes took", ["kind"], buckets=_SECONDS, registry=here
@@ -62,11 +65,11 @@ class Metrics:
         self.members = Gauge("reconcile_replicas", "Daemons that share the work, as this one sees it", registry=here)
         self.held = Gauge("reconcile_owned_items", "Syncs and CRs that are this replica's", registry=here)
         self.queue = Gauge("reconcile_queue_depth", "Items waiting to be looked at", registry=here)
-        self.contests = Counter(
-            "reconcile_ceasefires", "Times a field was left to another manager that kept overwriting it",
+        self.backoffs = Counter(
+            "reconcile_backoffs", "Times a field was left to another manager that kept overwriting it",
             ["kind", "manager"], registry=here,
         )  # fmt: skip
-        self.contested = Gauge("reconcile_contested_fields", "Fields left to other managers now", registry=here)
+        self.backed_off = Gauge("reconcile_backed_off_fields", "Fields left to other managers now", registry=here)
         self.queue_seconds = Histogram(
             "reconcile_queue_seconds", "How long items that were due waited for their turn, by why they are looked at",
             ["priority"], buckets=_SECONDS, registry=here,

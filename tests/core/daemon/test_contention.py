@@ -1,10 +1,10 @@
-"""Ceasefires: when a field counts as contested, how long it is left alone, and what ends that."""
+"""ContentionTracker: when a field counts as contended, how long it is left alone, and what ends that."""
 
 from __future__ import annotations
 
 import pytest
 
-from kubectl_reconcile.core.daemon.contention import FIRST_S, LONGEST_S, ROUNDS, WINDOW_S, Ceasefires
+from kubectl_reconcile.core.daemon.contention import FIRST_S, LONGEST_S, ROUNDS, WINDOW_S, ContentionTracker
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
@@ -27,7 +27,7 @@ def fight(fires, *, times=ROUNDS, start_s=0.0, every_s=1.0, change=None):
     change = change or put_back()
     for number in range(times):
         at_s = start_s + number * every_s
-        assert not fires.begin(SHOP, [change], now_s=at_s, now=NOW), f"contested after {number} rounds"
+        assert not fires.begin(SHOP, [change], now_s=at_s, now=NOW), f"contended after {number} rounds"
         fires.wrote(change, at_s)
     return at_s
 
@@ -36,33 +36,33 @@ def begin(fires, at_s, change=None):
     return fires.begin(SHOP, [change or put_back()], now_s=at_s, now=NOW)
 
 
-def test_a_field_overwritten_time_and_again_is_contested_and_named():
-    fires = Ceasefires()
-    (contest,) = begin(fires, fight(fires) + 1)
-    assert str(contest) == f"{WEB}: .spec.replicas: hpa overwrote it {ROUNDS} times until {NOW}"
-    assert fires.contests() == {WEB: (contest,)}
-    assert fires.of(SHOP) == [contest]
+def test_a_field_overwritten_time_and_again_is_contended_and_named():
+    fires = ContentionTracker()
+    (contention,) = begin(fires, fight(fires) + 1)
+    assert str(contention) == f"{WEB}: .spec.replicas: hpa overwrote it {ROUNDS} times until {NOW}"
+    assert fires.contentions() == {WEB: (contention,)}
+    assert fires.of(SHOP) == [contention]
     assert begin(fires, 20) == []
 
 
 def test_a_slow_back_and_forth_is_no_contest():
-    fires = Ceasefires()
+    fires = ContentionTracker()
     assert begin(fires, fight(fires, times=3 * ROUNDS, every_s=WINDOW_S / (ROUNDS - 2))) == []
 
 
 def test_values_that_git_changes_are_no_contest():
-    fires = Ceasefires()
+    fires = ContentionTracker()
     for value in range(3 * ROUNDS):
         assert begin(fires, value, put_back(value)) == []
         fires.wrote(put_back(value), value)
 
 
-def test_the_other_fields_of_the_object_are_not_contested():
-    fires = Ceasefires()
+def test_the_other_fields_of_the_object_are_not_contended():
+    fires = ContentionTracker()
     fight(fires)
     image = FieldPath(("f:spec", "f:containers", 'k:{"name":"web"}', "f:image"))
-    (contest,) = begin(fires, 20, put_back(3, image, REPLICAS))
-    assert contest.path == REPLICAS
+    (contention,) = begin(fires, 20, put_back(3, image, REPLICAS))
+    assert contention.path == REPLICAS
 
 
 NEVER_LEFT = {
@@ -75,20 +75,20 @@ NEVER_LEFT = {
 
 @pytest.mark.parametrize("path", NEVER_LEFT.values(), ids=NEVER_LEFT)
 def test_marks_are_never_left_to_others(path):
-    fires, change = Ceasefires(), put_back("x", path)
+    fires, change = ContentionTracker(), put_back("x", path)
     fight(fires, times=3 * ROUNDS, change=change)
 
 
 def test_a_ceasefire_lapses_is_tried_again_and_comes_back_for_twice_as_long_until_an_hour():
-    fires = Ceasefires()
+    fires = ContentionTracker()
     now_s = fight(fires) + 1
     lengths = []
-    (contest,) = begin(fires, now_s)
+    (contention,) = begin(fires, now_s)
     for _ in range(6):
         due_s = fires.due_s(SHOP)
         lengths.append(due_s - now_s)
         assert fires.lapse(SHOP, due_s - 1) == []
-        assert [each.path for each in fires.lapse(SHOP, due_s)] == [contest.path]
+        assert [each.path for each in fires.lapse(SHOP, due_s)] == [contention.path]
         assert begin(fires, due_s) == []  # the try
         fires.wrote(put_back(), due_s)
         now_s = due_s + 5
@@ -97,30 +97,30 @@ def test_a_ceasefire_lapses_is_tried_again_and_comes_back_for_twice_as_long_unti
 
 
 def test_a_rival_that_has_stopped_ends_it():
-    fires = Ceasefires()
+    fires = ContentionTracker()
     begin(fires, fight(fires) + 1)
     due_s = fires.due_s(SHOP)
     fires.lapse(SHOP, due_s)
     begin(fires, due_s)
     fires.wrote(put_back(), due_s)
     fires.lapse(SHOP, due_s + WINDOW_S + 1)
-    assert not fires.contests()
+    assert not fires.contentions()
     fight(fires, start_s=due_s + WINDOW_S + 2, times=ROUNDS)  # from the beginning
 
 
 def test_a_person_ends_it_and_it_takes_as_many_rounds_again():
-    fires = Ceasefires()
-    contests = begin(fires, fight(fires) + 1)
+    fires = ContentionTracker()
+    contentions = begin(fires, fight(fires) + 1)
     assert fires.resume(ObjectRef("reconcile.dev", "Sync", "shop", "other")) == []
-    assert fires.resume(SHOP) == contests
-    assert not fires.contests()
+    assert fires.resume(SHOP) == contentions
+    assert not fires.contentions()
     assert begin(fires, fight(fires, start_s=20) + 1)
 
 
 def test_a_field_that_is_as_it_should_be_ends_it():
-    fires = Ceasefires()
+    fires = ContentionTracker()
     fires.settle(begin(fires, fight(fires) + 1))
-    assert not fires.contests()
+    assert not fires.contentions()
 
 
 EXACT = {

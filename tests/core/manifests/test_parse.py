@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.manifests.parse import Ignore, is_manifest_path, parse
+from kubectl_reconcile.core.manifests.parse import SourceIgnore, is_manifest_path, parse
 
 GOOD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 
@@ -227,11 +227,11 @@ IGNORED = {
 
 @pytest.mark.parametrize(("text", "path", "expected"), IGNORED.values(), ids=IGNORED)
 def test_reconcileignore_is_gitignore(text, path, expected):
-    assert Ignore.from_text(text.encode()).matches(path) is expected
+    assert SourceIgnore.from_text(text.encode()).matches(path) is expected
 
 
 def test_a_deeper_ignore_file_wins_and_counts_for_its_folder_only():
-    ignore = Ignore({"": b"*.json", "apps": b"!*.json\nx.yaml"})
+    ignore = SourceIgnore({"": b"*.json", "apps": b"!*.json\nx.yaml"})
     assert ignore.matches("a.json")
     assert not ignore.matches("apps/a.json")
     assert ignore.matches("apps/deep/x.yaml")
@@ -240,7 +240,7 @@ def test_a_deeper_ignore_file_wins_and_counts_for_its_folder_only():
 
 
 def test_a_line_that_is_no_pattern_is_a_problem_and_the_others_count():
-    ignore = Ignore({"apps": b"a.yaml\n!\nb.yaml"})
+    ignore = SourceIgnore({"apps": b"a.yaml\n!\nb.yaml"})
     assert [str(problem) for problem in ignore.problems] == [
         'apps/.reconcileignore:2: "!" is no pattern (hint: write it in .gitignore\'s syntax)'
     ]

@@ -9,8 +9,8 @@ from kubectl_reconcile.core.module.action_journal import (
     APPROVE,
     APPROVED,
     JOURNAL,
-    Journal,
-    Progress,
+    ActionJournal,
+    ActionProgress,
     approving,
     is_approved,
     unmet,
@@ -293,13 +293,16 @@ def test_no_other_word_approves(annotations):
 
 
 def test_what_is_done_never_runs_again():
-    journal = Journal().started(STEP, NOW).ended(STEP, NOW, Progress.DONE)
+    journal = ActionJournal().started(STEP, NOW).ended(STEP, NOW, ActionProgress.DONE)
     made = plan(acting(STEP, NEXT), cache(**{JOURNAL: journal.text()}), observed=Observation())
     assert [change.action.key for change in made.changes] == ["next-1"]
 
 
 def test_what_was_begun_or_failed_is_tried_again():
-    for journal in (Journal().started(STEP, NOW), Journal().started(STEP, NOW).ended(STEP, NOW, Progress.FAILED, "no")):
+    for journal in (
+        ActionJournal().started(STEP, NOW),
+        ActionJournal().started(STEP, NOW).ended(STEP, NOW, ActionProgress.FAILED, "no"),
+    ):
         assert plan(acting(STEP), cache(**{JOURNAL: journal.text()}), observed=Observation()).changes
 
 
@@ -310,8 +313,10 @@ def test_a_system_that_does_not_answer_stops_actions_and_keeps_children():
 
 
 def test_the_journal_survives_its_own_text():
-    journal = Journal().started(STEP, NOW).ended(STEP, NOW, Progress.FAILED, "out of cocoa").started(STEP, NOW)
-    assert Journal.of(cache(**{JOURNAL: journal.text()})) == journal
+    journal = (
+        ActionJournal().started(STEP, NOW).ended(STEP, NOW, ActionProgress.FAILED, "out of cocoa").started(STEP, NOW)
+    )
+    assert ActionJournal.of(cache(**{JOURNAL: journal.text()})) == journal
     assert journal.entry("step-1").attempts == 2
 
 
@@ -319,11 +324,11 @@ def test_the_journal_survives_its_own_text():
     "text", ["", "nonsense", "{}", "[1]", '[{"key":"a"}]', '[{"key":"a","verb":"b","progress":"x","at":""}]']
 )
 def test_a_journal_that_cannot_be_read_is_empty(text):
-    assert Journal.of(cache(**{JOURNAL: text})) == Journal()
+    assert ActionJournal.of(cache(**{JOURNAL: text})) == ActionJournal()
 
 
 def test_approving_adds_keys_and_drops_those_that_are_done():
-    journal = Journal().started(STEP, NOW).ended(STEP, NOW, Progress.DONE)
+    journal = ActionJournal().started(STEP, NOW).ended(STEP, NOW, ActionProgress.DONE)
     assert approving(cache(**{JOURNAL: journal.text(), APPROVED: "step-1,other"}), ("risky-1",)) == "other,risky-1"
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
-from kubectl_reconcile.core.planning.explain import Facts, Standing, explained, outlook, steps_to
+from kubectl_reconcile.core.planning.explain import ExplainFacts, FieldState, explained, outlook, steps_to
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
-from kubectl_reconcile.core.ssa.merge import Conflict, FieldChange, Reason
+from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 
 REF = ObjectRef("", "ConfigMap", "shop", "web")
@@ -20,7 +20,7 @@ def owner(manager, *names, operation="Apply", time="2026-01-01T00:00:00Z", subre
     return {**entry, "fieldsV1": fields, **({"subresource": subresource} if subresource else {})}
 
 
-def facts(*owners, wanted=None, changes=(), conflicts=(), sync=None, contested=(), **data):
+def facts(*owners, wanted=None, changes=(), conflicts=(), sync=None, contended=(), **data):
     live = {
         "apiVersion": "v1", "kind": "ConfigMap", "data": data,
         "metadata": {"name": "web", "namespace": "shop", "managedFields": list(owners)},
@@ -30,7 +30,7 @@ def facts(*owners, wanted=None, changes=(), conflicts=(), sync=None, contested=(
     )
     op = Op.UPDATE if changes else Op.UNCHANGED
     change = Change(REF, op, fields=tuple(changes), conflicts=tuple(conflicts)) if wanted else None
-    return Facts(live, UNKNOWN, sync or Sync("shop", "shop"), manifest, change, contested)
+    return ExplainFacts(live, UNKNOWN, sync or Sync("shop", "shop"), manifest, change, contended)
 
 
 def changed(path, reason, before=None, after=None):
@@ -39,37 +39,37 @@ def changed(path, reason, before=None, after=None):
 
 OURS = owner("kubectl-reconcile", "colour")
 STANDINGS = {
-    "as asked for": (facts(OURS, wanted={"colour": "red"}, colour="red"), Standing.SAME),
+    "as asked for": (facts(OURS, wanted={"colour": "red"}, colour="red"), FieldState.SAME),
     "changed by hand": (
-        facts(OURS, wanted={"colour": "red"}, changes=[changed(COLOUR, Reason.DRIFT)], colour="blue"), Standing.DRIFT,
+        facts(OURS, wanted={"colour": "red"}, changes=[changed(COLOUR, Reason.DRIFT)], colour="blue"), FieldState.DRIFT,
     ),
     "changed in Git": (
-        facts(OURS, wanted={"colour": "red"}, changes=[changed(COLOUR, Reason.GIT)], colour="blue"), Standing.GIT,
+        facts(OURS, wanted={"colour": "red"}, changes=[changed(COLOUR, Reason.GIT)], colour="blue"), FieldState.GIT,
     ),
     "changed in both": (
-        facts(OURS, wanted={"colour": "red"}, changes=[changed(COLOUR, Reason.BOTH)], colour="blue"), Standing.BOTH,
+        facts(OURS, wanted={"colour": "red"}, changes=[changed(COLOUR, Reason.BOTH)], colour="blue"), FieldState.BOTH,
     ),
     "never applied": (
-        facts(wanted={"colour": "red"}, changes=[changed(COLOUR, Reason.ADOPT)], colour="blue"), Standing.ADOPT,
+        facts(wanted={"colour": "red"}, changes=[changed(COLOUR, Reason.ADOPT)], colour="blue"), FieldState.ADOPT,
     ),
-    "somebody else's": (facts(owner("other", "colour", operation="Update"), colour="red"), Standing.OTHER),
+    "somebody else's": (facts(owner("other", "colour", operation="Update"), colour="red"), FieldState.OTHER),
     "left by a rule": (
         facts(
             owner("hpa", "colour", operation="Update"), wanted={"colour": "red"},
             sync=Sync("shop", "shop", ignore=(IgnoreRule.parse(".data.colour"),)), colour="blue",
-        ), Standing.LEFT,
+        ), FieldState.LEFT,
     ),
     "left to its owner": (
         facts(
             owner("hpa", "colour", operation="Update"), wanted={"colour": "red"},
-            conflicts=[Conflict(COLOUR, "hpa", "blue", "red")], colour="blue",
-        ), Standing.LEFT,
+            conflicts=[FieldConflict(COLOUR, "hpa", "blue", "red")], colour="blue",
+        ), FieldState.LEFT,
     ),
-    "left by a ceasefire": (
+    "left by a back-off": (
         facts(
             OURS, wanted={"colour": "red"}, changes=[changed(COLOUR, Reason.DRIFT)],
-            contested=[f"{REF}: .data.colour: hpa overwrote it 10 times until 2026-01-01T00:00:00Z"], colour="blue",
-        ), Standing.LEFT,
+            contended=[f"{REF}: .data.colour: hpa overwrote it 10 times until 2026-01-01T00:00:00Z"], colour="blue",
+        ), FieldState.LEFT,
     ),
 }  # fmt: skip
 
@@ -85,7 +85,7 @@ def test_what_nobody_owns_is_a_default_and_shows_when_asked_for():
     given = facts(colour="red")
     assert explained(given) == []
     [field] = explained(given, IgnoreRule.parse(".data"))
-    assert (field.path, field.standing) == (COLOUR, Standing.DEFAULT)
+    assert (field.path, field.standing) == (COLOUR, FieldState.DEFAULT)
 
 
 def test_a_field_that_isnt_there_is_none():
@@ -124,7 +124,7 @@ def test_what_comes_of_drift_depends_on_the_sync(sync, expected):
 def test_unreadable_owners_hide_nothing_else():
     given = facts({"manager": "odd", "operation": "Apply"}, wanted={"colour": "red"}, colour="red")
     [field] = explained(given)
-    assert (field.path, field.owners, field.standing) == (COLOUR, (), Standing.SAME)
+    assert (field.path, field.owners, field.standing) == (COLOUR, (), FieldState.SAME)
 
 
 def test_steps_lead_as_far_as_a_manifest_states():

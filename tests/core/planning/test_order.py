@@ -11,7 +11,7 @@ from kubectl_reconcile.core.health.kstatus import HealthStatus
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.order import OrderError, arranged, cycles_in, targets_of, wave_of
 from kubectl_reconcile.core.planning.replace import as_restored, is_immutable
-from kubectl_reconcile.core.redaction import discreet
+from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.sync import Sync
 
 
@@ -206,17 +206,17 @@ SAID = {
 
 @pytest.mark.parametrize("text", SAID.values(), ids=SAID)
 def test_no_value_of_a_secret_survives_in_a_sentence(text):
-    said = discreet(text, SECRET)
+    said = redacted(text, SECRET)
     assert "***" in said
     assert not any(value in said for value in ("hunter2", "aHVudGVyMg", "s3cr3t-token", "got 7", "Value:7", '"v"'))
 
 
 def test_sentences_about_other_objects_stay_as_they_are():
-    assert discreet("hunter2", {**SECRET, "kind": "ConfigMap"}) == "hunter2"
+    assert redacted("hunter2", {**SECRET, "kind": "ConfigMap"}) == "hunter2"
 
 
 @given(st.text(min_size=1), st.text(), st.text())
 def test_whatever_a_secret_holds_never_shows_as_a_whole(value, before, after):
     secret = {"kind": "Secret", "stringData": {"key": value}}
-    said = discreet(f"{before} {value} {after}", secret)
+    said = redacted(f"{before} {value} {after}", secret)
     assert value in f"{before} *** {after}" or f" {value} " not in f" {said} " or len(value) <= 4

@@ -12,7 +12,7 @@ from kubectl_reconcile.core.module.api import MODULE_LABEL
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Problem
 from kubectl_reconcile.core.planning.kinds import Kind, Phase, kinds_of_crd
 from kubectl_reconcile.core.planning.order import Barrier
-from kubectl_reconcile.core.planning.plan import Contest, Inputs, Op
+from kubectl_reconcile.core.planning.plan import Contention, Inputs, Op
 from kubectl_reconcile.core.planning.planner import build, build_children
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import PART_OF, SOURCE, applyset_id, member
@@ -531,30 +531,30 @@ def overwritten(size):
 
 
 SESSIONS = ObjectRef("cache.example.com", "Memcached", "shop", "sessions")
-CONTEST = Contest(SESSIONS, FieldPath.fields("spec", "size"), "rival", 10, NOW)
+CONTEST = Contention(SESSIONS, FieldPath.fields("spec", "size"), "rival", 10, NOW)
 
 
-def test_a_contested_field_is_left_out_and_the_others_are_put_back():
+def test_a_contended_field_is_left_out_and_the_others_are_put_back():
     desired = cache("sessions", size=2)
     desired["spec"]["image"] = "memcached:1"
-    (change,) = plan([desired], [overwritten(9)], contests={SESSIONS: (CONTEST,)}).changes
+    (change,) = plan([desired], [overwritten(9)], contentions={SESSIONS: (CONTEST,)}).changes
     assert [str(field.path) for field in change.fields] == [".spec.image"]
     assert change.intent["spec"] == {"image": "memcached:1"}
     assert ops(plan([desired], [overwritten(9)])) == {"sessions": Op.UPDATE}
 
 
 def test_a_contest_over_a_field_that_is_as_it_should_be_is_settled():
-    made = plan([cache("sessions", size=2)], [overwritten(2)], contests={SESSIONS: (CONTEST,)})
+    made = plan([cache("sessions", size=2)], [overwritten(2)], contentions={SESSIONS: (CONTEST,)})
     assert made.settled == (CONTEST,)
     assert made.changes[0].intent["spec"] == {"size": 2}
-    assert plan([cache("sessions", size=2)], [overwritten(9)], contests={SESSIONS: (CONTEST,)}).settled == ()
+    assert plan([cache("sessions", size=2)], [overwritten(9)], contentions={SESSIONS: (CONTEST,)}).settled == ()
 
 
 def test_a_verdict_under_a_ceasefire_holds_only_as_long_as_that():
     desired = [cache("sessions", size=2)]
-    left = plan(desired, [overwritten(9)], contests={SESSIONS: (CONTEST,)})
+    left = plan(desired, [overwritten(9)], contentions={SESSIONS: (CONTEST,)})
     at_rest = live(cache("sessions", size=9))
     at_rest["metadata"]["managedFields"][0]["fieldsV1"].pop("f:spec")
-    left = plan(desired, [at_rest], contests={SESSIONS: (CONTEST,)})
+    left = plan(desired, [at_rest], contentions={SESSIONS: (CONTEST,)})
     assert ops(left) == {"sessions": Op.UNCHANGED}
     assert ops(plan(desired, [at_rest], verdicts=left.verdicts)) == {"sessions": Op.UPDATE}

@@ -13,8 +13,8 @@ from kubectl_reconcile.core.ssa.fieldset import FieldSet
 from kubectl_reconcile.core.ssa.lookup import value_at
 from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
 from kubectl_reconcile.core.ssa.merge import (
-    Conflict,
     ConflictPolicy,
+    FieldConflict,
     IgnoreRule,
     MergeError,
     Reason,
@@ -251,7 +251,7 @@ SIZE = FieldPath.fields("spec", "size")
 
 def test_a_conflict_names_its_owner():
     result = judge(thing(text="x", size=1), scaled())
-    assert result.conflicts == (Conflict(SIZE, "hpa", 7, 1),)
+    assert result.conflicts == (FieldConflict(SIZE, "hpa", 7, 1),)
     assert result.merged["spec"]["size"] == 1
 
 
@@ -259,7 +259,7 @@ def test_yielding_leaves_the_field_and_manages_the_rest():
     result = judge(thing(text="y", size=1), scaled(), policy=ConflictPolicy.YIELD)
     assert result.intent == thing(text="y")
     assert result.merged["spec"] == {"text": "y", "size": 7}
-    assert result.conflicts == (Conflict(SIZE, "hpa", 7, 1),)
+    assert result.conflicts == (FieldConflict(SIZE, "hpa", 7, 1),)
 
 
 def test_yielding_what_was_yielded_before_changes_nothing():

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 WEB = """\
 # The web's settings.
@@ -74,7 +74,7 @@ def test_drift_is_pushed_to_a_branch(drifted, plugin, git_server):
     # The branch has moved on meanwhile: nothing is overwritten.
     git_server.push({"more.yaml": "# more\n"}, "more", branch="keep-blue")
     again = plugin("accept", "shop", "cm/web", "--branch", "keep-blue")
-    assert (again.status, "branch keep-blue has commits that" in again.err) == (Status.SOURCE, True)
+    assert (again.status, "branch keep-blue has commits that" in again.err) == (ExitStatus.SOURCE, True)
 
 
 def test_a_field_that_git_changed_too_is_left_for_a_person(drifted, plugin):
@@ -100,7 +100,7 @@ PLACES = {
 
 @pytest.mark.parametrize("words", PLACES.values(), ids=PLACES)
 def test_where_files_go_must_be_said(words, plugin):
-    assert plugin(*words).status == Status.USAGE
+    assert plugin(*words).status == ExitStatus.USAGE
 
 
 # --- adopt ------------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_live_objects_are_brought_under_a_sync(loose, plugin, cluster):
     for noise in ("uid", "resourceVersion", "managedFields", "status", "clusterIP", "creationTimestamp"):
         assert noise not in (loose / "apps/service-loose.yaml").read_text()
     again = plugin("adopt", "deploy/loose", "--sync", "shop", "--local", str(loose))
-    assert (again.status, "apps/deployment-loose.yaml is there already" in again.err) == (Status.USAGE, True)
+    assert (again.status, "apps/deployment-loose.yaml is there already" in again.err) == (ExitStatus.USAGE, True)
     # The next sync takes them over, and changes nothing of what they say.
     assert plugin("sync", "shop", "--local", str(loose)).status == 0
     after = cluster.get("Deployment", "loose")
@@ -172,10 +172,10 @@ def test_live_objects_are_adopted_on_a_branch(loose, plugin, git_server):
 
 def test_what_can_t_be_adopted(loose, plugin, cluster):
     secret = plugin("adopt", "secret/login", "--sync", "shop")
-    assert (secret.status, "the values of a Secret don't belong in Git" in secret.err) == (Status.USAGE, True)
+    assert (secret.status, "the values of a Secret don't belong in Git" in secret.err) == (ExitStatus.USAGE, True)
     assert "s3cr3t" not in secret.out + secret.err
     assert plugin("sync", "shop").status == 0
     member = plugin("adopt", "cm/web", "--sync", "shop")
-    assert (member.status, "it belongs to a set already" in member.err) == (Status.USAGE, True)
-    assert plugin("adopt", "cm/nope", "--sync", "shop").status == Status.FAILED
-    assert plugin("adopt", "deploy/loose", "--sync", "nope").status == Status.USAGE
+    assert (member.status, "it belongs to a set already" in member.err) == (ExitStatus.USAGE, True)
+    assert plugin("adopt", "cm/nope", "--sync", "shop").status == ExitStatus.FAILED
+    assert plugin("adopt", "deploy/loose", "--sync", "nope").status == ExitStatus.USAGE

@@ -15,7 +15,7 @@ import yaml
 
 from kubectl_reconcile.cli.main import VERBS, command
 from kubectl_reconcile.cli.output import failures
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.outputs import FORMATS
 
 ROOT = Path(__file__).parents[3]
@@ -143,21 +143,21 @@ def test_version_in_json():
 
 NOWHERE = ("--server", "https://127.0.0.1:1", "--token", "s3cr3t")
 REFUSED = {
-    "an unknown verb": (["dif"], Status.USAGE, "unknown verb 'dif'; did you mean diff?"),
-    "an unknown flag": (["diff", "--bad"], Status.USAGE, "no such option '--bad'"),
-    "an unknown format": (["diff", "-o", "xml"], Status.USAGE, "'xml' is not one of"),
-    "a time that is none": (["diff", "--request-timeout", "soon"], Status.USAGE, "'soon' is no duration"),
-    "two sources": (["diff", "-f", ".", "--repo", "https://example.com/x"], Status.USAGE, "exclude each other"),
-    "a Sync and a folder": (["diff", "shop", "-f", "."], Status.USAGE, "write --name shop"),
-    "a ref of nothing": (["diff", "--ref", "main"], Status.USAGE, "say what of --repo to use"),
-    "a folder to sync without a name": (["sync", "-f", "."], Status.USAGE, "remembers which objects belong together"),
-    "a Sync in all namespaces": (["status", "shop", "-A"], Status.USAGE, "drop -A"),
-    "an approval that is no hash": (["approve", "shop", "--plan-hash", "yes"], Status.USAGE, "is the hash that diff and sync print"),
-    "no kubeconfig there": (["diff", "--kubeconfig", "/nowhere/config"], Status.USAGE, "/nowhere/config can't be read"),
-    "nobody to impersonate": (["diff", *NOWHERE, "--as="], Status.USAGE, "impersonate is empty"),
-    "no server there": (["diff", *NOWHERE], Status.CLUSTER, "no answer from the API server https://127.0.0.1:1"),
-    "the same before the verb": ([*NOWHERE, "status"], Status.CLUSTER, "no answer from the API server https://127.0.0.1:1"),
-    "no folder there": (["diff", *NOWHERE, "-f", "/nowhere/at/all"], Status.SOURCE, "no file or folder /nowhere/at/all"),
+    "an unknown verb": (["dif"], ExitStatus.USAGE, "unknown verb 'dif'; did you mean diff?"),
+    "an unknown flag": (["diff", "--bad"], ExitStatus.USAGE, "no such option '--bad'"),
+    "an unknown format": (["diff", "-o", "xml"], ExitStatus.USAGE, "'xml' is not one of"),
+    "a time that is none": (["diff", "--request-timeout", "soon"], ExitStatus.USAGE, "'soon' is no duration"),
+    "two sources": (["diff", "-f", ".", "--repo", "https://example.com/x"], ExitStatus.USAGE, "exclude each other"),
+    "a Sync and a folder": (["diff", "shop", "-f", "."], ExitStatus.USAGE, "write --name shop"),
+    "a ref of nothing": (["diff", "--ref", "main"], ExitStatus.USAGE, "say what of --repo to use"),
+    "a folder to sync without a name": (["sync", "-f", "."], ExitStatus.USAGE, "remembers which objects belong together"),
+    "a Sync in all namespaces": (["status", "shop", "-A"], ExitStatus.USAGE, "drop -A"),
+    "an approval that is no hash": (["approve", "shop", "--plan-hash", "yes"], ExitStatus.USAGE, "is the hash that diff and sync print"),
+    "no kubeconfig there": (["diff", "--kubeconfig", "/nowhere/config"], ExitStatus.USAGE, "/nowhere/config can't be read"),
+    "nobody to impersonate": (["diff", *NOWHERE, "--as="], ExitStatus.USAGE, "impersonate is empty"),
+    "no server there": (["diff", *NOWHERE], ExitStatus.CLUSTER, "no answer from the API server https://127.0.0.1:1"),
+    "the same before the verb": ([*NOWHERE, "status"], ExitStatus.CLUSTER, "no answer from the API server https://127.0.0.1:1"),
+    "no folder there": (["diff", *NOWHERE, "-f", "/nowhere/at/all"], ExitStatus.SOURCE, "no file or folder /nowhere/at/all"),
 }  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def test_one_clear_message_and_its_exit_status(words, expected, message):
 
 def test_a_traceback_is_for_those_who_ask():
     done = run("diff", *NOWHERE, "--debug")
-    assert done.returncode == Status.CLUSTER
+    assert done.returncode == ExitStatus.CLUSTER
     assert done.stderr.startswith("Traceback")
     assert "error: no answer from the API server" in done.stderr
 
@@ -192,7 +192,7 @@ def test_a_kubeconfig_that_is_no_yaml_says_where(tmp_path):
     file = tmp_path / "config"
     file.write_text("clusters: [\n")
     done = run("diff", KUBECONFIG=str(file))
-    assert (done.returncode, f"{file}:2" in done.stderr) == (Status.USAGE, True)
+    assert (done.returncode, f"{file}:2" in done.stderr) == (ExitStatus.USAGE, True)
 
 
 def test_every_class_in_the_table_of_errors_exists():
@@ -202,12 +202,12 @@ def test_every_class_in_the_table_of_errors_exists():
 
 
 FAULTS = {
-    "a fault of ours is told in a line": (ValueError("what\x1b[31m"), Status.FAILED),
-    "ctrl-c ends with the shell's status": (KeyboardInterrupt(), Status.INTERRUPTED),
-    "a failure keeps its status": (failures.Failure("no", status=Status.HELD), Status.HELD),
+    "a fault of ours is told in a line": (ValueError("what\x1b[31m"), ExitStatus.FAILED),
+    "ctrl-c ends with the shell's status": (KeyboardInterrupt(), ExitStatus.INTERRUPTED),
+    "a failure keeps its status": (failures.Failure("no", status=ExitStatus.HELD), ExitStatus.HELD),
     "several at once are told by the one that is known": (
-        ExceptionGroup("", [ValueError(), failures.Failure("no", status=Status.SOURCE)]),
-        Status.SOURCE,
+        ExceptionGroup("", [ValueError(), failures.Failure("no", status=ExitStatus.SOURCE)]),
+        ExitStatus.SOURCE,
     ),
 }
 
@@ -230,7 +230,7 @@ def test_a_reader_that_leaves_early_is_no_error():
         [BIN / "kubectl-reconcile", "options"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
     )
     os.close(writing)
-    assert (closed.returncode, closed.stderr) == (Status.BROKEN_PIPE, "")
+    assert (closed.returncode, closed.stderr) == (ExitStatus.BROKEN_PIPE, "")
 
 
 # --- completion -------------------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def test_an_emptied_folder_is_held_until_approved(reconcile, folder):
     reconcile("sync", "-f", folder(web=CONFIG), "--name", "shop")
     place = folder(note="# nothing is left\n")
     held = reconcile("sync", "-f", place, "--name", "shop")
-    assert held.returncode == Status.HELD
+    assert held.returncode == ExitStatus.HELD
     words = held.stderr.partition("kubectl reconcile approve ")[2].split()
     assert words[0] == "shop"
     assert reconcile("approve", "shop", "--plan-hash", words[-1]).returncode == 0
@@ -335,7 +335,7 @@ def test_manifests_from_standard_input(reconcile):
 
 def test_a_broken_file_is_named_and_the_rest_is_applied(reconcile, folder):
     done = reconcile("sync", "-f", folder(web=CONFIG, bad="a: [\n"), "--name", "shop")
-    assert done.returncode == Status.SOURCE
+    assert done.returncode == ExitStatus.SOURCE
     assert done.stderr.startswith("bad.yaml:")
     assert "1 created in " in done.stdout
 
@@ -343,7 +343,7 @@ def test_a_broken_file_is_named_and_the_rest_is_applied(reconcile, folder):
 def test_what_the_server_would_refuse_shows_in_the_preview(reconcile, folder):
     bad = {**CONFIG, "data": {"not a key": "x"}}
     done = reconcile("diff", "-f", folder(bad=bad))
-    assert done.returncode == Status.FAILED
+    assert done.returncode == ExitStatus.FAILED
     assert "bad.yaml:1: ConfigMap" in done.stderr
     assert "not a key" in done.stderr
 
@@ -351,7 +351,7 @@ def test_what_the_server_would_refuse_shows_in_the_preview(reconcile, folder):
 def test_an_unknown_sync_comes_with_a_suggestion(reconcile, folder):
     reconcile("sync", "-f", folder(web=CONFIG), "--name", "storefront")
     done = reconcile("diff", "storefrnt")
-    assert (done.returncode, "did you mean storefront?" in done.stderr) == (Status.USAGE, True)
+    assert (done.returncode, "did you mean storefront?" in done.stderr) == (ExitStatus.USAGE, True)
 
 
 def test_status_of_what_is_kept_by_hand(reconcile, folder, namespace):
@@ -391,7 +391,7 @@ def test_a_person_at_a_terminal_is_asked_before_anything_goes(reconcile, folder,
     reconcile("sync", "-f", folder(web=CONFIG, login=LOGIN), "--name", "shop")
     words = ("sync", "-f", folder(web=CONFIG), "--name", "shop", "--kubeconfig", kubeconfig, "-n", namespace)
     status, seen = on_terminal(*words, typed="n\n")
-    assert (status, "Delete this object? [y/N]" in seen) == (Status.HELD, True)
+    assert (status, "Delete this object? [y/N]" in seen) == (ExitStatus.HELD, True)
     status, seen = on_terminal(*words, typed="y\n")
     assert (status, "1 deleted" in seen) == (0, True)
 
@@ -419,7 +419,7 @@ def test_a_held_sync_by_a_daemon_exits_with_5(follow, git_server, plugin):
     follow(git_server.url, interval="1h").until_synced(sha)
     git_server.push({"web.yaml": None, "note.yaml": "# nothing is left\n"}, "second")
     held = plugin("sync", "shop")
-    assert (held.status, held.out.startswith("Held ")) == (Status.HELD, True)
+    assert (held.status, held.out.startswith("Held ")) == (ExitStatus.HELD, True)
     assert "to let them go: kubectl reconcile approve shop -n " in held.err
     assert plugin("approve", "shop", "--yes").status == 0
     assert plugin("sync", "shop").status == 0

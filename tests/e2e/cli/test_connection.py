@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 BIN = Path(sys.executable).parent
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"colour": "red"}}
@@ -83,7 +83,7 @@ def test_contexts_clusters_users_and_namespaces_come_from_where_kubectl_takes_th
     assert namespaces_of(ask("--kubeconfig", file, KUBECONFIG="/nowhere")) == {namespace}
     assert namespaces_of(ask("--context", "plain", KUBECONFIG=file)) == {"default"}
     assert namespaces_of(ask("-n", "default", KUBECONFIG=file)) == {"default"}
-    assert ask("--context", "away", KUBECONFIG=file).returncode == Status.CLUSTER
+    assert ask("--context", "away", KUBECONFIG=file).returncode == ExitStatus.CLUSTER
     assert namespaces_of(ask("--context", "refused", "--user", "me", KUBECONFIG=file)) == {namespace}
     assert namespaces_of(ask("--context=away", "--cluster=here", "--namespace", namespace, KUBECONFIG=file)) == {
         namespace
@@ -92,9 +92,9 @@ def test_contexts_clusters_users_and_namespaces_come_from_where_kubectl_takes_th
     assert (
         refused.returncode,
         "Unauthorized" in refused.stderr or "401" in refused.stderr or "credential" in refused.stderr,
-    ) == (Status.CLUSTER, True)
+    ) == (ExitStatus.CLUSTER, True)
     missing = ask("--context", "nope", KUBECONFIG=file)
-    assert (missing.returncode, "it has: away, good, plain, refused" in missing.stderr) == (Status.USAGE, True)
+    assert (missing.returncode, "it has: away, good, plain, refused" in missing.stderr) == (ExitStatus.USAGE, True)
 
 
 def test_several_kubeconfigs_are_merged_and_the_first_word_counts(parts, write, manifest, namespace):
@@ -124,19 +124,19 @@ def test_flags_alone_lead_to_the_server(parts, manifest, namespace, tmp_path):
     there = (*where, "-s", cluster["server"], "--certificate-authority", authority)
     assert run(*there).stdout == "configmap/web\n"
     assert run(*where, "--server", cluster["server"], "--insecure-skip-tls-verify").stdout == "configmap/web\n"
-    assert run(*where, "--server", cluster["server"]).returncode == Status.CLUSTER
+    assert run(*where, "--server", cluster["server"]).returncode == ExitStatus.CLUSTER
     misnamed = run(*there, "--tls-server-name", "other.example.com")
-    assert misnamed.returncode == Status.CLUSTER
+    assert misnamed.returncode == ExitStatus.CLUSTER
     assert run(*there, "--tls-server-name", "kubernetes.default.svc").stdout == "configmap/web\n"
     halved = run(*there, "--client-certificate", authority)
-    assert (halved.returncode, "needs its key" in halved.stderr) == (Status.USAGE, True)
-    assert run(*there, "--client-key", authority).returncode == Status.USAGE
+    assert (halved.returncode, "needs its key" in halved.stderr) == (ExitStatus.USAGE, True)
+    assert run(*there, "--client-key", authority).returncode == ExitStatus.USAGE
 
 
 def test_somebody_else_may_be_impersonated(kubeconfig, manifest, namespace, kubectl, eventually):
     where = ("diff", "-f", manifest, "--kubeconfig", kubeconfig, "-n", namespace, "-o", "name")
     refused = run(*where, "--as", "jane", "--as-group", "system:authenticated", "--as-uid", "42")
-    assert (refused.returncode, "jane" in refused.stderr) == (Status.FAILED, True)
+    assert (refused.returncode, "jane" in refused.stderr) == (ExitStatus.FAILED, True)
     kubectl("create", "rolebinding", "jane", "--clusterrole=admin", "--user=jane", "-n", namespace)
     eventually(lambda: run(*where, "--as", "jane").stdout == "configmap/web\n", "the rights are known to the server")
     grouped = run(*where, "--as", "jim", "--as-group", "system:masters", "--as-group", "system:authenticated")
@@ -162,14 +162,14 @@ def test_a_credential_plugin_is_asked(parts, write, manifest, namespace, tmp_pat
     assert (done.stdout, done.stderr) == ("configmap/web\n", "")
     plugin.unlink()
     missing = run("diff", "-f", manifest, KUBECONFIG=file)
-    assert (missing.returncode, "login isn't installed" in missing.stderr) == (Status.USAGE, True)
+    assert (missing.returncode, "login isn't installed" in missing.stderr) == (ExitStatus.USAGE, True)
 
 
 def test_a_silent_server_is_given_up_in_time(manifest):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         done = run("diff", "-f", manifest, "--server", address, "--token", "x", "--request-timeout", "300ms")
-    assert (done.returncode, address in done.stderr) == (Status.CLUSTER, True)
+    assert (done.returncode, address in done.stderr) == (ExitStatus.CLUSTER, True)
 
 
 def test_folders_below_are_read_unless_told_otherwise(kubeconfig, namespace, tmp_path):
@@ -192,12 +192,12 @@ def test_every_exit_status_as_documented(kubeconfig, namespace, tmp_path, crds):
     folder.mkdir()
     shop = ("-f", folder, "--name", "shop", *where)
     (folder / "web.yaml").write_text(yaml.safe_dump(CONFIG))
-    assert run("diff", *shop).returncode == Status.DIFFERENT == 1
-    assert run("sync", *shop).returncode == run("diff", *shop).returncode == Status.OK == 0
-    assert run("sync", "-f", folder).returncode == Status.USAGE == 2
-    assert run("diff", "-f", folder, "-s", "https://127.0.0.1:1").returncode == Status.CLUSTER == 3
-    assert run("diff", "--repo", "file:///nowhere/at/all", *where).returncode == Status.SOURCE == 4
+    assert run("diff", *shop).returncode == ExitStatus.DIFFERENT == 1
+    assert run("sync", *shop).returncode == run("diff", *shop).returncode == ExitStatus.OK == 0
+    assert run("sync", "-f", folder).returncode == ExitStatus.USAGE == 2
+    assert run("diff", "-f", folder, "-s", "https://127.0.0.1:1").returncode == ExitStatus.CLUSTER == 3
+    assert run("diff", "--repo", "file:///nowhere/at/all", *where).returncode == ExitStatus.SOURCE == 4
     (folder / "web.yaml").write_text("# nothing is left\n")
-    assert run("sync", *shop).returncode == Status.HELD == 5
+    assert run("sync", *shop).returncode == ExitStatus.HELD == 5
     (folder / "web.yaml").write_text(yaml.safe_dump({**CONFIG, "data": {"not a key": "x"}}))
-    assert run("sync", *shop).returncode == run("diff", *shop).returncode == Status.FAILED == 6
+    assert run("sync", *shop).returncode == run("diff", *shop).returncode == ExitStatus.FAILED == 6

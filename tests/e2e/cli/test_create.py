@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 
 @pytest.fixture
@@ -61,12 +61,12 @@ def test_problems_of_the_source_are_told_and_keep_nobody_from_creating(plugin, r
 
 
 REFUSED = {
-    "no such path": (["--path", "nowhere"], Status.SOURCE, "there is no nowhere at "),
-    "no such branch": (["--branch", "nobody"], Status.SOURCE, 'it has no branch "nobody"'),
-    "two refs": (["--branch", "a", "--tag", "b"], Status.USAGE, "exclude each other"),
-    "an interval that is none": (["--interval", "soon"], Status.USAGE, "'soon' is no duration"),
-    "a path that leads out": (["--path", "../../etc"], Status.SOURCE, "is not within the repository"),
-    "a Secret that isn't there": (["--secret", "nobody"], Status.SOURCE, "/nobody"),
+    "no such path": (["--path", "nowhere"], ExitStatus.SOURCE, "there is no nowhere at "),
+    "no such branch": (["--branch", "nobody"], ExitStatus.SOURCE, 'it has no branch "nobody"'),
+    "two refs": (["--branch", "a", "--tag", "b"], ExitStatus.USAGE, "exclude each other"),
+    "an interval that is none": (["--interval", "soon"], ExitStatus.USAGE, "'soon' is no duration"),
+    "a path that leads out": (["--path", "../../etc"], ExitStatus.SOURCE, "is not within the repository"),
+    "a Secret that isn't there": (["--secret", "nobody"], ExitStatus.SOURCE, "/nobody"),
 }
 
 
@@ -80,21 +80,21 @@ def test_what_could_not_be_followed_is_refused(plugin, repository, cluster, flag
 def test_unless_told_not_to_look(plugin, cluster):
     url = "https://127.0.0.1:1/gone.git"
     refused = plugin("create", "shop", "--url", url)
-    assert (refused.status, "--no-check creates the Sync all the same" in refused.err) == (Status.SOURCE, True)
+    assert (refused.status, "--no-check creates the Sync all the same" in refused.err) == (ExitStatus.SOURCE, True)
     assert plugin("create", "shop", "--url", url, "--no-check").status == 0
     assert cluster.get("Sync", "shop")
 
 
 def test_what_the_server_refuses_is_told_with_its_field(plugin, repository, cluster):
     refused = plugin("create", "Shop_1", "--url", repository.url)
-    assert (refused.status, "Shop_1" in refused.err, "metadata.name" in refused.err) == (Status.FAILED, True, True)
+    assert (refused.status, "Shop_1" in refused.err, "metadata.name" in refused.err) == (ExitStatus.FAILED, True, True)
     refused = plugin("create", "shop", "--url", "ext::sh -c id", "--no-check")
-    assert (refused.status, "spec.source.git.url" in refused.err) == (Status.FAILED, True)
+    assert (refused.status, "spec.source.git.url" in refused.err) == (ExitStatus.FAILED, True)
 
 
 def test_one_of_that_name_stays_as_it_is(plugin, repository, namespace):
     plugin("create", "shop", "--url", repository.url)
     refused = plugin("create", "shop", "--url", repository.url, "--branch", "main")
-    assert refused.status == Status.FAILED
+    assert refused.status == ExitStatus.FAILED
     assert f"error: there is a Sync shop in namespace {namespace} already\n" in refused.err
     assert "kubectl edit sync shop" in refused.err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 BIN = Path(sys.executable).parent
 
@@ -38,7 +38,7 @@ def test_all_is_well(plugin, findings, follow, git_server, daemon, config_map, n
     assert {subject: one["grade"] for subject, one in found.items()} == dict.fromkeys(
         ("program", "plugin", "cluster", "clock", "crds", "rights", "daemon", f"{namespace}/shop"), "ok"
     )
-    assert status == Status.OK
+    assert status == ExitStatus.OK
     assert found[f"{namespace}/shop"]["text"] == f"Git answers, at {sha[:7]}; it is ready"
     told = plugin("doctor").out.splitlines()
     assert told[0].startswith("ok    program    kubectl-reconcile ")
@@ -53,7 +53,7 @@ def test_a_repository_that_is_gone_fails_and_the_others_are_still_asked(
     follow("http://127.0.0.1:1/gone.git", name="lost")
     follow(git_server.url, name="astray", git={"branch": "nobody"})
     found, status = findings()
-    assert status == Status.FAILED
+    assert status == ExitStatus.FAILED
     assert found[f"{namespace}/good"]["grade"] == "ok"
     assert found[f"{namespace}/lost"]["grade"] == "fail"
     assert found[f"{namespace}/lost"]["advice"] == "check the URL and the network; the daemon tries again"
@@ -62,11 +62,11 @@ def test_a_repository_that_is_gone_fails_and_the_others_are_still_asked(
 
 def test_syncs_without_a_daemon_wait_in_vain(findings, follow, git_server, config_map, plugin):
     found, status = findings()
-    assert (found["daemon"]["grade"], status) == ("warn", Status.OK)
+    assert (found["daemon"]["grade"], status) == ("warn", ExitStatus.OK)
     git_server.push({"web.yaml": config_map("web")})
     follow(git_server.url)
     found, status = findings()
-    assert (found["daemon"]["grade"], status) == ("fail", Status.FAILED)
+    assert (found["daemon"]["grade"], status) == ("fail", ExitStatus.FAILED)
     assert found["daemon"]["text"] == "none lives, and a Sync waits for one"
     assert "kubectl reconcile install" in found["daemon"]["advice"]
 
@@ -75,7 +75,7 @@ def test_rights_that_you_lack_are_named_with_the_rules(findings, sandbox, kubect
     kubectl("create", "role", "looker", "--verb=get,list", "--resource=syncs.reconcile.dev", "-n", namespace)
     kubectl("create", "rolebinding", "looker", "--role=looker", "--user=looker", "-n", namespace)
     found, status = findings(type(plugin)(kubectl.using(sandbox.kubeconfig_for("looker")), namespace))
-    assert (found["rights"]["grade"], status) == ("warn", Status.OK)
+    assert (found["rights"]["grade"], status) == ("warn", ExitStatus.OK)
     assert f"you may not patch syncs in namespace {namespace}, so you can't sync, suspend" in found["rights"]["text"]
     assert '{apiGroups: ["reconcile.dev"], resources: ["syncs"], verbs: ["patch"]}' in found["rights"]["advice"]
     assert "list syncs" not in found["rights"]["text"]
@@ -84,7 +84,7 @@ def test_rights_that_you_lack_are_named_with_the_rules(findings, sandbox, kubect
 def test_a_cluster_out_of_reach_ends_the_examination(tmp_path):
     command = [BIN / "kubectl-reconcile", "doctor", "--server", "https://127.0.0.1:1", "--token", "s3cr3t"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == Status.CLUSTER
+    assert done.returncode == ExitStatus.CLUSTER
     assert "fail  cluster    no answer from the API server https://127.0.0.1:1: connection refused" in done.stdout
     assert done.stdout.endswith("2 ok, 1 fail\n")
     assert (done.stderr, "s3cr3t" in done.stdout) == ("", False)
@@ -96,7 +96,7 @@ def test_no_way_to_a_cluster_is_a_finding_too(tmp_path):
         [BIN / "kubectl-reconcile", "doctor"], capture_output=True, text=True, check=False, env=environ
     )
     assert (done.returncode, "fail  cluster" in done.stdout, "Traceback" in done.stderr) == (
-        Status.CLUSTER,
+        ExitStatus.CLUSTER,
         True,
         False,
     )
@@ -109,7 +109,7 @@ def test_a_machine_without_git_or_kubectl(kubeconfig, tmp_path):
     )
     assert "git is not installed here" in done.stdout
     assert "kubectl and kubectl-reconcile not on PATH" in done.stdout
-    assert done.returncode == Status.FAILED
+    assert done.returncode == ExitStatus.FAILED
 
 
 def test_crds_that_are_missing_or_another_version(own_cluster, crds_of, plugin, findings):
@@ -125,10 +125,10 @@ def test_crds_that_are_missing_or_another_version(own_cluster, crds_of, plugin, 
     versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].pop("atomic")
     cluster.edit("CustomResourceDefinition", name, {"spec": {"versions": versions}})
     found, status = findings(ours)
-    assert (found["crds"]["text"], status) == (f"not those of this version: {name}", Status.OK)
+    assert (found["crds"]["text"], status) == (f"not those of this version: {name}", ExitStatus.OK)
     cluster.delete("CustomResourceDefinition", name)
     found, status = findings(ours)
-    assert (found["crds"]["grade"], status) == ("fail", Status.FAILED)
+    assert (found["crds"]["grade"], status) == ("fail", ExitStatus.FAILED)
     assert found["crds"]["advice"] == "kubectl reconcile install brings them"
     assert "daemon" not in found
 
@@ -149,4 +149,4 @@ def test_the_rights_of_an_installed_daemon_are_asked_for(own_cluster, crds_of, p
     [finding] = [one for one in texts if "may not" in one["text"]]
     assert finding["text"] == "it may not get, list, watch, create, patch, delete configmaps"
     assert 'reconcile.dev/aggregate-to-daemon: "true": {apiGroups: [""], resources: ["configmaps"]' in finding["advice"]
-    assert done.status == Status.FAILED
+    assert done.status == ExitStatus.FAILED

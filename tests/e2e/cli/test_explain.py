@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 WEB = """\
 apiVersion: v1
@@ -145,12 +145,12 @@ def test_without_git_the_cluster_still_explains(plugin, shop, tmp_path):
 
 
 REFUSED = {
-    "no such kind": ("nonsense/web", Status.USAGE, "the cluster serves no kind nonsense"),
-    "a kind misspelt": ("configmapp/web", Status.USAGE, "did you mean configmap"),
-    "no name": ("configmap", Status.FAILED, "write KIND/NAME"),
-    "no such object": ("configmap/nobody.data.x", Status.FAILED, 'configmaps "nobody" not found'),
-    "no such field": ("configmap/kube-root-ca.crt.data.nothing", Status.USAGE, "has no such field"),
-    "a path that is none": ("configmap/kube-root-ca.crt.data[[", Status.USAGE, "can't be read at '[['"),
+    "no such kind": ("nonsense/web", ExitStatus.USAGE, "the cluster serves no kind nonsense"),
+    "a kind misspelt": ("configmapp/web", ExitStatus.USAGE, "did you mean configmap"),
+    "no name": ("configmap", ExitStatus.FAILED, "write KIND/NAME"),
+    "no such object": ("configmap/nobody.data.x", ExitStatus.FAILED, 'configmaps "nobody" not found'),
+    "no such field": ("configmap/kube-root-ca.crt.data.nothing", ExitStatus.USAGE, "has no such field"),
+    "a path that is none": ("configmap/kube-root-ca.crt.data[[", ExitStatus.USAGE, "can't be read at '[['"),
 }
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 BIN = Path(sys.executable).parent
 PATIENCE_S = 90.0
@@ -141,12 +141,12 @@ def test_every_form_shows_the_changes_and_no_secret(drifted, flags, expected):
 def test_only_one_form_at_a_time(shop):
     for flags in (["--reasons", "--side-by-side"], ["--reasons", "-o", "json"]):
         done = run("diff", *shop, *flags)
-        assert (done.returncode, "choose one" in done.stderr) == (Status.USAGE, True)
+        assert (done.returncode, "choose one" in done.stderr) == (ExitStatus.USAGE, True)
 
 
 def test_a_template_that_is_none_is_refused_before_anything_is_asked():
     done = run("diff", "--server", "https://127.0.0.1:1", "-o", "jsonpath={.a")
-    assert (done.returncode, "a brace isn't closed" in done.stderr) == (Status.USAGE, True)
+    assert (done.returncode, "a brace isn't closed" in done.stderr) == (ExitStatus.USAGE, True)
 
 
 def test_what_a_sync_did_for_programs(shop):
@@ -162,7 +162,7 @@ def test_what_a_sync_did_by_name(shop):
     done = run("sync", *shop, "-o", "name")
     assert (done.returncode, "memcached.cache.example.com/cache" in done.stdout.splitlines()) == (0, True)
     refused = run("sync", *shop, "-o", "tree")
-    assert (refused.returncode, "add --dry-run" in refused.stderr) == (Status.USAGE, True)
+    assert (refused.returncode, "add --dry-run" in refused.stderr) == (ExitStatus.USAGE, True)
     assert run("sync", *shop, "-o", "tree", "--dry-run").stdout.startswith("Sync ")
 
 
@@ -214,12 +214,12 @@ def test_another_program_may_compare(shop):
     assert re.search(r"^\+\+\+ /\S*/MERGED-\w+/cache.example.com.Memcached.\S+.cache\s", done.stdout, re.MULTILINE)
     missing = run("diff", *shop, KUBECTL_EXTERNAL_DIFF="/nowhere/differ")
     assert (missing.returncode, "KUBECTL_EXTERNAL_DIFF: /nowhere/differ can't be run" in missing.stderr) == (
-        Status.USAGE,
+        ExitStatus.USAGE,
         True,
     )
     failed = run("diff", *shop, KUBECTL_EXTERNAL_DIFF="false")
     assert failed.returncode == 1
-    assert run("diff", *shop, KUBECTL_EXTERNAL_DIFF="diff --no-such-flag").returncode == Status.FAILED
+    assert run("diff", *shop, KUBECTL_EXTERNAL_DIFF="diff --no-such-flag").returncode == ExitStatus.FAILED
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_a_screen_shows_what_is_waited_for_and_ctrl_c_ends_the_wait(waiting, clu
     assert " left" not in screen.seen
     screen.interrupt()
     status, text = screen.end()
-    assert status == Status.INTERRUPTED
+    assert status == ExitStatus.INTERRUPTED
     assert "stopping: requests under way are finished, no other is started" in text
     assert "interrupted; what was written stays, and running it again goes on from there" in text
     assert cluster.get("Deployment", "first")
@@ -285,7 +285,7 @@ def test_ctrl_c_while_a_daemon_works_leaves_it_at_work(follow, git_server, clust
     screen.until("asked the daemon to sync").until(" s  Sync.reconcile.dev")
     screen.interrupt()
     status, text = screen.end()
-    assert status == Status.INTERRUPTED
+    assert status == ExitStatus.INTERRUPTED
     assert "stopped waiting; the daemon goes on by itself" in text
     assert f"see how it goes: kubectl reconcile status shop -n {namespace}" in text
 
@@ -297,13 +297,17 @@ def test_waiting_for_a_daemon_ends_in_time(follow, git_server, plugin):
     later = {**config("later"), "metadata": {"name": "later", "annotations": {"reconcile.dev/wave": "9"}}}
     git_server.push({"first.yaml": json.dumps(slow("first")), "later.yaml": json.dumps(later)}, "second")
     late = plugin("sync", "shop", "--timeout", "1s")
-    assert (late.status, "didn't finish" in late.err, "it goes on by itself" in late.err) == (Status.FAILED, True, True)
+    assert (late.status, "didn't finish" in late.err, "it goes on by itself" in late.err) == (
+        ExitStatus.FAILED,
+        True,
+        True,
+    )
     assert plugin("sync", "shop", "--no-wait").status == 0
 
 
 def test_a_sync_waits_for_health_as_long_as_it_is_told(waiting, cluster):
     done = run(*waiting, "--timeout", "2s")
-    assert done.returncode == Status.FAILED
+    assert done.returncode == ExitStatus.FAILED
     assert re.search(
         r"skipped +ConfigMap \S+/later \(later.yaml:1\): waits for Deployment.apps \S+/first: not healthy in time",
         done.stderr,

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 
 @pytest.fixture
@@ -152,16 +152,16 @@ def test_a_server_that_refuses_the_push_says_so(plugin, shop, git_server, git, c
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
     refused = plugin("rollback", "shop", "--to", shop.shas[0], "--commit")
-    assert refused.status == Status.SOURCE
+    assert refused.status == ExitStatus.SOURCE
     assert "the server refused the push" in refused.err
     assert "hint: is the branch protected?" in refused.err
     assert (git("rev-parse", "main"), colour(cluster)) == (shop.shas[2], "blue")
 
 
 REFUSED = {
-    "no such commit": (["--to", "deadbeef"], Status.SOURCE, 'it has no "deadbeef"'),
-    "no such name": (["--to", "nobody"], Status.SOURCE, 'it has no "nobody"'),
-    "an option in disguise": (["--to=--upload-pack=x"], Status.SOURCE, "is no name of a branch, tag or commit"),
+    "no such commit": (["--to", "deadbeef"], ExitStatus.SOURCE, 'it has no "deadbeef"'),
+    "no such name": (["--to", "nobody"], ExitStatus.SOURCE, 'it has no "nobody"'),
+    "an option in disguise": (["--to=--upload-pack=x"], ExitStatus.SOURCE, "is no name of a branch, tag or commit"),
 }
 
 
@@ -180,7 +180,7 @@ def test_rollback_needs_something_to_go_back_to(plugin, follow, git_server, conf
     (tmp_path / "web.yaml").write_text(config_map("other"))
     plugin("sync", "-f", str(tmp_path), "--name", "hand")
     refused = plugin("rollback", "hand", "--to", "1234567")
-    assert (refused.status, "hand follows no repository" in refused.err) == (Status.USAGE, True)
+    assert (refused.status, "hand follows no repository" in refused.err) == (ExitStatus.USAGE, True)
 
 
 def test_a_tag_can_be_gone_back_to_but_not_be_moved(plugin, git, git_server, follow, config_map, cluster):
@@ -191,7 +191,10 @@ def test_a_tag_can_be_gone_back_to_but_not_be_moved(plugin, git, git_server, fol
     follow(git_server.url, git={"tag": "v2"})
     plugin("sync", "shop")
     refused = plugin("rollback", "shop", "--to", "v1", "--commit")
-    assert (refused.status, "follows tag v2, which a new commit doesn't move" in refused.err) == (Status.SOURCE, True)
+    assert (refused.status, "follows tag v2, which a new commit doesn't move" in refused.err) == (
+        ExitStatus.SOURCE,
+        True,
+    )
     assert plugin("rollback", "shop", "--to", "v1").status == 0
     assert colour(cluster) == "red"
     assert "follows tag v2 again" in plugin("resume", "shop").out

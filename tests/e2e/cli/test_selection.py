@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 BIN = Path(sys.executable).parent
 PATIENCE_S = 90.0
@@ -128,7 +128,7 @@ BAD = {
 @pytest.mark.parametrize(("words", "message"), BAD.values(), ids=BAD)
 def test_what_can_t_be_selected_is_a_usage_error(shop, words, message):
     done = run("diff", *shop, *words)
-    assert (done.returncode, message in done.stderr, done.stdout) == (Status.USAGE, True, "")
+    assert (done.returncode, message in done.stderr, done.stdout) == (ExitStatus.USAGE, True, "")
 
 
 def test_a_selected_part_is_synced_and_the_rest_left_alone(shop, cluster):
@@ -156,7 +156,7 @@ def test_a_plan_of_a_part_is_carried_out_as_such(shop, cluster, tmp_path):
     file.write_text(run("diff", *shop, "svc/web", "-o", "json").stdout)
     assert json.loads(file.read_text())["partial"] is True
     refused = run("sync", *shop, "--plan", str(file))
-    assert (refused.returncode, "the plan doesn't hold any more" in refused.stderr) == (Status.FAILED, True)
+    assert (refused.returncode, "the plan doesn't hold any more" in refused.stderr) == (ExitStatus.FAILED, True)
     assert run("sync", *shop, "svc/web", "--plan", str(file)).returncode == 0
     assert cluster.get("Service", "web")["spec"]["ports"][0]["port"] == 81
     assert cluster.get("ConfigMap", "web")["data"]["colour"] == "red"
@@ -188,7 +188,7 @@ def test_any_revision_of_a_sync_s_repository_can_be_previewed(followed, git_serv
         assert f"(apps/web.yaml:1, {second[:7]})" in done.stdout
     assert ask("diff", "shop", "--revision", followed[:7]).returncode == 0
     missing = ask("diff", "shop", "--revision", "nope")
-    assert (missing.returncode, 'it has no "nope"' in missing.stderr) == (Status.SOURCE, True)
+    assert (missing.returncode, 'it has no "nope"' in missing.stderr) == (ExitStatus.SOURCE, True)
     assert cluster.get("ConfigMap", "web")["data"]["colour"] == "red"
 
 
@@ -202,7 +202,7 @@ def test_another_revision_may_be_synced_where_no_daemon_follows(followed, git_se
 def test_a_daemon_s_sync_takes_no_other_revision(followed, git_server, ask):
     git_server.push({"apps/web.yaml": json.dumps(config("web", colour="blue"))}, "second", branch="topic")
     done = ask("sync", "shop", "--revision", "topic")
-    assert (done.returncode, "would put anything else back" in done.stderr) == (Status.USAGE, True)
+    assert (done.returncode, "would put anything else back" in done.stderr) == (ExitStatus.USAGE, True)
 
 
 def test_a_working_tree_is_previewed_under_its_sync(followed, git_server, ask, tmp_path, cluster):
@@ -273,7 +273,7 @@ def test_each_save_shows_the_difference_anew(tmp_path, kubeconfig, namespace, cr
 
 def test_only_files_can_be_watched():
     done = run("diff", "shop", "--watch", "--server", "https://127.0.0.1:1")
-    assert (done.returncode, "it goes with -f FOLDER or --local FOLDER" in done.stderr) == (Status.USAGE, True)
+    assert (done.returncode, "it goes with -f FOLDER or --local FOLDER" in done.stderr) == (ExitStatus.USAGE, True)
 
 
 # --- all Syncs --------------------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ def test_all_syncs_of_all_namespaces(own_cluster, crds_of, follow, git_server):
     follow(f"{git_server.url}-nowhere", "broken", on=own)
     where = ("--kubeconfig", str(sandbox.kubeconfig))
     done = run("diff", "-A", *where, "-o", "summary")
-    assert done.returncode == Status.SOURCE
+    assert done.returncode == ExitStatus.SOURCE
     assert [line for line in done.stdout.splitlines() if line.startswith("Sync ")] == [
         "Sync default/one",
         "Sync other/two",
@@ -299,8 +299,8 @@ def test_all_syncs_of_all_namespaces(own_cluster, crds_of, follow, git_server):
         "one",
         "two",
     ]
-    assert run("sync", "-A", *where).returncode == Status.SOURCE
+    assert run("sync", "-A", *where).returncode == ExitStatus.SOURCE
     assert own.get("ConfigMap", "web")
     assert own.at("other").get("ConfigMap", "web")
     refused = run("diff", "shop", "-A", *where)
-    assert (refused.returncode, "drop SYNC" in refused.stderr) == (Status.USAGE, True)
+    assert (refused.returncode, "drop SYNC" in refused.stderr) == (ExitStatus.USAGE, True)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ GET_REFUSED = {
 @pytest.mark.parametrize(("words", "message"), GET_REFUSED.values(), ids=GET_REFUSED)
 def test_get_refuses(plugin, words, message):
     refused = plugin("get", *words)
-    assert (refused.status, message in refused.err) == (Status.USAGE, True)
+    assert (refused.status, message in refused.err) == (ExitStatus.USAGE, True)
 
 
 # --- tree -------------------------------------------------------------------------------------------------------------
@@ -231,8 +231,8 @@ def test_several_syncs_and_all_of_them(plugin, kept_by_hand, cluster):
     assert plugin("suspend", "shop", "blog").out.count(": suspended\n") == 2
     assert plugin("resume", "--all").out.count(": resumed\n") == 2
     assert not any(one["spec"].get("suspend") for one in cluster.list("Sync"))
-    assert plugin("resume", "shop", "--all").status == Status.USAGE
-    assert plugin("suspend").status == Status.USAGE
+    assert plugin("resume", "shop", "--all").status == ExitStatus.USAGE
+    assert plugin("suspend").status == ExitStatus.USAGE
 
 
 def test_steering_a_sync_that_another_keeps_warns(plugin, kept_by_hand, cluster):
@@ -268,7 +268,7 @@ NEEDS_A_SYNC = {
 def test_an_unknown_sync_may_have_been_meant_otherwise(plugin, kept_by_hand, namespace, words):
     kept_by_hand("shop")
     refused = plugin(*words)
-    assert (refused.status, refused.out) == (Status.USAGE, "")
+    assert (refused.status, refused.out) == (ExitStatus.USAGE, "")
     assert refused.err == f"error: no Sync shp in namespace {namespace}; did you mean shop?\n"
 
 
@@ -283,7 +283,7 @@ def test_a_sync_of_another_namespace_is_pointed_at(plugin, kept_by_hand, cluster
 def test_without_rights_the_rule_that_would_do_is_shown(sandbox, kubectl, plugin, namespace, words):
     stranger = type(plugin)(kubectl.using(sandbox.kubeconfig_for("stranger")), namespace)
     refused = stranger(*words)
-    assert refused.status == Status.CLUSTER
+    assert refused.status == ExitStatus.CLUSTER
     assert 'User "stranger" cannot ' in refused.err
     assert 'hint: the rule that allows it: {apiGroups: ["' in refused.err
     assert "bound to user stranger" in refused.err
@@ -294,7 +294,7 @@ def test_a_token_that_has_expired_is_told_as_such(kubeconfig):
     claims = base64.urlsafe_b64encode(json.dumps({"exp": 1_700_000_000}).encode()).decode().rstrip("=")
     command = ["kubectl-reconcile", "get", "--kubeconfig", kubeconfig, "--token", f"e30.{claims}.s3cr3t"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == Status.CLUSTER
+    assert done.returncode == ExitStatus.CLUSTER
     assert "the token expired at 2023-11-14T22:13:20Z" in done.stderr
     assert "hint: log in again or renew the token" in done.stderr
     assert "s3cr3t" not in done.stderr
@@ -308,7 +308,7 @@ def test_a_cluster_without_our_crds_says_how_to_get_them(own_cluster, plugin):
     ours = plugin.on(bare)
     for words in NEEDS_A_SYNC.values():
         refused = ours(*words)
-        assert refused.status == Status.USAGE, words
+        assert refused.status == ExitStatus.USAGE, words
         assert "doesn't know Syncs yet" in refused.err
         assert "install" in refused.err.splitlines()[1]
 

@@ -47,7 +47,7 @@ def rival(cluster):
         yield start
 
 
-def condition(live, type_="Contested"):
+def condition(live, type_="Contended"):
     return next((one for one in live["status"].get("conditions") or () if one["type"] == type_), {})
 
 
@@ -58,22 +58,22 @@ def test_a_field_that_a_rival_keeps_overwriting_is_left_to_it_until_somebody_res
     sha = git_server.push({"web.yaml": config_map("web", color="red", size="1")})
     sync.until_synced(sha)
     rival("ConfigMap", "web", {"data": {"color": "blue"}}, lambda live: live["data"]["color"] == "blue")
-    contested = eventually(
+    contended = eventually(
         lambda: condition(sync.live).get("status") == "True" and condition(sync.live), "it is noticed"
     )
-    assert f"ConfigMap {cluster.namespace}/web: .data.color: rival overwrote it 10 times" in contested["message"]
+    assert f"ConfigMap {cluster.namespace}/web: .data.color: rival overwrote it 10 times" in contended["message"]
     assert cluster.get("ConfigMap", "web")["data"]["color"] == "blue"
     cluster.edit("ConfigMap", "web", {"data": {"size": "9"}})
     eventually(lambda: cluster.get("ConfigMap", "web")["data"]["size"] == "1", "the other field is put back")
     assert cluster.get("ConfigMap", "web")["data"]["color"] == "blue"
-    assert daemon.count("reconcile_contested_fields") == 1
-    assert daemon.count("reconcile_ceasefires_total", kind="ConfigMap", manager="rival") == 1
+    assert daemon.count("reconcile_backed_off_fields") == 1
+    assert daemon.count("reconcile_backoffs_total", kind="ConfigMap", manager="rival") == 1
     eventually(
-        lambda: any(one["reason"] == "Contested" and "rival" in one["note"] for one in cluster.list("Event")),
+        lambda: any(one["reason"] == "Contended" and "rival" in one["note"] for one in cluster.list("Event")),
         "an event names the rival",
     )
-    assert daemon.log.count(" contested ") == 1
-    assert "blue" not in json.dumps(contested)
+    assert daemon.log.count(" contended ") == 1
+    assert "blue" not in json.dumps(contended)
 
 
 def test_a_ceasefire_ends_when_the_other_gives_in_and_when_a_person_says_so(
@@ -82,46 +82,46 @@ def test_a_ceasefire_ends_when_the_other_gives_in_and_when_a_person_says_so(
     sync = follow(git_server.url)
     sync.until_synced(git_server.push({"web.yaml": config_map("web", color="red")}))
 
-    def contest():
+    def contention():
         found = rival("ConfigMap", "web", {"data": {"color": "blue"}}, lambda live: live["data"]["color"] == "blue")
         eventually(lambda: condition(sync.live).get("status") == "True", "it is noticed")
         found.stop()
 
-    contest()
+    contention()
     cluster.edit("ConfigMap", "web", {"data": {"color": "red"}})
     eventually(lambda: condition(sync.live)["status"] == "False", "the other gave in")
-    contest()
+    contention()
     assert cluster.get("ConfigMap", "web")["data"]["color"] == "blue"
     cluster.edit(
         "Sync", "shop", {"metadata": {"annotations": {"reconcile.dev/resumeRequestedAt": "2026-11-20T12:00:00Z"}}}
     )
     eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "red", "it is put back as asked")
-    eventually(lambda: condition(sync.live)["status"] == "False", "the contest is over")
-    assert daemon.count("reconcile_contested_fields") == 0
+    eventually(lambda: condition(sync.live)["status"] == "False", "the contention is over")
+    assert daemon.count("reconcile_backed_off_fields") == 0
 
 
 @pytest.mark.usefixtures("daemon")
-def test_the_contested_field_of_a_child_is_told_on_its_cr_and_ended_by_the_sync(
+def test_the_contended_field_of_a_child_is_told_on_its_cr_and_ended_by_the_sync(
     follow, cluster, git_server, memcached, rival, eventually
 ):
     sync = follow(git_server.url)
     sync.until_synced(git_server.push({"cache.yaml": memcached("cache", size=1)}))
     eventually(lambda: cluster.get("Deployment", "cache"), "the child is there")
     found = rival("Deployment", "cache", {"spec": {"replicas": 0}}, lambda live: live["spec"]["replicas"] == 0)
-    contested = eventually(
+    contended = eventually(
         lambda: (
             condition(cluster.get("Memcached", "cache")).get("status") == "True"
             and condition(cluster.get("Memcached", "cache"))
         ),
         "the CR says so",
     )
-    assert ".spec.replicas: rival overwrote it" in contested["message"]
+    assert ".spec.replicas: rival overwrote it" in contended["message"]
     found.stop()
     cluster.edit(
         "Sync", "shop", {"metadata": {"annotations": {"reconcile.dev/resumeRequestedAt": "2026-11-20T12:00:00Z"}}}
     )
     eventually(lambda: cluster.get("Deployment", "cache")["spec"]["replicas"] == 1, "the child is as its CR asks")
-    eventually(lambda: condition(cluster.get("Memcached", "cache"))["status"] == "False", "the contest is over")
+    eventually(lambda: condition(cluster.get("Memcached", "cache"))["status"] == "False", "the contention is over")
 
 
 def test_an_object_that_somebody_keeps_deleting_is_made_anew_at_a_measured_pace(

@@ -220,7 +220,7 @@ def test_it_tells_how_it_is_over_http(daemon, follow, git_server, config_map, ev
     assert daemon.answer("/healthz") == (200, "ok\n")
     assert daemon.answer("/readyz") == (200, "ok\n")
     assert daemon.count("reconcile_changes_total", op="create") == 1
-    eventually(lambda: daemon.count("reconcile_passes_total", kind="sync", ending="Synced") >= 1, "the pass is counted")
+    eventually(lambda: daemon.count("reconcile_passes_total", kind="sync", reason="Synced") >= 1, "the pass is counted")
     assert daemon.count("reconcile_polls_total", answer="news") == 1
     assert daemon.count("reconcile_cached_objects") >= 2
     assert daemon.answer("/nothing")[0] == 404

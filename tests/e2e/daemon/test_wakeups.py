@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from kubectl_reconcile.cli.output.failures import Status
+from kubectl_reconcile.cli.output.failures import ExitStatus
 
 SECRET = "only-we-know"
 HOURLY = "1h"
@@ -116,7 +116,7 @@ def test_a_repository_of_this_machine_is_followed_as_it_is_committed_to(
     commit("blue")
     eventually(lambda: cluster.get("ConfigMap", "a")["data"] == {"color": "blue"}, "the commit is noticed")
     refused = plugin("diff", "shop")  # or else whoever writes Syncs could have anybody's files sent into the cluster
-    assert (refused.status, "--local FOLDER" in refused.err) == (Status.SOURCE, True)
+    assert (refused.status, "--local FOLDER" in refused.err) == (ExitStatus.SOURCE, True)
     (shop / "a.yaml").write_text(config_map("a", color="green"))
     assert plugin("diff", "shop", "--local", str(shop), "-o", "name").out == "configmap/a\n"
     assert "it is ready" in plugin("doctor").out

@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.domains import SPECS, at_rest, children, cr, preview, ready, shown
 
-FAREWELLS = {
+FINALIZE_PREVIEWS = {
     "Memcached": {},
     "WebServer": {},
     "ThreeTierApp": {},
@@ -33,7 +33,7 @@ def test_what_diff_shows_of_a_deletion_is_what_goes(kind, factory, cluster, plug
     deleted = {(one["object"]["kind"], one["object"]["name"]) for one in plan["changes"] if one["op"] == "delete"}
     assert {key for key in deleted if key in before} == set(before)
     assert (kind, "it") in deleted
-    assert shown(plan) == FAREWELLS[kind]
+    assert shown(plan) == FINALIZE_PREVIEWS[kind]
     assert {one["op"] for one in plan["changes"]} <= {"delete", "act", "unchanged"}
 
     assert plugin("sync", "-f", str(folder), "--name", "shop", "--yes").status == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubectl_reconcile.core.planning.plan import Op
-from kubectl_reconcile.core.resources.status import Ending
+from kubectl_reconcile.core.resources.status import ConditionReason
 
 SERVICE = {
     "apiVersion": "v1",
@@ -36,7 +36,7 @@ async def test_an_invalid_object_is_found_before_anything_is_written_and_the_val
     assert "spec.ports[0].port" in next(change.blocked for change in made.changes if change.ref.name == "web")
     done = await shop.sync()
     assert set(refused(done)) == {"web"}
-    assert done.report.ending is Ending.FAILED
+    assert done.report.reason is ConditionReason.FAILED
     assert (await shop.live("ConfigMap", "fine"))["data"] == {"color": "red"}
     assert await shop.live("Service", "web") is None
 
@@ -48,7 +48,7 @@ async def test_a_first_load_ends_as_if_each_object_had_been_tried(shop, config_m
     assert "spec.ports[0].port" in next(change.blocked for change in (await shop.plan()).changes if change.blocked)
     done = await shop.sync()
     assert set(refused(done)) == {"web"}
-    assert done.report.tally.created == len(names)
+    assert done.report.counts.created == len(names)
 
 
 async def test_an_atomic_first_load_writes_nothing_while_anything_is_wrong(shop, config_map):
@@ -56,7 +56,7 @@ async def test_an_atomic_first_load_writes_nothing_while_anything_is_wrong(shop,
     bad = {**SERVICE, "spec": {"ports": [{"port": 99999}]}}
     shop.write({"a.yaml": bad, **{f"c{number}.yaml": config_map(f"c{number}") for number in range(120)}})
     done = await shop.sync()
-    assert done.report.tally.created == 0
+    assert done.report.counts.created == 0
     assert await shop.live("ConfigMap", "c0") is None
 
 
@@ -72,7 +72,7 @@ async def test_an_atomic_sync_writes_nothing_while_anything_is_wrong(shop, confi
     assert "the Sync is atomic" in refused(done)["fine"]
     assert await shop.live("ConfigMap", "fine") is None
     shop.write({"a.yaml": SERVICE})
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert await shop.live("ConfigMap", "fine")
 
 
@@ -114,7 +114,7 @@ async def test_an_immutable_field_is_replaced_only_where_that_is_allowed(shop, m
     first, second = made(before), made(after(None))
     kind = first["kind"]
     shop.write({"web.yaml": first})
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     uid = (await shop.live(kind, "web"))["metadata"]["uid"]
     shop.write({"web.yaml": second})
     error = refused(await shop.sync())["web"]
@@ -125,7 +125,7 @@ async def test_an_immutable_field_is_replaced_only_where_that_is_allowed(shop, m
     preview = await shop.plan()
     assert [change.op for change in preview.changes] == [Op.REPLACE]
     done = await shop.sync()
-    assert done.report.ending is Ending.SYNCED, done.report.problems
+    assert done.report.reason is ConditionReason.SYNCED, done.report.problems
     assert (await shop.live(kind, "web"))["metadata"]["uid"] != uid
     assert all(change.op is Op.UNCHANGED for change in (await shop.plan()).changes)
 
@@ -184,7 +184,7 @@ async def test_a_port_renumbered_by_hand_is_put_back(others, shop):
     change = next(change for change in made.changes if change.ref.name == "web")
     assert not change.blocked
     assert {each.manager for each in change.fields if "ports" in str(each.path)} >= {"somebody"}
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     live = (await shop.live("Service", "web"))["spec"]["ports"]
     assert {(port["name"], port["port"]) for port in live} == {(port["name"], port["port"]) for port in (HTTP, *others)}
     assert {change.op for change in (await shop.plan()).changes} == {Op.UNCHANGED}
@@ -199,7 +199,7 @@ async def test_a_container_port_renumbered_by_hand_is_put_back(shop, manifests):
     name = deployment["metadata"]["name"]
     port = "/spec/template/spec/containers/0/ports/0/containerPort"
     await shop.patch("Deployment", name, [{"op": "replace", "path": port, "value": 8080}])
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     live = (await shop.live("Deployment", name))["spec"]["template"]["spec"]["containers"][0]["ports"]
     assert [each["containerPort"] for each in live] == [80]
 
@@ -210,5 +210,5 @@ async def test_a_port_that_another_manager_applied_is_left_to_it(shop):
     path = f"/api/v1/namespaces/{shop.namespace}/services/web"
     theirs = ported({"name": "other", "port": 8080})
     await shop.session.client.apply(path, theirs, manager="them", force=True)
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert {port["name"] for port in (await shop.live("Service", "web"))["spec"]["ports"]} == {"http", "other"}

@@ -18,11 +18,11 @@ from cryptography.x509.oid import NameOID
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.core.planning.plan import Op
-from kubectl_reconcile.core.resources.status import Ending
+from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.sync.session import Session
 
-from .conftest import Shop
+from tests.engine.conftest import Shop
 
 CRDS = Path(__file__).parents[3] / "crds"
 
@@ -145,7 +145,7 @@ async def test_a_webhook_refuses_in_the_preview_and_nothing_but_its_object_stays
     assert 'admission webhook "taste.example.com" denied the request: no taste' in bad.blocked
     assert {dry for _, dry in webhook} == {True}
     done = await shop.sync()
-    assert done.report.ending is Ending.FAILED
+    assert done.report.reason is ConditionReason.FAILED
     assert await shop.live("ConfigMap", "good")
     assert await shop.live("ConfigMap", "bad") is None
     assert ("bad", False) not in webhook  # after the dry run nobody tried to write it
@@ -206,7 +206,7 @@ async def test_storms_and_outages_are_waited_out(narrow, config_map):
     # More at once than it takes: it says 429, we slow down, and everything arrives.
     shop.write(many(config_map, 150, color="red"))
     stormy = Writer(shop.session.client)
-    assert (await shop.sync(stormy)).report.ending is Ending.SYNCED
+    assert (await shop.sync(stormy)).report.reason is ConditionReason.SYNCED
     assert len(await held(shop)) == 150
     assert stormy.pace.limit < 32
 
@@ -219,11 +219,11 @@ async def test_storms_and_outages_are_waited_out(narrow, config_map):
     await asyncio.to_thread(sandbox.stop, "kube-apiserver", grace_s=0)
     await asyncio.to_thread(sandbox.start, "kube-apiserver")
     done = await syncing
-    assert done.report.ending is Ending.SYNCED, done.report.problems[:3]
+    assert done.report.reason is ConditionReason.SYNCED, done.report.problems[:3]
     assert set(map(repr, (await held(shop)).values())) == {"{'color': 'blue'}"}
     assert all(change.op is Op.UNCHANGED for change in (await shop.plan()).changes)
 
     # A deletion whose answer was lost isn't a failure.
     shop.write({f"{at}.yaml": None for at in range(25)})
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert len(await held(shop)) == 125

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kubectl_reconcile.cluster.errors import TooManyRequests
-from kubectl_reconcile.engine.apply.flow_control import Pace, patiently
+from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ async def all_of(server, pace, count):
 
 
 async def test_what_a_narrow_server_takes_is_learnt_and_not_tried_beyond_again_and_again():
-    server, pace = Narrow(takes=2), Pace()
+    server, pace = Narrow(takes=2), FlowControl()
     await all_of(server, pace, 200)
     assert pace.limit <= 2
     learnt = server.refused
@@ -46,7 +46,7 @@ async def test_what_a_narrow_server_takes_is_learnt_and_not_tried_beyond_again_a
 
 async def test_a_server_that_takes_more_again_is_given_more(monkeypatch):
     monkeypatch.setattr("kubectl_reconcile.engine.apply.flow_control._PROBE_S", 0.05)
-    server, pace = Narrow(takes=2), Pace()
+    server, pace = Narrow(takes=2), FlowControl()
     await all_of(server, pace, 100)
     server.takes = 100
     await all_of(server, pace, 500)
@@ -54,6 +54,6 @@ async def test_a_server_that_takes_more_again_is_given_more(monkeypatch):
 
 
 async def test_a_server_that_never_complains_gets_the_most():
-    pace = Pace(start=4, most=8)
+    pace = FlowControl(start=4, most=8)
     await all_of(Narrow(takes=100), pace, 200)
     assert pace.limit == 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER
-from kubectl_reconcile.engine.apply.writer import State, Writer
+from kubectl_reconcile.engine.apply.writer import ResultState, Writer
 
 
 @pytest.fixture
@@ -19,7 +19,10 @@ async def test_a_provisional_run_makes_what_is_missing_and_leaves_alone_what_is_
     await shop.create(config_map("met", a="theirs"))
 
     results = await Writer(shop.session.client, provisional=True).run(made)
-    assert {each.change.ref.name: each.state for each in results} == {"new": State.SUCCEEDED, "met": State.TAKEN}
+    assert {each.change.ref.name: each.state for each in results} == {
+        "new": ResultState.SUCCEEDED,
+        "met": ResultState.TAKEN,
+    }
     met, new = await shop.live("ConfigMap", "met"), await shop.live("ConfigMap", "new")
     assert met["data"] == {"a": "theirs"}
     assert not met["metadata"].get("labels")
@@ -31,5 +34,5 @@ async def test_the_run_that_follows_writes_over_what_was_looked_at(shop, config_
     shop.write({"met.json": config_map("met", a="ours")})
     await shop.create(config_map("met", a="theirs"))
     results = await Writer(shop.session.client, provisional=True).run(await shop.plan())
-    assert [each.state for each in results] == [State.SUCCEEDED]
+    assert [each.state for each in results] == [ResultState.SUCCEEDED]
     assert (await shop.live("ConfigMap", "met"))["data"] == {"a": "ours"}

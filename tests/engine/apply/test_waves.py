@@ -8,8 +8,8 @@ import pytest
 
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.planning.plan import Op
-from kubectl_reconcile.core.resources.status import Ending
-from kubectl_reconcile.engine.apply.writer import State
+from kubectl_reconcile.core.resources.status import ConditionReason
+from kubectl_reconcile.engine.apply.writer import ResultState
 
 NOWHERE = {"nodeSelector": {"no-such": "node"}}
 
@@ -30,7 +30,7 @@ def job(manifests):
 
 
 def order(shop):
-    return [each.change.ref.name for each in shop.results if each.state is State.SUCCEEDED and each.wrote]
+    return [each.change.ref.name for each in shop.results if each.state is ResultState.SUCCEEDED and each.wrote]
 
 
 def said(shop):
@@ -101,7 +101,7 @@ async def test_a_namespace_a_kind_and_all_that_needs_them_are_previewed_in_full_
         (round_one,) = [change for change in made.changes if change.ref.kind == "Widget"]
         assert round_one.after["spec"] == {"note": "x", "size": 3}  # the default of a kind that isn't there yet
         done = await shop.sync()
-        assert done.report.ending is Ending.SYNCED, done.report.problems
+        assert done.report.reason is ConditionReason.SYNCED, done.report.problems
         for change in made.changes:
             there = stated(await live_of(shop, change))
             wanted = stated(change.after)
@@ -137,7 +137,7 @@ async def test_a_later_wave_starts_when_the_one_before_is_healthy(shop, config_m
     ready = []
     shop.write({"d.yaml": deployment("web", replicas=2), "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
     done = await shop.sync()
-    assert done.report.ending is Ending.SYNCED, done.report.problems
+    assert done.report.reason is ConditionReason.SYNCED, done.report.problems
     ready.append((await shop.live("Deployment", "web"))["status"]["availableReplicas"])
     assert ready == [2]
     assert order(shop) == ["web", "after"]
@@ -151,15 +151,15 @@ async def test_a_wave_that_never_gets_healthy_stops_the_next_and_the_reason_is_t
         "i.yaml": config_map("independent"),
     })  # fmt: skip
     done = await shop.sync()
-    assert done.report.ending is Ending.FAILED
+    assert done.report.reason is ConditionReason.FAILED
     assert "waits for Deployment.apps" in said(shop)["after"]
     assert "not healthy in time: 0 of 1 replicas" in said(shop)["after"]
     assert await shop.live("ConfigMap", "independent")
     assert await shop.live("ConfigMap", "after") is None
     # The next sync finds the Deployment unchanged, and waits for it all the same.
-    assert (await shop.sync()).report.ending is Ending.FAILED
+    assert (await shop.sync()).report.reason is ConditionReason.FAILED
     shop.write({"d.yaml": deployment("web")})
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
 
 
 async def test_a_rollout_that_fails_says_which_pod_and_why(shop, config_map, deployment):
@@ -196,10 +196,10 @@ async def test_an_object_waits_for_what_it_names_and_its_failure_stops_it_alone(
     done = await shop.sync()
     assert set(said(shop)) == {"needy"}
     assert "it waits for Deployment.apps" in said(shop)["needy"]
-    assert done.report.ending is Ending.FAILED
+    assert done.report.reason is ConditionReason.FAILED
     assert order(shop).index("base") < order(shop).index("other")
     shop.write({"d.yaml": deployment("web")})
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert await shop.live("ConfigMap", "needy")
 
 
@@ -212,7 +212,7 @@ async def test_a_claim_that_is_bound_only_once_a_pod_uses_it_holds_nobody_up(sho
     }
     shop.write({"p.yaml": claim, "d.yaml": deployment("web")})
     async with asyncio.timeout(30):
-        assert (await shop.sync()).report.ending is Ending.SYNCED
+        assert (await shop.sync()).report.reason is ConditionReason.SYNCED
 
 
 async def test_a_rule_in_cel_decides_when_a_custom_resource_is_there(shop, config_map):
@@ -230,7 +230,7 @@ async def test_a_rule_in_cel_decides_when_a_custom_resource_is_there(shop, confi
         await asyncio.sleep(0.05)
     assert await shop.live("ConfigMap", "after") is None
     await shop.patch("Memcached", "cache", {"metadata": {"annotations": {"up": "yes"}}})
-    assert (await syncing).report.ending is Ending.SYNCED
+    assert (await syncing).report.reason is ConditionReason.SYNCED
     assert await shop.live("ConfigMap", "after")
 
 
@@ -245,7 +245,7 @@ async def test_hooks_run_once_for_each_state_of_the_files(shop, config_map, job)
         "c.yaml": config_map("web", color="red"),
     })  # fmt: skip
     done = await shop.sync()
-    assert done.report.ending is Ending.SYNCED, done.report.problems
+    assert done.report.reason is ConditionReason.SYNCED, done.report.problems
     assert order(shop) == ["migrate", "web", "notify"]
     first = {name: (await shop.live("Job", name))["metadata"]["uid"] for name in ("migrate", "notify")}
     assert all(change.op is Op.UNCHANGED for change in (await shop.plan()).changes)
@@ -253,7 +253,7 @@ async def test_hooks_run_once_for_each_state_of_the_files(shop, config_map, job)
     await shop.sync()
     assert (await shop.live("Job", "migrate"))["metadata"]["uid"] == first["migrate"]
     shop.write({"c.yaml": config_map("web", color="green")})
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert {(await shop.live("Job", name))["metadata"]["uid"] for name in first}.isdisjoint(first.values())
     assert await shop.live("Job", "alarm") is None
 
@@ -270,10 +270,10 @@ async def test_a_hook_that_fails_before_stops_all_of_it_and_the_alarm_runs(shop,
     })  # fmt: skip
     for _ in range(2):  # the second time the hook has run for these files already, and counts as failed still
         done = await shop.sync()
-        assert done.report.ending is Ending.FAILED
+        assert done.report.reason is ConditionReason.FAILED
         assert "deadline" in said(shop)["web"]
         assert await shop.live("ConfigMap", "web") is None
         assert await shop.live("Job", "notify") is None
         assert await shop.live("Job", "alarm")
     shop.write({"pre.yaml": job("migrate", **{"reconcile.dev/hook": "pre-sync"})})
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from kubectl_reconcile.core.module.api import Context, ModuleError, Outcome, Owned, SpecError, module
-from kubectl_reconcile.engine.modules.call_timeout import Asking
+from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 
 CR = {"apiVersion": "example.com/v1", "kind": "Cache", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}
@@ -18,7 +18,7 @@ CR = {"apiVersion": "example.com/v1", "kind": "Cache", "metadata": {"name": "web
 def ask(reconcile, longest_s=0.3):
     body = {"reconcile": lambda _, *given: reconcile(*given)}
     one = module(api="example.com/v1", kind="Cache", owns=["v1/Pod"], name="cache")(type("Cache", (), body))
-    return Asking(Metrics(), longest_s)(one, CR, Owned(), None, Context("2026-11-20T12:00:00Z", "cache", CR))
+    return ModuleCalls(Metrics(), longest_s)(one, CR, Owned(), None, Context("2026-11-20T12:00:00Z", "cache", CR))
 
 
 def loops(*_):

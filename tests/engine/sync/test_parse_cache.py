@@ -11,7 +11,7 @@ import pytest
 
 from kubectl_reconcile.core.manifests.parse import Parsed, parse
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.engine.sync.desired import Reader
+from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 
 CONFIG = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  text: '1'\n---\nnot an object\n"
@@ -140,9 +140,9 @@ class Folder:
 
 def test_a_reader_that_begins_anew_reads_only_what_it_never_saw(place):
     source = Folder({f"{number}.yaml": f"v{number}" for number in range(20)})
-    first = Reader(ParsedFiles(place)).read(source)
+    first = ManifestReader(ParsedFiles(place)).read(source)
     source.read.clear()
-    again = Reader(ParsedFiles(place))
+    again = ManifestReader(ParsedFiles(place))
     assert again.read(source) == first
     assert source.read == []
     source.files["7.yaml"] = "new"

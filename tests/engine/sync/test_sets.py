@@ -10,7 +10,7 @@ import pytest
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
-from kubectl_reconcile.core.resources.status import Ending
+from kubectl_reconcile.core.resources.status import ConditionReason
 
 
 @pytest.fixture
@@ -33,15 +33,15 @@ async def test_a_third_of_all_deleted_is_held_until_just_that_is_approved(shop, 
     await shop.sync()
     shop.write({f"{at}.yaml": None for at in range(6)} | {"new.yaml": config_map("new")})
     done = await shop.sync()
-    assert done.report.ending is Ending.HELD
+    assert done.report.reason is ConditionReason.HELD
     assert "6 of 20 members would go" in done.report.message
     assert len(await names(shop)) == 21  # the new one came, none went
     made = await shop.plan()
     shop.write({"6.yaml": None})
     await shop.approve(made)
-    assert (await shop.sync()).report.ending is Ending.HELD  # seven by now: that wasn't approved
+    assert (await shop.sync()).report.reason is ConditionReason.HELD  # seven by now: that wasn't approved
     shop.write({"6.yaml": config_map("part-06")})
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert await names(shop) == {"new"} | {f"part-{at:02}" for at in range(6, 20)}
 
 
@@ -52,11 +52,11 @@ async def test_replacements_count_among_deletions_and_are_held_too(shop, config_
     await shop.sync()
     shop.write({f"{name}.yaml": {**each, "data": {"color": "blue"}} for name, each in frozen.items()})
     done = await shop.sync()
-    assert done.report.ending is Ending.HELD
+    assert done.report.reason is ConditionReason.HELD
     assert "3 of 3 members would be deleted and made anew" in done.report.message
     assert (await shop.live("ConfigMap", "a"))["data"] == {"color": "red"}
     await shop.approve(await shop.plan())
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert (await shop.live("ConfigMap", "c"))["data"] == {"color": "blue"}
 
 
@@ -70,7 +70,7 @@ async def test_an_object_that_asks_to_be_kept_outlives_its_file(shop, config_map
     )
     await shop.sync()
     shop.write({"a.yaml": None, "b.yaml": None})
-    assert (await shop.sync()).report.ending is Ending.SYNCED
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert await names(shop) == {"a", "c"}
 
 
@@ -121,10 +121,10 @@ async def test_an_object_moves_between_syncs_without_being_deleted(shop, another
     shop.write({"a.yaml": leaving if first is shop else None})
     for each in (first, *rest):
         done = await each.sync()
-        assert done.report.ending is Ending.SYNCED, done.report.problems
+        assert done.report.reason is ConditionReason.SYNCED, done.report.problems
     if first is shop:
         shop.write({"a.yaml": None})
-        assert (await shop.sync()).report.ending is Ending.SYNCED
+        assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     moved = await shop.live("ConfigMap", "a")
     assert (moved["metadata"]["uid"], moved["data"]) == (uid, {"color": "blue"})
     assert moved["metadata"]["labels"][PART_OF] == applyset_id((await another_shop.target()).sync.ref)
@@ -152,7 +152,7 @@ async def test_a_race_with_another_writer_ends_with_what_git_asks_for(shop, conf
     done = await shop.sync()
     over.set()
     await asyncio.gather(*writers)
-    assert done.report.ending is Ending.SYNCED, done.report.problems
+    assert done.report.reason is ConditionReason.SYNCED, done.report.problems
     assert await names(shop) == {f"part-{at:02}" for at in range(6)}
     kept = [await shop.live("ConfigMap", f"part-{at:02}") for at in range(6)]
     assert [each["data"] for each in kept] == [{"color": "blue"}] * 6
