@@ -27,7 +27,7 @@ DATA = {
     "the sandbox's sources": "kubectl_reconcile/sandbox/go.mod",
     "the schema of plan files": "kubectl_reconcile/core/planning/plan.schema.json",
     "the manifests of the daemon": "kubectl_reconcile/deploy/install.yaml",
-    "the templates of modules": "kubectl_reconcile/engine/scaffold/templates/module.py.txt",
+    "the templates of modules": "kubectl_reconcile/engine/commands/scaffold/templates/module.py.txt",
     "the mark of types": "kubectl_reconcile/py.typed",
 }
 
