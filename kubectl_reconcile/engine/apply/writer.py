@@ -23,7 +23,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Protocol
 
 from kubectl_reconcile.cluster.client import Client
@@ -36,6 +35,7 @@ from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, Phase, k
 from kubectl_reconcile.core.planning.order import Barrier
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, StatusWrite
 from kubectl_reconcile.core.planning.replace import as_restored
+from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.applyset import PART_OF, is_kept
 from kubectl_reconcile.core.ssa.csa_upgrade import rebased
@@ -48,34 +48,6 @@ _FRESH_S = 10.0
 _GONE_S = 60.0
 _NEVER = "1"
 """The version of no object: applying an object at it creates, and changes nothing that is there."""
-
-
-class ResultState(StrEnum):
-    """How one change ended."""
-
-    SUCCEEDED = "succeeded"
-    """The cluster holds what the plan asked for."""
-    SKIPPED = "skipped"
-    """It was not tried; the error says why."""
-    FAILED = "failed"
-    """It was tried, and refused or lost; the error is the server's."""
-    TAKEN = "taken"
-    """A provisional run would have created it, and something of its name is there: that is as it was."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """How one change ended. *live* is the server's answer without its managedFields, None where there is none.
-
-    *wrote* is False where the server found nothing to do.
-    """
-
-    change: Change
-    state: ResultState
-    error: str = ""
-    duration_ms: float = 0.0
-    live: Manifest | None = None
-    wrote: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
-from kubectl_reconcile.engine.apply.writer import Hooks, Result, ResultState, Writer
+from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.sync.session import Session
 
 

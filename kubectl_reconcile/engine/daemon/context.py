@@ -19,12 +19,13 @@ from kubectl_reconcile.core.daemon.contention import ContentionTracker
 from kubectl_reconcile.core.module.api import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Contention, Contentions, Plan
+from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.status import CONTENDED
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
-from kubectl_reconcile.engine.apply.writer import Hooks, Result, ResultState, Signal, Writer
+from kubectl_reconcile.engine.apply.writer import Hooks, Signal, Writer
 from kubectl_reconcile.engine.daemon.file_watch import FileWatch
 from kubectl_reconcile.engine.daemon.queue import WorkQueue
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner

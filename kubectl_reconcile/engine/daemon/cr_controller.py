@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.engine.apply.writer import Result, ResultState, Signal
+from kubectl_reconcile.core.planning.results import Result, ResultState
+from kubectl_reconcile.engine.apply.writer import Signal
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.queue import Priority
 from kubectl_reconcile.engine.sync.cr_plan import plan_of

@@ -24,13 +24,14 @@ from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, a
 from kubectl_reconcile.core.planning import planner, simulation
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Inputs, Op, Plan, set_id_of
+from kubectl_reconcile.core.planning.results import Result, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, SOURCE, Contents
-from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report, sync_status
+from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.dry_run import confirm_before_writing, trouble
-from kubectl_reconcile.engine.apply.writer import Hooks, Result, ResultState, Writer, write_status
+from kubectl_reconcile.engine.apply.writer import Hooks, Writer, write_status
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner, look
 from kubectl_reconcile.engine.modules.purity import Sampling
 from kubectl_reconcile.engine.sync import gather
@@ -245,38 +246,18 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
     if not made.confirmed:
         made = await confirm_before_writing(session.client, made, sync, pace=writer.pace)
     if sync.atomic and (reason := trouble(made)):
-        results = _untouched(made, reason)
+        results = untouched(made, reason)
     else:
         if target.grouped:
             await _record(session.client, target, made, exact=False)
         results = tuple(await writer.run(made))
     report = report_of(made, results, stopped=writer.stopping.is_set())
-    target.verdicts = {**target.verdicts, **made.verdicts, **_verdicts(results)}
+    target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
     if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
         await _record(session.client, target, made, exact=True)
     if any(result.change.ref.group_kind == CRD and result.wrote for result in results):
         await session.refresh()
     return Done(made, results, report)
-
-
-def _untouched(made: Plan, reason: str) -> tuple[Result, ...]:
-    """Return the results of a plan of which nothing is written."""
-    return tuple(
-        Result(change, ResultState.FAILED, change.blocked, wrote=False)
-        if change.blocked
-        else Result(change, ResultState.SKIPPED, f"the Sync is atomic: {reason}", wrote=False)
-        for change in made.changes
-        if change.blocked or change.writes
-    )
-
-
-def _verdicts(results: Iterable[Result]) -> dict[ObjectRef, tuple[str, str]]:
-    """Return what needs no look until it changes: what was applied is as it should be."""
-    return {
-        result.change.ref: (result.change.key, result.live["metadata"]["resourceVersion"])
-        for result in results
-        if result.change.key and result.live is not None and result.state is ResultState.SUCCEEDED
-    }
 
 
 async def _record(client: Client, target: Target, made: Plan, *, exact: bool) -> None:
@@ -299,52 +280,6 @@ def home(sync: Sync) -> Contents:
 def _has(parent: Manifest, marks: Mapping[str, Any]) -> bool:
     carried = parent["metadata"].get("labels") or {}
     return all(carried.get(key) == value for key, value in marks["labels"].items())
-
-
-def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -> Report:
-    """Return the report of a pass: one sentence, counts, and everything that went wrong."""
-    results = tuple(results)
-    failed = [result for result in results if result.state is not ResultState.SUCCEEDED]
-    counts = Counts(
-        total=sum(1 for _ in made.refs()),
-        created=_count(results, Op.CREATE),
-        updated=_count(results, Op.UPDATE) + _count(results, Op.REPLACE),
-        deleted=_count(results, Op.DELETE),
-        unchanged=made.counts()[Op.UNCHANGED],
-        failed=len(failed),
-    )
-    faults = [str(problem) for problem in made.problems]
-    faults += [f"{result.change.ref}: {result.error}" for result in failed]
-    faults += [hold.message for hold in made.holds]
-    reason = _reason_of(made, failed, stopped=stopped)
-    return Report(reason, _sentence(reason, made, counts, faults), made.revision, counts, faults)
-
-
-def _count(results: Iterable[Result], op: Op) -> int:
-    return sum(1 for each in results if each.change.op is op and each.wrote and each.state is ResultState.SUCCEEDED)
-
-
-def _reason_of(made: Plan, failed: list[Result], *, stopped: bool) -> ConditionReason:
-    if stopped:
-        return ConditionReason.STOPPED
-    if failed:
-        return ConditionReason.FAILED
-    if made.problems:
-        return ConditionReason.PROBLEMS
-    return ConditionReason.HELD if made.holds else ConditionReason.SYNCED
-
-
-def _sentence(reason: ConditionReason, made: Plan, counts: Counts, faults: list[str]) -> str:
-    objects = f"{counts.total} object{'' if counts.total == 1 else 's'}"
-    if reason is ConditionReason.SYNCED:
-        return f"{objects} as Git asks for"
-    if reason is ConditionReason.STOPPED:
-        return "the program was told to end; the next one goes on"
-    if reason is ConditionReason.HELD:
-        hold = made.holds[0]
-        return f"{len(hold.refs)} deletions wait for approval {made.approval}: {hold.message}"
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"{faults[0]}{more}"
 
 
 async def write_sync_status(session: Session, live: Manifest, status: Manifest) -> Manifest:

@@ -21,7 +21,6 @@ from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.sync.session import Session
-
 from tests.engine.conftest import Shop
 
 CRDS = Path(__file__).parents[3] / "crds"

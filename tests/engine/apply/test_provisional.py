@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER
-from kubectl_reconcile.engine.apply.writer import ResultState, Writer
+from kubectl_reconcile.core.planning.results import ResultState
+from kubectl_reconcile.engine.apply.writer import Writer
 
 
 @pytest.fixture

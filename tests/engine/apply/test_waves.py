@@ -8,8 +8,8 @@ import pytest
 
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.core.planning.results import ResultState
 from kubectl_reconcile.core.resources.status import ConditionReason
-from kubectl_reconcile.engine.apply.writer import ResultState
 
 NOWHERE = {"nodeSelector": {"no-such": "node"}}
 

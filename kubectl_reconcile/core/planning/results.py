@@ -1,0 +1,111 @@
+"""How a plan was carried out -> what the next plan may take for granted, and the report of the pass.
+
+Vocabulary: a *result* is how one change ended; a *report* is how the whole pass did, with the reason of the condition
+Ready, one sentence for people, and counts.
+
+Pure: values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
+
+
+class ResultState(StrEnum):
+    """How one change ended."""
+
+    SUCCEEDED = "succeeded"
+    """The cluster holds what the plan asked for."""
+    SKIPPED = "skipped"
+    """It was not tried; the error says why."""
+    FAILED = "failed"
+    """It was tried, and refused or lost; the error is the server's."""
+    TAKEN = "taken"
+    """A provisional run would have created it, and something of its name is there: that is as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one change ended. *live* is the server's answer without its managedFields, None where there is none.
+
+    *wrote* is False where the server found nothing to do.
+    """
+
+    change: Change
+    state: ResultState
+    error: str = ""
+    duration_ms: float = 0.0
+    live: Manifest | None = None
+    wrote: bool = True
+
+
+def untouched(made: Plan, reason: str) -> tuple[Result, ...]:
+    """Return the results of a plan of which nothing is written."""
+    return tuple(
+        Result(change, ResultState.FAILED, change.blocked, wrote=False)
+        if change.blocked
+        else Result(change, ResultState.SKIPPED, f"the Sync is atomic: {reason}", wrote=False)
+        for change in made.changes
+        if change.blocked or change.writes
+    )
+
+
+def verdicts_of(results: Iterable[Result]) -> dict[ObjectRef, tuple[str, str]]:
+    """Return what needs no look until it changes: what was applied is as it should be."""
+    return {
+        result.change.ref: (result.change.key, result.live["metadata"]["resourceVersion"])
+        for result in results
+        if result.change.key and result.live is not None and result.state is ResultState.SUCCEEDED
+    }
+
+
+def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -> Report:
+    """Return the report of a pass: one sentence, counts, and everything that went wrong."""
+    results = tuple(results)
+    failed = [result for result in results if result.state is not ResultState.SUCCEEDED]
+    counts = Counts(
+        total=sum(1 for _ in made.refs()),
+        created=_count(results, Op.CREATE),
+        updated=_count(results, Op.UPDATE) + _count(results, Op.REPLACE),
+        deleted=_count(results, Op.DELETE),
+        unchanged=made.counts()[Op.UNCHANGED],
+        failed=len(failed),
+    )
+    faults = [str(problem) for problem in made.problems]
+    faults += [f"{result.change.ref}: {result.error}" for result in failed]
+    faults += [hold.message for hold in made.holds]
+    reason = _reason_of(made, failed, stopped=stopped)
+    return Report(reason, _sentence(reason, made, counts, faults), made.revision, counts, faults)
+
+
+def _count(results: Iterable[Result], op: Op) -> int:
+    return sum(1 for each in results if each.change.op is op and each.wrote and each.state is ResultState.SUCCEEDED)
+
+
+def _reason_of(made: Plan, failed: list[Result], *, stopped: bool) -> ConditionReason:
+    if stopped:
+        return ConditionReason.STOPPED
+    if failed:
+        return ConditionReason.FAILED
+    if made.problems:
+        return ConditionReason.PROBLEMS
+    return ConditionReason.HELD if made.holds else ConditionReason.SYNCED
+
+
+def _sentence(reason: ConditionReason, made: Plan, counts: Counts, faults: list[str]) -> str:
+    objects = f"{counts.total} object{'' if counts.total == 1 else 's'}"
+    if reason is ConditionReason.SYNCED:
+        return f"{objects} as Git asks for"
+    if reason is ConditionReason.STOPPED:
+        return "the program was told to end; the next one goes on"
+    if reason is ConditionReason.HELD:
+        hold = made.holds[0]
+        return f"{len(hold.refs)} deletions wait for approval {made.approval}: {hold.message}"
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return f"{faults[0]}{more}"
