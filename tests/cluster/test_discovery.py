@@ -175,7 +175,7 @@ def alike(one, other, compared) -> bool:
         return one is other or None not in (one, other)
     compared.add((id(one), id(other)))
     facts = [
-        (type_.scalar, type_.form, type_.nullable, type_.is_int_or_string, type_.is_resource, type_.preserve)
+        (type_.scalar, type_.form, type_.nullable, type_.is_resource, type_.preserve)
         + ((type_.list.atomic, type_.list.keys) if type_.list else ())
         + (
             (type_.map.atomic, type_.map.is_struct, [(f.name, f.default, f.required) for f in type_.map.fields()])

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from kubectl_reconcile.core.objects import FieldPath
 from kubectl_reconcile.core.ssa.values import number
@@ -27,7 +27,6 @@ from kubectl_reconcile.core.ssa.values import number
 Tree: TypeAlias = dict[str, Any]
 """A node of the wire form: path element -> node. ``{}`` is a member without children."""
 
-LEAF: Final[Tree] = {}
 _UNSAFE = re.compile("[<>&\u2028\u2029\b\f]")
 
 

@@ -146,7 +146,7 @@ class MapType:
 class Type:
     """What a value may be: scalar, list and map, each or none of them."""
 
-    __slots__ = ("form", "is_int_or_string", "is_resource", "list", "map", "nullable", "preserve", "scalar", "spec")
+    __slots__ = ("form", "is_resource", "list", "map", "nullable", "preserve", "scalar", "spec")
 
     def __init__(self, spec: Mapping[str, Any], resolver: _Resolver, *, relationship: str | None = None) -> None:
         """Read one schema, shallowly: what lies below is read when asked for."""
@@ -156,9 +156,6 @@ class Type:
         self.map: MapType | None = None
         self.form: Form | None = None
         self.nullable: bool = bool(spec.get("nullable"))
-        self.is_int_or_string: bool = bool(
-            spec.get("x-kubernetes-int-or-string") or spec.get("format") == "int-or-string"
-        )
         self.is_resource: bool = bool(spec.get("x-kubernetes-embedded-resource"))
         self.preserve: bool = bool(spec.get("x-kubernetes-preserve-unknown-fields"))
         if self.preserve:
@@ -244,10 +241,9 @@ class _Resolver:
         return _Resolver(resolver._definitions, respells=resolver.respells)
 
 
-def _scalar_type(form: Form | None, *, int_or_string: bool = False) -> Type:
+def _scalar_type(form: Form | None) -> Type:
     made = Type({"type": "string", "format": "any"}, _EMPTY)
     made.form = form
-    made.is_int_or_string = int_or_string
     return made
 
 
@@ -398,7 +394,7 @@ DEDUCED: Final = Type({}, _EMPTY)
 _WELL_KNOWN: Final = {
     "apimachinery.pkg.runtime.RawExtension": UNTYPED,
     "apimachinery.pkg.api.resource.Quantity": _scalar_type(Form.QUANTITY),
-    "apimachinery.pkg.util.intstr.IntOrString": _scalar_type(None, int_or_string=True),
+    "apimachinery.pkg.util.intstr.IntOrString": _scalar_type(None),
     "apimachinery.pkg.apis.meta.v1.MicroTime": _scalar_type(Form.MICRO_TIME),
 }
 """Definitions whose schema doesn't say how Go writes them."""

@@ -5,15 +5,14 @@ facing another. *lhs* is what was there, *rhs* what comes. `ABSENT` is no value 
 differs from null (None): null is a value that somebody stated.
 
 Rules, each where structured-merge-diff has it: `validate` (typed/validate.go), `fields_of`
-(tofieldset.go), `merge` (merge.go), `compare` (compare.go), `remove` (remove.go),
-`with_named_fields` (fieldpath/set.go), `reconciled` (reconcile_schema.go).
+(tofieldset.go), `compare` (compare.go), `remove` (remove.go); merge.go is `typed_merge`.
 
 Pure: inputs are never mutated; results share what didn't change with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
@@ -30,7 +29,7 @@ from kubectl_reconcile.core.ssa.fieldset import (
     node_of,
     value_element,
 )
-from kubectl_reconcile.core.ssa.schema import UNTYPED, ListType, MapType, Type
+from kubectl_reconcile.core.ssa.schema import ListType, MapType, Type
 from kubectl_reconcile.core.ssa.values import same
 
 
@@ -46,6 +45,11 @@ class _Absent(Enum):
 ABSENT: Final = _Absent.ABSENT
 
 Path = tuple[str, ...]
+
+
+def none_for_absent(value: Any) -> Any:
+    """Return *value* as JSON has it: null where there is none."""
+    return None if value is ABSENT else value
 
 
 class MergeError(ValueError):
@@ -251,99 +255,6 @@ def _list_fields(items: list[Any], of: ListType) -> Tree:
     return tree
 
 
-# --- merge --------------------------------------------------------------------------------------
-
-
-def merge(lhs: Any, rhs: Any, of: Type) -> Any:
-    """Return *lhs* with *rhs* merged into it: nothing is removed, leaves of *rhs* win."""
-    fits = shape(lhs if rhs is ABSENT else rhs, of)
-    if fits == "map" and of.map is not None:
-        return _merge_maps(lhs, rhs, of.map)
-    if fits == "list" and of.list is not None:
-        return _merge_lists(lhs, rhs, of.list)
-    return _keep(lhs, rhs)
-
-
-def _keep(lhs: Any, rhs: Any) -> Any:
-    return lhs if rhs is ABSENT else rhs
-
-
-def _merge_maps(lhs: Any, rhs: Any, of: MapType) -> Any:
-    left = lhs if isinstance(lhs, dict) else {}
-    right = rhs if isinstance(rhs, dict) else {}
-    if of.atomic or not (left or right):
-        return _keep(lhs, rhs)
-    out: dict[str, Any] = {}
-    for name in [*left, *(name for name in right if name not in left)]:
-        kind = of.type_at(name)
-        if kind is None:
-            merged = _keep(left.get(name, ABSENT), right.get(name, ABSENT))
-        else:
-            merged = merge(left.get(name, ABSENT), right.get(name, ABSENT), kind)
-        if merged is not ABSENT:
-            out[name] = merged
-    return out or ABSENT
-
-
-def _merge_lists(lhs: Any, rhs: Any, of: ListType) -> Any:
-    left = lhs if isinstance(lhs, list) else []
-    right = rhs if isinstance(rhs, list) else []
-    if of.atomic or not (left or right):
-        return _keep(lhs, rhs)
-    return list(_merged_items(left, right, of)) or ABSENT
-
-
-def _merged_items(left: list[Any], right: list[Any], of: ListType) -> Iterator[Any]:
-    """Yield the merged items in the server's order.
-
-    Items of both sides stand in the order of *rhs*; an item of *lhs* alone keeps its place
-    before the next shared one. Duplicates of *lhs* are never merged, but replaced as a whole.
-    """
-    left_elements, right_elements = elements_of(left, of), elements_of(right, of)
-    before = {
-        element: item if left_elements.count(element) == 1 else None
-        for element, item in zip(left_elements, left, strict=True)
-    }
-    coming = dict(zip(right_elements, right, strict=True))
-    shared = iter([element for element in right_elements if element in before])
-    awaited = next(shared, None)
-    done: set[str] = set()
-    at_left = at_right = 0
-    while at_left < len(left) or at_right < len(right):
-        if at_left < len(left) and at_right < len(right):
-            element = left_elements[at_left]
-            if element == right_elements[at_right]:
-                done.add(element)
-                yield from _item(before.get(element, ABSENT), coming[element], of)
-                at_left, at_right = at_left + 1, at_right + 1
-                awaited = next(shared, None)
-                continue
-            if element in coming and awaited is not None and awaited != element:
-                at_left += 1
-                continue
-        if at_left < len(left):
-            element = left_elements[at_left]
-            if element not in coming:
-                yield from _item(left[at_left], ABSENT, of)
-                at_left += 1
-                continue
-            if element in done:
-                at_left += 1
-        if at_right < len(right):
-            element = right_elements[at_right]
-            done.add(element)
-            yield from _item(before.get(element, ABSENT), coming[element], of)
-            at_right += 1
-            if awaited == element:
-                awaited = next(shared, None)
-
-
-def _item(lhs: Any, rhs: Any, of: ListType) -> Iterator[Any]:
-    merged = merge(lhs, rhs, of.item)
-    if merged is not ABSENT:
-        yield merged
-
-
 # --- compare ------------------------------------------------------------------------------------
 
 
@@ -482,63 +393,3 @@ def _removed_list(value: list[Any], tree: Tree, of: ListType) -> list[Any] | Non
         elif not is_member(node):
             out.append(_removed(item, node, of.item))
     return out or None
-
-
-# --- field sets under a schema --------------------------------------------------------------------
-
-
-def with_named_fields(fields: FieldSet, of: Type) -> FieldSet:
-    """Return *fields* and every declared field above one of them, so that parents can be removed."""
-    return FieldSet(_named(fields.tree, of))
-
-
-def _named(tree: Tree, of: Type | None) -> Tree:
-    out: Tree = {".": {}} if "." in tree else {}
-    for element, node in tree.items():
-        if element == ".":
-            continue
-        below: Type | None = None
-        declared = False
-        if of is not None and of.map is not None and element.startswith("f:"):
-            record = of.map.field(element[2:])
-            declared = record is not None
-            below = record.type if record is not None else of.map.other
-        elif of is not None and of.list is not None and element.startswith("k:"):
-            below = of.list.item
-        inner = _named(node, below)
-        out[element] = {".": {}, **inner} if declared and inner and "." not in inner else inner
-    return out
-
-
-def reconciled(fields: FieldSet, of: Type) -> FieldSet:
-    """Return *fields* with paths below what the schema has since made atomic replaced by that atom."""
-    tree = _reconciled(fields.tree, of)
-    return fields if tree is fields.tree else FieldSet(tree)
-
-
-def _reconciled(tree: Tree, of: Type | None) -> Tree:
-    if of is None or not children(tree):
-        return tree
-    if of.map is not None:
-        if _is_deduced(of):
-            return tree
-        if of.map.atomic:
-            return {}
-    elif not of.scalar and of.list is not None and of.list.atomic:
-        return {}
-    out: Tree = {}
-    for element, node in tree.items():
-        out[element] = node if element == "." else _reconciled(node, _below(element, of))
-    return tree if all(out[element] is tree[element] for element in tree) else out
-
-
-def _is_deduced(of: Type) -> bool:
-    """Return whether nothing describes the map *of*: such maps were never anything but granular."""
-    other = of.map.other if of.map is not None and not of.map.names else None
-    return of is not UNTYPED and other is not None and other.scalar == "untyped"
-
-
-def _below(element: str, of: Type) -> Type | None:
-    if of.map is not None:
-        return of.map.type_at(element[2:]) if element.startswith("f:") else of.map.other
-    return of.list.item if not of.scalar and of.list is not None else None
