@@ -20,7 +20,7 @@ from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupVersionKind, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.kinds import kinds_of_crd
-from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan
+from kubectl_reconcile.core.planning.plan import Inputs, Memory, Op, Plan
 from kubectl_reconcile.core.planning.planner import build
 from kubectl_reconcile.core.resources.applyset import applyset_id, member
 from kubectl_reconcile.core.resources.sync import Sync
@@ -98,7 +98,7 @@ def desired(number: int, size: int = 5) -> Located:
     spec = {"size": size, "owner": "bench", "options": {f"key{at}": "value" for at in range(8)}}
     metadata = {"name": f"cache-{number}", "namespace": "shop", "labels": {"app": "bench", "tier": "gold"}}
     manifest = {"apiVersion": "bench.example.com/v1", "kind": "Cache", "metadata": metadata, "spec": spec}
-    return Located(manifest, f"caches/{number}.yaml", 1)
+    return Located.of(manifest, f"caches/{number}.yaml", 1)
 
 
 def live(located: Located) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def inputs(manifests: list[Located], view: View, verdicts: Any) -> Inputs:
     files = {each.path: f"blob of {each.path} {each.manifest['spec']['size']}" for each in manifests}
     revision = Revision("c" * 40, "2026-11-20T12:00:00Z", files)
     kinds: dict[GroupVersionKind, Any] = dict(KINDS)
-    return Inputs(SYNC, revision, manifests, view, kinds, {}, "2026-11-20T12:00:00Z", verdicts=verdicts)
+    return Inputs(SYNC, revision, manifests, view, kinds, "2026-11-20T12:00:00Z", memory=Memory(verdicts))
 
 
 def best_s(work: Callable[[], Plan], rounds: int = 5) -> tuple[float, Plan]:

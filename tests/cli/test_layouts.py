@@ -14,8 +14,9 @@ from kubectl_reconcile.cli.output.progress import Busy, SyncProgress
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Terminal, is_clean
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
+from tests.core.planning.changes import a_change
 
 VIEW = PlanView("2026-11-20T12:00:00Z")
 CACHE = ObjectRef("cache.example.com", "Memcached", "shop", "sessions")
@@ -47,7 +48,7 @@ def field(path, reason, before, after, **rest):
 
 
 def update(before, after, *fields, **rest):
-    return Change(ObjectRef.of(after), Op.UPDATE, before=before, after=after, fields=fields, **rest)
+    return a_change(ObjectRef.of(after), Op.UPDATE, before=before, after=after, fields=fields, **rest)
 
 
 DRIFT = {"manager": "kubectl-edit", "time": "2026-11-20T11:56:00Z"}
@@ -56,7 +57,7 @@ MADE = Plan(
     "3f9c2e1d0b",
     (
         update(memcached(2), memcached(3), field("spec.size", Reason.GIT, 2, 3, commit="88aa0011ff"), file="cache.yaml", line=1, wave=3),
-        Change(ObjectRef("", "ConfigMap", "shop", "new"), Op.CREATE, after={"kind": "ConfigMap"}, file="new.yaml", line=7),
+        a_change(ObjectRef("", "ConfigMap", "shop", "new"), Op.CREATE, after={"kind": "ConfigMap"}, file="new.yaml", line=7),
         update(
             deployment("sessions", 2), deployment("sessions", 3), field("spec.replicas", Reason.GIT, 2, 3),
             owner=CACHE, manager="kubectl-reconcile-memcached", wave=4,
@@ -68,8 +69,8 @@ MADE = Plan(
             file="apps/web.yaml", line=41,
         ),
         update(secret("b2xk"), secret("bmV3"), field("data.password", Reason.GIT, "b2xk", "bmV3"), file="login.yaml", line=1),
-        Change(ObjectRef("", "ConfigMap", "shop", "old"), Op.DELETE, before={"kind": "ConfigMap"}, file="old.yaml", line=1),
-        Change(ObjectRef("", "ConfigMap", "shop", "same"), Op.UNCHANGED),
+        a_change(ObjectRef("", "ConfigMap", "shop", "old"), Op.DELETE, before={"kind": "ConfigMap"}, file="old.yaml", line=1),
+        a_change(ObjectRef("", "ConfigMap", "shop", "same"), Op.UNCHANGED),
     ),
 )  # fmt: skip
 
@@ -212,7 +213,7 @@ def test_a_comment_for_a_pull_request():
 
 def test_a_comment_never_outgrows_what_a_forge_takes():
     big = [
-        Change(ObjectRef("", "ConfigMap", "shop", f"c{n}"), Op.CREATE, after={"kind": "ConfigMap", "data": {f"k{m}": "v" * 60 for m in range(50)}})
+        a_change(ObjectRef("", "ConfigMap", "shop", f"c{n}"), Op.CREATE, after={"kind": "ConfigMap", "data": {f"k{m}": "v" * 60 for m in range(50)}})
         for n in range(300)
     ]  # fmt: skip
     text = written(markdown.github(replace(MADE, changes=tuple(big)), VIEW))
@@ -263,7 +264,7 @@ def test_no_form_shows_a_secret(form):
 def test_no_form_lets_an_escape_sequence_through(form, text):
     hostile = f"\x1b[31m{text}\x9b2J\r\u202e"
     ref = ObjectRef(hostile, hostile, hostile, hostile)
-    change = Change(
+    change = a_change(
         ref, Op.UPDATE, before=memcached(1), after=memcached(2, note=hostile), file=hostile, line=1, blocked=hostile,
         fields=(FieldChange(FieldPath((f"f:{hostile}",)), "add", hostile, hostile, Reason.DRIFT, manager=hostile, time=hostile),),
     )  # fmt: skip

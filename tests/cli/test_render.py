@@ -17,8 +17,9 @@ from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Span, Terminal, Tone, clean, is_clean, line, table
 from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
-from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan
+from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, approval_of
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
+from tests.core.planning.changes import a_change
 
 NOW = "2026-11-20T12:00:00Z"
 VIEW = PlanView(NOW)
@@ -57,11 +58,11 @@ def field(path, reason, before=None, after=None, **rest):
 
 
 def update(before, after, **rest):
-    return Change(ObjectRef.of(after), Op.UPDATE, before=before, after=after, **rest)
+    return a_change(ObjectRef.of(after), Op.UPDATE, before=before, after=after, **rest)
 
 
 def plan(*changes, unchanged=0, **rest):
-    same = (Change(ObjectRef("", "ConfigMap", "shop", f"same-{n}"), Op.UNCHANGED) for n in range(unchanged))
+    same = (a_change(ObjectRef("", "ConfigMap", "shop", f"same-{n}"), Op.UNCHANGED) for n in range(unchanged))
     return Plan(**{"sync": SHOP, "revision": "3f9c2e1d0b", "changes": (*changes, *same)} | rest)
 
 
@@ -83,7 +84,7 @@ SCALED = plan(
         line=1,
         fields=(field("spec.size", Reason.GIT, 2, 3, commit="3f9c2e1d0b"),),
     ),
-    Change(ObjectRef("", "ConfigMap", "shop", "old"), Op.DELETE, before=config("old", {"a": "1"}), file="old.yaml"),
+    a_change(ObjectRef("", "ConfigMap", "shop", "old"), Op.DELETE, before=config("old", {"a": "1"}), file="old.yaml"),
     update(
         deployment(2),
         deployment(3),
@@ -142,7 +143,7 @@ def test_colour_adds_nothing_but_colour():
 
 
 def test_a_create_is_all_additions():
-    made = plan(Change(CACHE, Op.CREATE, after=memcached(1), file="cache.yaml", line=4), revision="worktree-88aa")
+    made = plan(a_change(CACHE, Op.CREATE, after=memcached(1), file="cache.yaml", line=4), revision="worktree-88aa")
     assert (
         shown(made)
         == """\
@@ -209,8 +210,8 @@ def test_notes(facts, expected):
 
 
 def test_what_the_garbage_collector_takes_is_named_not_spelt_out():
-    gone = Change(CACHE, Op.DELETE, before=memcached(1))
-    child = Change(DEPLOYMENT, Op.DELETE, before=deployment(1), owner=CACHE, cascade=True)
+    gone = a_change(CACHE, Op.DELETE, before=memcached(1))
+    child = a_change(DEPLOYMENT, Op.DELETE, before=deployment(1), owner=CACHE, cascade=True)
     text = shown(plan(child, gone))
     assert f"# {DEPLOYMENT}: deleted along with {CACHE}\n2 to delete" in text
     assert "replicas" not in text
@@ -230,8 +231,8 @@ def test_managed_fields_show_when_asked_for():
 
 
 def test_owners_that_own_each_other_are_shown_all_the_same():
-    one = Change(CACHE, Op.CREATE, after=memcached(1), owner=DEPLOYMENT)
-    other = Change(DEPLOYMENT, Op.CREATE, after=deployment(1), owner=CACHE)
+    one = a_change(CACHE, Op.CREATE, after=memcached(1), owner=DEPLOYMENT)
+    other = a_change(DEPLOYMENT, Op.CREATE, after=deployment(1), owner=CACHE)
     assert {change.ref for change, _ in render.in_order(plan(one, other))} == {CACHE, DEPLOYMENT}
 
 
@@ -246,10 +247,10 @@ SUMMARIES = {
     "nothing to do": (plan(unchanged=3), "no changes, 3 unchanged"),
     "one of each": (
         plan(
-            Change(CACHE, Op.CREATE),
-            Change(CACHE, Op.REPLACE),
-            Change(CACHE, Op.DELETE, held=True),
-            Change(CACHE, Op.UPDATE, blocked="no"),
+            a_change(CACHE, Op.CREATE),
+            a_change(CACHE, Op.REPLACE),
+            a_change(CACHE, Op.DELETE, held=True),
+            a_change(CACHE, Op.UPDATE, blocked="no"),
             problems=(Problem("a.yaml", 1, "bad"),),
         ),
         "1 to create, 1 to replace, 1 held, 1 blocked, 0 unchanged, 1 problem",
@@ -282,20 +283,19 @@ def test_names_are_kubectl_s():
 
 def test_obstacles_say_where_what_and_what_to_do():
     made = plan(
-        replace(SCALED.changes[0], blocked="spec.size: must be positive"),
+        SCALED.changes[0].gated(blocked="spec.size: must be positive"),
         problems=(Problem("bad.yaml", 3, "not YAML", "indent it"),),
         holds=(Hold("EmptySource", "no manifest is left", (CACHE, DEPLOYMENT)),),
-        approval="abc123",
     )
     assert (
         written(render.obstacles(made))
-        == """\
+        == f"""\
 cache.yaml:1: Memcached.cache.example.com shop/sessions: spec.size: must be positive
 bad.yaml:3: not YAML (hint: indent it)
 held (EmptySource): no manifest is left
   Memcached.cache.example.com shop/sessions
   Deployment.apps shop/sessions
-to let them go: kubectl reconcile approve shop -n shop --plan-hash abc123
+to let them go: kubectl reconcile approve shop -n shop --plan-hash {approval_of((CACHE, DEPLOYMENT))}
 """
     )
 
@@ -355,8 +355,8 @@ def test_no_value_of_a_secret_survives_masking(before, after, copied):
     old = None if before is None else secret(before)
     new = secret(poisoned, **annotations) | {"stringData": poisoned}
     for change in (
-        Change(ObjectRef.of(new), Op.UPDATE, before=old, after=new),
-        Change(ObjectRef.of(new), Op.DELETE, before=new),
+        a_change(ObjectRef.of(new), Op.UPDATE, before=old, after=new),
+        a_change(ObjectRef.of(new), Op.DELETE, before=new),
     ):
         assert token not in json.dumps([masked(change).before, masked(change).after])
 
@@ -391,7 +391,7 @@ def test_clean(text, expected):
 @given(name=TEXT, value=JSON, message=TEXT, colour=st.booleans())
 def test_nothing_that_a_plan_holds_reaches_a_terminal_raw(name, value, message, colour):
     ref = ObjectRef(message, name, name, message)
-    change = Change(
+    change = a_change(
         ref, Op.UPDATE, before=None, after={"apiVersion": "v1", "kind": name, "metadata": {"name": value}, message: value},
         fields=(FieldChange(FieldPath((f"f:{name}",)), "add", None, value, Reason.DRIFT, manager=message, time=message),),
         conflicts=(FieldConflict(FieldPath((f"f:{name}",)), message, value, value),), file=message, blocked=message,

@@ -11,11 +11,12 @@ import pytest
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import kinds_of_crd
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.planning.results import ResultState
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.sync.session import Session
+from tests.core.planning.changes import a_change
 
 MARK = "applyset-of-this-test-v1"
 SUCCEEDED, SKIPPED, FAILED = ResultState.SUCCEEDED, ResultState.SKIPPED, ResultState.FAILED
@@ -37,7 +38,7 @@ def change(session, namespace):
         if kind.namespaced:
             manifest = {**manifest, "metadata": {"namespace": namespace, **manifest["metadata"]}}
         body = {} if op is Op.DELETE else {"after": manifest, "intent": manifest}
-        return Change(ObjectRef.of(manifest), op, kind, **body, **more)
+        return a_change(ObjectRef.of(manifest), op, kind, **body, **more)
 
     return change
 

@@ -77,7 +77,7 @@ async def _approve_actions(session: Session, *, name: str, yes: bool, color: str
     out, err = options.screens(color)
     found = await custom_resource.find(session, name)
     made = await custom_resource.preview(session, found.cr)
-    held = [change.action for change in made.changes if change.action and change.held]
+    held = [change.action for change in made.changes if change.action and change.gate.held]
     if not held:
         out.write([line("nothing is held", Tone.GOOD)])
         return ExitStatus.OK

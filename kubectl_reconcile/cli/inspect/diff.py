@@ -143,7 +143,7 @@ async def _preview_of(session: Session, target: Target, chosen: options.Chosen, 
 
 def status_of(plan: Plan) -> ExitStatus:
     """Return the exit status of a preview."""
-    if any(change.blocked for change in plan.changes):
+    if any(change.gate.blocked for change in plan.changes):
         return ExitStatus.FAILED
     if plan.problems:
         return ExitStatus.SOURCE

@@ -79,13 +79,13 @@ def wide(plan: Plan, view: PlanView) -> list[Line]:
 
 
 def _row(change: Change, plan: Plan, view: PlanView) -> list[Span]:
-    place = f"{change.file}:{change.line}" if change.line else change.file
+    place = f"{change.provenance.file}:{change.provenance.line}" if change.provenance.line else change.provenance.file
     return [
         render.verdict(change),
         Span(str(change.ref.group_kind)),
         Span(change.ref.namespace or "-"),
         Span(change.ref.name),
-        Span(str(change.wave)),
+        Span(str(change.gate.wave)),
         Span(str(len(change.fields)) if change.fields else "-"),
         Span(change.module or place or "-"),
         Span(render.brief(change, plan, view)),
@@ -99,7 +99,11 @@ def reasons(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Li
     """Yield each object that changes, and below it each field with its values and why it changes."""
     for change, _ in render.in_order(plan):
         shown = view.of(change)
-        where = f"  {shown.file}:{shown.line}" if shown.line and shown.op is not Op.DELETE else ""
+        where = (
+            f"  {shown.provenance.file}:{shown.provenance.line}"
+            if shown.provenance.line and shown.op is not Op.DELETE
+            else ""
+        )
         yield (render.verdict(shown), Span(f" {shown.ref}", Tone.TITLE), Span(where, Tone.ASIDE))
         if not shown.fields and (why := render.brief(shown, plan, view)):
             yield line(f"  {why}", Tone.ASIDE)
@@ -173,8 +177,8 @@ def side_by_side(plan: Plan, view: PlanView, width: int | None = None) -> Iterat
         shown = view.of(change)
         old, new = render.sides(shown, view)
         notes = list(render.notes_on(shown, plan, view.now))
-        if shown.cascade:
-            old, new, notes = [], [], [(f"deleted along with {shown.owner}", Tone.ASIDE)]
+        if shown.gate.cascade:
+            old, new, notes = [], [], [(f"deleted along with {shown.provenance.owner}", Tone.ASIDE)]
         yield (render.verdict(shown), Span(f" {shown.ref}", Tone.TITLE))
         yield from (line(f"# {text}", tone) for text, tone in notes)
         yield from _pairs(old, new, half)

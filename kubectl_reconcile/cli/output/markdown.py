@@ -93,7 +93,7 @@ def _obstacles(plan: Plan) -> Iterator[str]:
 def _folded(change: Change, view: PlanView) -> list[str]:
     """Return the diff of one change behind a line to click on; nothing where there is no diff."""
     hunks = ["".join(span.text for span in one) for one in render.hunks_of(*render.sides(change, view))]
-    if change.cascade or not hunks:
+    if change.gate.cascade or not hunks:
         return []
     lines = [clean(text) for text in hunks]
     fence = "`" * max(3, *(len(run) + 1 for text in lines for run in re.findall(r"`+", text)), 3)

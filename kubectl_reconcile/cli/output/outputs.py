@@ -201,7 +201,7 @@ def _compare(command: Sequence[str], plan: Plan, view: PlanView) -> None:
 
     with tempfile.TemporaryDirectory(prefix="LIVE-") as live, tempfile.TemporaryDirectory(prefix="MERGED-") as merged:
         for change, _ in render.in_order(plan):
-            if change.cascade:
+            if change.gate.cascade:
                 continue
             old, new = render.sides(view.of(change), view)
             name = re.sub(r"[^\w.-]", "-", ".".join(part for part in change.ref if part), flags=re.ASCII)

@@ -195,7 +195,7 @@ class Progress:
         idle = (
             change.ref
             for change in plan.changes
-            if change.ref not in self.endings and not change.held and not change.cascade
+            if change.ref not in self.endings and not change.gate.held and not change.gate.cascade
         )
         counts.update(unchanged=sum(1 for _ in idle), held=sum(len(hold.refs) for hold in plan.holds))
         return counts
@@ -234,7 +234,13 @@ def result_line(result: Result) -> Line:
     """Return what became of one object, as a line."""
     change = result.change
     if result.state.value != "succeeded":
-        where = f" ({change.file}:{change.line})" if change.line else f" ({change.file})" if change.file else ""
+        where = (
+            f" ({change.provenance.file}:{change.provenance.line})"
+            if change.provenance.line
+            else f" ({change.provenance.file})"
+            if change.provenance.file
+            else ""
+        )
         return (Span(f"{result.state.value:<8}", Tone.BAD), Span(f" {change.ref}{where}: {result.error}"))
     tone = Tone.REMOVED if change.op.value == "delete" else Tone.ADDED if change.op.value == "create" else Tone.WARNING
     return (Span(f"{DONE[change.op.value]:<8}", tone), Span(f" {change.ref}"))
@@ -264,8 +270,8 @@ def _result(result: Result) -> dict[str, Any]:
         "state": result.state.value,
         "wrote": result.wrote,
         "error": result.error,
-        "file": change.file,
-        "line": change.line,
+        "file": change.provenance.file,
+        "line": change.provenance.line,
         "durationMs": round(result.duration_ms),
     }
     return {key: value for key, value in full.items() if value not in ("", 0) or key == "wrote"}

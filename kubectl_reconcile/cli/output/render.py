@@ -74,12 +74,16 @@ def diff(plan: Plan, view: PlanView) -> Iterator[Line]:
 
 def in_order(plan: Plan) -> Iterator[tuple[Change, int]]:
     """Yield what a plan changes, each followed by what follows from it, with its depth."""
-    shown = [change for change in plan.changes if change.op is not Op.UNCHANGED or change.blocked]
+    shown = [change for change in plan.changes if change.op is not Op.UNCHANGED or change.gate.blocked]
     refs = {change.ref for change in shown}
     below: dict[ObjectRef, list[Change]] = {}
     for change in shown:
-        if change.owner is not None and change.owner in refs and change.owner != change.ref:
-            below.setdefault(change.owner, []).append(change)
+        if (
+            change.provenance.owner is not None
+            and change.provenance.owner in refs
+            and change.provenance.owner != change.ref
+        ):
+            below.setdefault(change.provenance.owner, []).append(change)
     under = {id(change) for changes in below.values() for change in changes}
     yield from _tree((change for change in shown if id(change) not in under), below, 0)
     for changes in tuple(below.values()):  # owners that own each other: odd, but nothing may go unseen
@@ -93,8 +97,8 @@ def _tree(changes: Iterable[Change], below: dict[ObjectRef, list[Change]], depth
 
 
 def _one(change: Change, plan: Plan, view: PlanView) -> Iterator[Line]:
-    if change.cascade:
-        yield line(f"# {change.ref}: deleted along with {change.owner}", Tone.ASIDE)
+    if change.gate.cascade:
+        yield line(f"# {change.ref}: deleted along with {change.provenance.owner}", Tone.ASIDE)
         return
     notes = list(notes_on(change, plan, view.now))
     hunks = list(hunks_of(*sides(change, view)))
@@ -120,14 +124,14 @@ def labels(change: Change, plan: Plan) -> tuple[str, str]:
     """Return what to call the old and the new state of a change."""
     module = change.module
     origin = module or ("file" if is_worktree(plan) else "git")
-    where = f" ({_where(change, plan)})" if change.file and change.op is not Op.DELETE else ""
+    where = f" ({_where(change, plan)})" if change.provenance.file and change.op is not Op.DELETE else ""
     old = "/dev/null" if change.before is None else f"live/{change.ref}"
     new = "/dev/null" if change.after is None else f"{origin}/{change.ref}{where}"
     return old, new
 
 
 def _where(change: Change, plan: Plan) -> str:
-    place = f"{change.file}:{change.line}" if change.line else change.file
+    place = f"{change.provenance.file}:{change.provenance.line}" if change.provenance.line else change.provenance.file
     return place if is_worktree(plan) or not plan.revision else f"{place}, {plan.revision[:7]}"
 
 
@@ -158,16 +162,16 @@ _Note = tuple[str, Tone]
 
 def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     """Yield what there is to say of a change besides its lines: who wants it, why, and what stands in its way."""
-    if change.blocked:
-        yield f"blocked: {change.blocked}", Tone.BAD
+    if change.gate.blocked:
+        yield f"blocked: {change.gate.blocked}", Tone.BAD
     if change.action:
         yield change.action.summary, Tone.WARNING
-    if change.held:
+    if change.gate.held:
         yield f"held: not {'run' if change.action else 'deleted'} until somebody approves", Tone.WARNING
-    if change.waits:
-        yield f"waits for {change.waits}", Tone.ASIDE
+    if change.gate.waits:
+        yield f"waits for {change.gate.waits}", Tone.ASIDE
     if module := change.module:
-        yield f"by {module} for {change.owner}", Tone.ASIDE
+        yield f"by {module} for {change.provenance.owner}", Tone.ASIDE
     if change.op is Op.REPLACE:
         yield "deleted and created anew, since a changed field is immutable", Tone.WARNING
     if change.unsure:
@@ -294,14 +298,22 @@ def _brief(change: Change, depth: int, plan: Plan, view: PlanView) -> Iterator[L
 
 def verdict(change: Change) -> Span:
     """Return in a word what happens to an object."""
-    word = "blocked" if change.blocked else "held" if change.held else "waits" if change.waits else change.op.value
-    return Span(word, Tone.BAD if change.blocked else _TONES.get(change.op, Tone.PLAIN))
+    word = (
+        "blocked"
+        if change.gate.blocked
+        else "held"
+        if change.gate.held
+        else "waits"
+        if change.gate.waits
+        else change.op.value
+    )
+    return Span(word, Tone.BAD if change.gate.blocked else _TONES.get(change.op, Tone.PLAIN))
 
 
 def brief(change: Change, plan: Plan, view: PlanView) -> str:
     """Return on one line why an object changes."""
-    if change.cascade:
-        return f"along with {change.owner}"
+    if change.gate.cascade:
+        return f"along with {change.provenance.owner}"
     return "; ".join(text for text, _ in notes_on(change, plan, view.now) if not text.startswith(("by ", "held")))
 
 
@@ -333,7 +345,9 @@ def summary(plan: Plan) -> Line:
 
 def tally(plan: Plan) -> Counter[str]:
     """Count changes by what happens to them; those that wait count as ``held`` or ``blocked`` alone."""
-    return Counter("blocked" if change.blocked else "held" if change.held else change.op for change in plan.changes)
+    return Counter(
+        "blocked" if change.gate.blocked else "held" if change.gate.held else change.op for change in plan.changes
+    )
 
 
 def _counted(number: int, noun: str) -> str:
@@ -346,11 +360,17 @@ def _counted(number: int, noun: str) -> str:
 def obstacles(plan: Plan) -> Iterator[Line]:
     """Yield what a person has to see to: problems in the source, refused objects, held deletions."""
     for change in plan.changes:
-        if change.blocked:
-            where = f"{change.file}:{change.line}: " if change.file else ""
-            yield line(f"{where}{change.ref}: {change.blocked}", Tone.BAD)
+        if change.gate.blocked:
+            where = f"{change.provenance.file}:{change.provenance.line}: " if change.provenance.file else ""
+            yield line(f"{where}{change.ref}: {change.gate.blocked}", Tone.BAD)
     yield from waiting(plan)
-    owners = sorted({change.owner for change in plan.changes if change.action and change.held and change.owner})
+    owners = sorted(
+        {
+            change.provenance.owner
+            for change in plan.changes
+            if change.action and change.gate.held and change.provenance.owner
+        }
+    )
     for owner in owners:
         place = f" -n {owner.namespace}" if owner.namespace else ""
         yield line(
@@ -403,7 +423,7 @@ def document(plan: Plan, view: PlanView) -> dict[str, Any]:
         ],
         "observed": [
             {"object": _ref(ref), "facts": seen.facts, "error": seen.error}
-            for ref, seen in sorted(plan.observed.items())
+            for ref, seen in sorted(plan.outcomes.observed.items())
         ],
         "holds": [
             {"reason": hold.reason, "message": hold.message, "objects": [_ref(ref) for ref in hold.refs]}
@@ -418,23 +438,23 @@ def _change(change: Change, view: PlanView, digest: str) -> dict[str, Any]:
         "object": _ref(change.ref),
         "fingerprint": digest,
         "apiVersion": change.kind.gvk.api_version if change.kind else None,
-        "owner": None if change.owner is None else _ref(change.owner),
+        "owner": None if change.provenance.owner is None else _ref(change.provenance.owner),
         "module": change.module,
-        "file": change.file,
-        "line": change.line,
-        "wave": change.wave,
-        "hook": change.hook,
+        "file": change.provenance.file,
+        "line": change.provenance.line,
+        "wave": change.gate.wave,
+        "hook": change.gate.hook,
         "fields": [_field(field) for field in change.fields],
         "conflicts": [_conflict(conflict) for conflict in change.conflicts],
         "before": None if change.before is None else _tidy(change.before, view),
         "after": None if change.after is None else _tidy(change.after, view),
         "delta": _delta(change, view),
         "unsure": change.unsure,
-        "cascade": change.cascade,
-        "waits": change.waits,
+        "cascade": change.gate.cascade,
+        "waits": change.gate.waits,
         "action": _action(change),
-        "held": change.held,
-        "blocked": change.blocked,
+        "held": change.gate.held,
+        "blocked": change.gate.blocked,
     }
     kept = {"op", "object", "before", "after"}
     return {key: value for key, value in full.items() if key in kept or value not in (None, "", 0, False, [])}

@@ -59,13 +59,13 @@ class Located:
     manifest: Manifest
     path: str
     line: int
-    gvk: GroupVersionKind = field(init=False, repr=False, compare=False)
-    ref: ObjectRef = field(init=False, repr=False, compare=False)
+    gvk: GroupVersionKind = field(repr=False, compare=False)
+    ref: ObjectRef = field(repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Read what the manifest says it is."""
-        object.__setattr__(self, "gvk", GroupVersionKind.of(self.manifest))
-        object.__setattr__(self, "ref", ObjectRef.of(self.manifest))
+    @classmethod
+    def of(cls, manifest: Manifest, path: str, line: int) -> Self:
+        """Read what a manifest says it is."""
+        return cls(manifest, path, line, GroupVersionKind.of(manifest), ObjectRef.of(manifest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def parse(data: bytes, path: str) -> Parsed:
             if not own:
                 objects.append((manifest, where))
     line_of = _LineIndex(data, [where for _, where in objects] + [fault.where for fault in faults])
-    manifests = tuple(Located(manifest, path, line_of(where)) for manifest, where in objects)
+    manifests = tuple(Located.of(manifest, path, line_of(where)) for manifest, where in objects)
     problems = [Problem(path, line_of(fault.where), fault.message, fault.hint) for fault in faults]
     problems += unread
     problems.sort(key=lambda problem: (problem.line == 0, problem.line))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kubectl_reconcile.core.health.kstatus import HealthStatus
+from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import (
-    FIELD_MANAGER,
     GroupVersionKind,
     Manifest,
     ObjectRef,
@@ -24,13 +24,16 @@ from kubectl_reconcile.core.planning.order import Barrier, Key, Place, Stage, St
 from kubectl_reconcile.core.planning.plan import (
     Change,
     Contention,
+    Gate,
     Hold,
     Inputs,
     Op,
+    Outcomes,
     Plan,
+    Provenance,
+    Schedule,
     StatusWrite,
     Unobserved,
-    approval_of_all,
     hash_of,
     set_id_of,
 )
@@ -43,6 +46,19 @@ from kubectl_reconcile.core.ssa.merge import ConflictPolicy, FieldConflict, Merg
 
 HOOK_STAGES = {"pre-sync": Stage.BEFORE, "post-sync": Stage.AFTER}
 """When hooks run that don't wait for a failure."""
+
+
+@dataclass(slots=True)
+class OutcomesSoFar:
+    """What modules have said so far; *requeues_s* are the times after which they want to be asked again."""
+
+    statuses: list[StatusWrite] = field(default_factory=list)
+    requeues_s: list[float] = field(default_factory=list)
+    unobserved: dict[ObjectRef, Unobserved] = field(default_factory=dict)
+
+    def total(self, observed: Mapping[ObjectRef, Observation]) -> Outcomes:
+        """Return all of it; *observed* is what modules were told."""
+        return Outcomes(tuple(self.statuses), min(self.requeues_s, default=None), observed, self.unobserved)
 
 
 @dataclass(slots=True)
@@ -63,11 +79,9 @@ class PlanBuilder:
     places: dict[ObjectRef, Place] = field(default_factory=dict)
     needs: dict[ObjectRef, tuple[ObjectRef, ...]] = field(default_factory=dict)
     members: int = 0
-    statuses: list[StatusWrite] = field(default_factory=list)
-    requeues_s: list[float] = field(default_factory=list)
+    outcomes: OutcomesSoFar = field(default_factory=OutcomesSoFar)
     spared: set[ObjectRef] = field(default_factory=set)
     verdicts: dict[ObjectRef, tuple[str, str]] = field(default_factory=dict)
-    unobserved: dict[ObjectRef, Unobserved] = field(default_factory=dict)
     settled: list[Contention] = field(default_factory=list)
 
     @classmethod
@@ -96,8 +110,8 @@ class PlanBuilder:
         live: Manifest | None,
         *,
         rules: Sync,
+        provenance: Provenance,
         base: Manifest | None = None,
-        manager: str = FIELD_MANAGER,
     ) -> Change:
         """Return the change that the three-way merge of one object asks for, under the *rules* of a Sync."""
         merged = functools.partial(
@@ -105,7 +119,7 @@ class PlanBuilder:
             desired=desired,
             live=live,
             schema=kind.schema,
-            manager=manager,
+            manager=provenance.manager,
             base=base,
             policy=rules.conflicts,
         )
@@ -114,11 +128,10 @@ class PlanBuilder:
             merge = merged(ignores=(*rules.ignore, *(IgnoreRule.at(contention.path) for contention in contentions)))
         except MergeError as error:
             reason = redacted(str(error), desired, live)
-            return Change(ref, Op.UNCHANGED, kind, live, live, manager=manager, blocked=reason)
+            return Change(ref, Op.UNCHANGED, kind, live, live, provenance=provenance, gate=Gate(blocked=reason))
         if merge.verdict is Verdict.SAME:
-            return Change(
-                ref, Op.UNCHANGED, kind, conflicts=merge.conflicts, manager=manager, labels=labels_of(desired)
-            )
+            labels = labels_of(desired)
+            return Change(ref, Op.UNCHANGED, kind, conflicts=merge.conflicts, labels=labels, provenance=provenance)
         return Change(
             ref,
             Op.UPDATE if live is not None else Op.CREATE,
@@ -128,16 +141,18 @@ class PlanBuilder:
             intent=merge.intent,
             fields=merge.changes,
             conflicts=merge.conflicts,
-            manager=manager,
-            force=rules.conflicts is not ConflictPolicy.FAIL,
             unsure=merge.verdict is Verdict.UNSURE,
             takeover=merge.takeover,
-            blocked=_blocked(live, merge.conflicts, rules.conflicts),
+            provenance=provenance,
+            gate=Gate(
+                blocked=_blocked(live, merge.conflicts, rules.conflicts),
+                force=rules.conflicts is not ConflictPolicy.FAIL,
+            ),
         )
 
     def _contests(self, ref: ObjectRef, merged: Callable[..., Merge], rules: Sync) -> list[Contention]:
         """Return the contended fields of an object that are still not as they should be; the others are settled."""
-        known = self.inputs.contentions.get(ref, ())
+        known = self.inputs.memory.contentions.get(ref, ())
         open_ = {change.path for change in merged(ignores=rules.ignore).changes} if known else frozenset()
         self.settled += (contention for contention in known if contention.path not in open_)
         return [contention for contention in known if contention.path in open_]
@@ -150,7 +165,7 @@ class PlanBuilder:
             Op.DELETE,
             self.kinds.get(GroupVersionKind.of(manifest)) or self._kind_of(each.ref),
             before=manifest,
-            file=annotations_of(manifest).get(applyset.SOURCE, ""),
+            provenance=Provenance(annotations_of(manifest).get(applyset.SOURCE, "")),
         )
 
     def _kind_of(self, ref: ObjectRef) -> Kind | None:
@@ -163,51 +178,50 @@ class PlanBuilder:
 
     def add(self, change: Change, place: Place, *, deleting: bool = False) -> None:
         """Take up a change that is made at *place*, or for a deletion at its mirror image."""
-        stage = Stage.DELETE if deleting else HOOK_STAGES.get(change.hook, Stage.WRITE)
+        stage = Stage.DELETE if deleting else HOOK_STAGES.get(change.gate.hook, Stage.WRITE)
         self.changes.append((key_of(stage, place), change))
 
     def cascade(self, owner: Stored, place: tuple[int, ...]) -> None:
         """Show what the garbage collector will take along with *owner*."""
         below = (*place[:-1], place[-1] + 1)
         for child in self.inputs.live.owned_by(owner.uid):
-            self.add(replace(self.deletion(child), owner=owner.ref, cascade=True), below, deleting=True)
+            change = self.deletion(child).attributed(owner=owner.ref).gated(cascade=True)
+            self.add(change, below, deleting=True)
             self.cascade(child, below)
 
     def finish(self, holds: Sequence[Hold] = ()) -> Plan:
         """Return the plan."""
         inputs = self.inputs
         steps = Steps.of(key for key, _ in self.changes)
-        for key, change in self.changes:
-            # Nobody has seen these changes yet, and there may be ten thousand: copies would cost more than all else.
-            object.__setattr__(change, "wave", steps.index[key])
-        changes = tuple(sorted((change for _, change in self.changes), key=lambda change: (change.wave, change.ref)))
-        sync = inputs.sync.ref if inputs.sync.name else None
+        in_waves = (change.in_wave(steps.index[key]) for key, change in self.changes)
+        changes = tuple(sorted(in_waves, key=lambda change: (change.gate.wave, change.ref)))
         return Plan(
-            sync=sync,
+            sync=inputs.sync.ref if inputs.sync.name else None,
             revision=inputs.revision.sha,
             changes=changes,
             problems=tuple(self.problems),
             holds=tuple(holds),
-            statuses=tuple(self.statuses),
-            requeue_after_s=min(self.requeues_s, default=None),
-            approval=approval_of_all(holds),
-            verdicts=self.verdicts,
-            observed=inputs.observed,
-            unobserved=self.unobserved,
             members=self.members,
-            barriers=steps.barriers if inputs.whole else {},
-            awaited=tuple(self._awaited(changes, steps.barriers)) if inputs.whole else (),
-            fallbacks=tuple(self.fallbacks),
+            outcomes=self.outcomes.total(inputs.modules.observed),
+            schedule=self._schedule(changes, steps.barriers),
+            verdicts=self.verdicts,
             settled=tuple(self.settled),
         )
 
+    def _schedule(self, changes: Sequence[Change], barriers: Mapping[int, Barrier]) -> Schedule:
+        """Return what is waited for; a part of a source waits for nothing, since the rest of it isn't looked at."""
+        fallbacks = tuple(self.fallbacks)
+        if not self.inputs.whole:
+            return Schedule(fallbacks=fallbacks)
+        return Schedule(barriers, tuple(self._awaited(changes, barriers)), fallbacks)
+
     def _awaited(self, changes: Sequence[Change], barriers: Mapping[int, Barrier]) -> Iterator[Change]:
         """Yield the unchanged objects that something to be written must wait for: those not healthy yet."""
-        last = max((change.wave for change in changes if change.writes), default=-1)
+        last = max((change.gate.wave for change in changes if change.writes), default=-1)
         barrier = max((at for at, kind in barriers.items() if at <= last and kind is Barrier.ALL), default=0)
-        named = {ref for change in changes if change.writes for ref in change.needs}
+        named = {ref for change in changes if change.writes for ref in change.gate.needs}
         for change in changes if barrier or named else ():
-            if change.op is Op.UNCHANGED and not change.blocked and (change.wave < barrier or change.ref in named):
+            if change.is_quiet and (change.gate.wave < barrier or change.ref in named):
                 live = self.live(change.ref)
                 if self.inputs.sync.health.passes(live).status is not HealthStatus.CURRENT:
                     yield change

@@ -49,7 +49,7 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.plan import Change, Contention, Op, StatusWrite, Unobserved
+from kubectl_reconcile.core.planning.plan import Change, Contention, Gate, Op, Provenance, StatusWrite, Unobserved
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
 from kubectl_reconcile.core.resources.status import CONTENDED
 from kubectl_reconcile.core.resources.sync import Sync
@@ -90,6 +90,11 @@ class Parent:
     def uid(self) -> str:
         """The live CR's uid, empty where there is none yet."""
         return self.live["metadata"]["uid"] if self.live is not None else ""
+
+    @property
+    def wants(self) -> Provenance:
+        """What its module asks for, is asked for by it."""
+        return Provenance(owner=self.ref, manager=self.module.manager)
 
     @property
     def is_going(self) -> bool:
@@ -172,7 +177,10 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
             )
     settled = set(builder.settled)
     contentions = [
-        each for ref in sorted(family.refs) for each in builder.inputs.contentions.get(ref, ()) if each not in settled
+        each
+        for ref in sorted(family.refs)
+        for each in builder.inputs.memory.contentions.get(ref, ())
+        if each not in settled
     ]
     _status(builder, parent, outcome, settled=not family.pending, trouble=family.trouble, contentions=contentions)
 
@@ -188,7 +196,7 @@ def _ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outco
         return None
     context = Context(builder.inputs.now, parent.module.name, parent.cr, seen.error)
     try:
-        outcome = builder.inputs.ask(parent.module, parent.cr, view, seen.facts, context)
+        outcome = builder.inputs.modules.ask(parent.module, parent.cr, view, seen.facts, context)
     except SpecError as error:
         _fault(builder, parent, str(error), "correct the field; until then everything stays as it is")
         return outcome_of_invalid(parent.cr, error)
@@ -216,9 +224,9 @@ def _observation(builder: PlanBuilder, parent: Parent, view: Owned) -> Observati
     """Return what is known of external systems, None where somebody must look first."""
     if parent.module.observe is None:
         return Observation()
-    seen = builder.inputs.observed.get(parent.ref)
+    seen = builder.inputs.modules.observed.get(parent.ref)
     if seen is None:
-        builder.unobserved[parent.ref] = Unobserved(parent.module, parent.cr, view)
+        builder.outcomes.unobserved[parent.ref] = Unobserved(parent.module, parent.cr, view)
     return seen
 
 
@@ -282,37 +290,48 @@ class _ChildrenPlan:
             self._note(child, f"{ref}: the cluster doesn't know its kind", trouble=True)
             return
         change = self._change(child, kind, ref, live)
-        builder.add(replace(change, owner=parent.ref), parent.place(_CHILDREN))
+        builder.add(change, parent.place(_CHILDREN))
         self._settle(child, change, live)
-        module = builder.inputs.modules.get(gvk)
-        if module is not None and not change.blocked and change.op is not Op.DELETE:
+        module = builder.inputs.modules.by_kind.get(gvk)
+        if module is not None and not change.gate.blocked and change.op is not Op.DELETE:
             after = change.after if change.after is not None else live
             reconcile(
                 builder,
                 Parent(
-                    module, kind, ref, after or child, live, parent.place(_CHILDREN), parent.depth + 1, change.waits
+                    module,
+                    kind,
+                    ref,
+                    after or child,
+                    live,
+                    parent.place(_CHILDREN),
+                    parent.depth + 1,
+                    change.gate.waits,
                 ),
             )
 
     def _change(self, child: Manifest, kind: Kind, ref: ObjectRef, live: Manifest | None) -> Change:
         outcome, parent = self.outcome, self.parent
         if live is not None and key_of(child) in outcome.untouched:
-            return Change(ref, Op.UNCHANGED, kind, manager=parent.module.manager)
-        change = self.builder.judge(ref, kind, child, live, rules=_RULES, manager=parent.module.manager)
+            return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants)
+        change = self.builder.judge(ref, kind, child, live, rules=_RULES, provenance=parent.wants)
         if live is not None and (why := _not_ours(live, child, parent)):
-            return replace(change, op=Op.UPDATE, blocked=why)
+            return replace(change, op=Op.UPDATE).gated(blocked=why)
         if change.op is Op.UPDATE and not change.unsure and ref.kind in outcome.recreated:
             stored = self.builder.inputs.live.stored(ref)
-            change = replace(self.builder.deletion(stored), manager=parent.module.manager) if stored else change
+            change = self._deletion(stored) if stored else change
         if change.op is Op.UNCHANGED:
             return change
         before = (self.unsettled.get(key, "") for key in outcome.after.get(key_of(child), ()))
-        return replace(change, waits=parent.waits or next((why for why in before if why), ""))
+        return change.gated(waits=parent.waits or next((why for why in before if why), ""))
+
+    def _deletion(self, stored: Stored) -> Change:
+        parent = self.parent
+        return self.builder.deletion(stored).attributed(owner=parent.ref, manager=parent.module.manager)
 
     def _settle(self, child: Manifest, change: Change, live: Manifest | None) -> None:
-        if change.blocked:
-            self._note(child, f"{change.ref}: {change.blocked}", trouble=True)
-        elif change.waits:
+        if change.gate.blocked:
+            self._note(child, f"{change.ref}: {change.gate.blocked}", trouble=True)
+        elif change.gate.waits:
             self._note(child, f"{change.ref}, which itself waits")
         elif change.op is not Op.UNCHANGED and not change.unsure:
             self._note(child, f"{change.ref}, which is to be {_PAST[change.op]} first")
@@ -361,10 +380,8 @@ def _prune(
             continue
         yield each
         if not each.manifest()["metadata"].get("deletionTimestamp"):
-            change = replace(
-                builder.deletion(each), owner=parent.ref, manager=parent.module.manager, waits=parent.waits
-            )
-            builder.add(change, parent.place(_CHILDREN))
+            change = builder.deletion(each).attributed(owner=parent.ref, manager=parent.module.manager)
+            builder.add(change.gated(waits=parent.waits), parent.place(_CHILDREN))
             builder.cascade(each, parent.place(_CHILDREN))
 
 
@@ -395,11 +412,9 @@ def _act(
             ref_of(action, parent.ref),
             Op.ACT,
             parent.kind,
-            owner=parent.ref,
-            manager=parent.module.manager,
-            held=held,
-            waits=waits,
             action=action,
+            provenance=parent.wants,
+            gate=Gate(held=held, waits=waits),
         ),
         place,
     )
@@ -429,7 +444,7 @@ def _status(
 ) -> None:
     """Plan the CR's status. Until its children are *settled* it doesn't claim to speak of the newest spec."""
     if outcome.requeue_after_s is not None:
-        builder.requeues_s.append(outcome.requeue_after_s)
+        builder.outcomes.requeues_s.append(outcome.requeue_after_s)
     if parent.live is None or not parent.kind.has_status:
         return
     before = parent.live.get("status") or {}
@@ -446,7 +461,7 @@ def _status(
         gvk, ref = parent.kind.gvk, parent.ref
         metadata = {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
         body = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata, "status": status}
-        builder.statuses.append(
+        builder.outcomes.statuses.append(
             StatusWrite(ref, parent.kind, body, parent.module.manager, parent.uid, is_first=not before)
         )
 

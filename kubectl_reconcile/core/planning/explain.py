@@ -238,7 +238,7 @@ def _of_drift(facts: ExplainFacts) -> str:
         sync is not None
         and sync.drift is not DriftPolicy.CORRECT
         and facts.change is not None
-        and not facts.change.owner
+        and not facts.change.provenance.owner
     ):
         return f"drift; spec.drift is {sync.drift.value}, so it stays until somebody syncs, or Git changes the object"
     return "drift; the next sync puts it back"

@@ -38,7 +38,7 @@ from kubectl_reconcile.core.planning.order import (
     targets_of,
     wave_of,
 )
-from kubectl_reconcile.core.planning.plan import Change, Hold, Op, hash_of, is_approved
+from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Hold, Op, Provenance, hash_of, is_approved
 from kubectl_reconcile.core.planning.snapshot import Stored
 from kubectl_reconcile.core.resources import applyset
 
@@ -162,7 +162,7 @@ def _key(builder: PlanBuilder, located: Located) -> str:
 
 def _with_contests(builder: PlanBuilder, ref: ObjectRef, key: str) -> str:
     """Return *key* for a desired state of which some fields are left to others."""
-    contentions = builder.inputs.contentions.get(ref)
+    contentions = builder.inputs.memory.contentions.get(ref)
     return f"{key}:{hash_of(repr([contention.path for contention in contentions]))}" if contentions else key
 
 
@@ -263,8 +263,9 @@ def explained(builder: PlanBuilder, change: Change, located: Located) -> Change:
     """Return *change* of a member as it reads once more is known: the reasons of its fields, and whose the object is."""
     if change.kind is None:
         return change
-    again = compare(builder, DesiredMember(change.ref, change.kind, located, change.key))
-    return replace(change, fields=again.fields, blocked=again.blocked if change.foreign else change.blocked)
+    again = compare(builder, DesiredMember(change.ref, change.kind, located, change.provenance.key))
+    change = replace(change, fields=again.fields)
+    return change.gated(blocked=again.gate.blocked) if change.provenance.foreign else change
 
 
 def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
@@ -272,24 +273,28 @@ def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
     stored = builder.inputs.live.stored(each.ref)
     verdict = (each.key, stored.resource_version) if stored else None
     needs = builder.needs.get(each.ref, ())
-    if verdict and builder.inputs.verdicts.get(each.ref) == verdict:
+    if verdict and builder.inputs.memory.verdicts.get(each.ref) == verdict:
         builder.verdicts[each.ref] = verdict
-        hook, labels = hooks.hook_of(each.located.manifest), labels_of(each.located.manifest)
-        return Change(
-            each.ref, Op.UNCHANGED, each.kind, file=each.path, line=each.line, needs=needs, hook=hook, labels=labels
-        )
+        return _as_before(each, needs)
     live = stored.manifest() if stored else None
     change = _judged(builder, each, marked(builder, each), live)
-    if change.op is Op.UNCHANGED and not change.blocked:
+    if change.op is Op.UNCHANGED and not change.gate.blocked:
         if verdict:
             builder.verdicts[each.ref] = verdict
-        return replace(change, file=each.path, line=each.line, needs=needs)
-    replaceable = not change.hook and _is_replaceable(builder, each)
-    change = replace(
-        change, file=each.path, line=each.line, needs=needs, key=each.key,
-        replaceable=change.replaceable or replaceable,
-    )  # fmt: skip
+        change = change.attributed(file=each.path, line=each.line)
+        return change.gated(needs=needs) if needs else change
+    replaceable = change.gate.replaceable or (not change.gate.hook and _is_replaceable(builder, each))
+    change = change.attributed(file=each.path, line=each.line, key=each.key).gated(needs=needs, replaceable=replaceable)
     return _waiting_in_vain(builder, change)
+
+
+def _as_before(each: DesiredMember, needs: tuple[ObjectRef, ...]) -> Change:
+    """Return that an object is as an earlier build found it."""
+    manifest = each.located.manifest
+    hook = hooks.hook_of(manifest)
+    gate = Gate(hook=hook, needs=needs) if hook or needs else OPEN
+    provenance = Provenance(each.path, each.line)
+    return Change(each.ref, Op.UNCHANGED, each.kind, labels=labels_of(manifest), provenance=provenance, gate=gate)
 
 
 def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: Manifest | None) -> Change:
@@ -303,21 +308,24 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
     if hook := hooks.hook_of(manifest):
         change = _hook(builder, each, manifest, live, hook)
     else:
-        base = builder.inputs.bases.get(each.ref)
-        change = builder.judge(each.ref, each.kind, manifest, live, rules=rules, base=base, manager=rules.field_manager)
+        base = builder.inputs.memory.bases.get(each.ref)
+        provenance = Provenance(manager=rules.field_manager)
+        change = builder.judge(each.ref, each.kind, manifest, live, rules=rules, base=base, provenance=provenance)
     if other:
-        return replace(change, op=Op.UPDATE, blocked=_belongs_elsewhere(builder, other), foreign=other)
+        blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, other))
+        return blocked.attributed(foreign=other)
     return change
 
 
 def _hook(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: Manifest | None, hook: str) -> Change:
     """Return the run of a hook, or that it has run for this state of the source already."""
     if live is not None and hooks.has_run(live, manifest):
-        return Change(each.ref, Op.UNCHANGED, each.kind, hook=hook)
+        return Change(each.ref, Op.UNCHANGED, each.kind, gate=Gate(hook=hook))
     rules = builder.inputs.sync
-    change = builder.judge(each.ref, each.kind, manifest, None, rules=rules, manager=rules.field_manager)
+    provenance = Provenance(manager=rules.field_manager)
+    change = builder.judge(each.ref, each.kind, manifest, None, rules=rules, provenance=provenance)
     op = Op.CREATE if live is None else Op.REPLACE
-    return replace(change, op=op, before=live, hook=hook, replaceable=True)
+    return replace(change, op=op, before=live).gated(hook=hook, replaceable=True)
 
 
 def _is_replaceable(builder: PlanBuilder, each: DesiredMember) -> bool:
@@ -329,10 +337,10 @@ def _is_replaceable(builder: PlanBuilder, each: DesiredMember) -> bool:
 
 def _waiting_in_vain(builder: PlanBuilder, change: Change) -> Change:
     """Block an object whose target is left alone itself."""
-    lost = next((target for target in change.needs if target in builder.spared), None)
-    if lost is None or change.op is Op.UNCHANGED or change.blocked:
+    lost = next((target for target in change.gate.needs if target in builder.spared), None)
+    if lost is None or change.op is Op.UNCHANGED or change.gate.blocked:
         return change
-    return replace(change, blocked=f"it depends on {lost}, which can't be used as it is")
+    return change.gated(blocked=f"it depends on {lost}, which can't be used as it is")
 
 
 def _other_set(builder: PlanBuilder, manifest: Manifest, live: Manifest | None) -> str:
@@ -345,7 +353,7 @@ def _other_set(builder: PlanBuilder, manifest: Manifest, live: Manifest | None) 
 
 
 def _belongs_elsewhere(builder: PlanBuilder, other: str) -> str:
-    sync = builder.inputs.sets.get(other)
+    sync = builder.inputs.memory.sets.get(other)
     owner = f"Sync {sync.namespace}/{sync.name}" if sync else f"another set, {other}"
     origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"
     return (
@@ -380,7 +388,7 @@ def remove_all(builder: PlanBuilder) -> None:
 def _delete(builder: PlanBuilder, doomed: Mapping[ObjectRef, Stored], held: Collection[ObjectRef]) -> None:
     places, first = _backwards(builder, doomed)
     for ref, each in doomed.items():
-        change = replace(builder.deletion(each), held=ref in held, needs=first.get(ref, ()))
+        change = builder.deletion(each).gated(held=ref in held, needs=first.get(ref, ()))
         builder.add(change, places[ref], deleting=True)
         builder.cascade(each, places[ref])
 

@@ -13,14 +13,15 @@ Pure: values only.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
@@ -60,21 +61,71 @@ class Op(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Provenance:
+    """Who asks for an object, and where.
+
+    *file* and *line* are its place in the source; *owner* is the CR whose module wants it, None for a member;
+    *manager* is the field manager that writes it. *key* identifies the desired state, for the verdict that it is
+    there already. *foreign* is the id of another set that the object belongs to.
+    """
+
+    file: str = ""
+    line: int = 0
+    owner: ObjectRef | None = None
+    manager: str = FIELD_MANAGER
+    key: str = ""
+    foreign: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """When the writer may touch an object, what keeps it from it, and how far it may go.
+
+    *wave* counts the places of the plan, *hook* says at which point of a sync a Job runs. *needs* must be there and
+    healthy first (for a deletion: must be gone first). *waits* says what must be healthy before a later pass writes it.
+
+    *blocked* says why the writer must leave it alone; *held* that a person must approve it first; *cascade* that the
+    cluster's garbage collector does it. *replaceable* is whether deleting and creating anew is allowed; *force* whether
+    fields are taken from their managers.
+    """
+
+    wave: int = 0
+    hook: str = ""
+    needs: tuple[ObjectRef, ...] = ()
+    waits: str = ""
+    blocked: str = ""
+    held: bool = False
+    cascade: bool = False
+    replaceable: bool = False
+    force: bool = True
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether nothing keeps the writer from it."""
+        return not (self.blocked or self.held or self.cascade or self.waits)
+
+
+BY_GIT: Final = Provenance()
+"""A member of which nothing else is told."""
+
+OPEN: Final = Gate()
+"""Nothing to wait for."""
+
+
+@functools.cache
+def _open_in(wave: int) -> Gate:
+    """Return the gate of all that only its wave holds up: most of ten thousand changes share a few of them."""
+    return Gate(wave)
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What happens to one object, and all that the writer and the renderer need to know of it.
 
-    *before* and *after* are whole objects (None: doesn't exist); *intent* is the body to send.
-    *blocked* says why the writer must leave it alone; *held* that a person must approve it first;
-    *cascade* that the cluster's garbage collector does it. *unsure* marks an update that may
-    turn out to be none: the server decides. *takeover* is the JSON patch that hands over what
-    client-side tools owned, sent before the body. *waits* says what must be healthy first: a later
-    pass writes it. *action* is what a module does to an external system, or the engine to the CR.
-
-    *needs* must be there and healthy first (for a deletion: must be gone first). *hook* says at
-    which point of a sync a Job runs. *replaceable* is whether deleting and creating anew is
-    allowed. *key* identifies the desired state, for the verdict that it is there already; *foreign*
-    is the id of another set that the object belongs to. *labels* are those of an unchanged object, of which nothing else
-    is told.
+    *before* and *after* are whole objects (None: doesn't exist); *intent* is the body to send. *unsure* marks an
+    update that may turn out to be none: the server decides. *takeover* is the JSON patch that hands over what
+    client-side tools owned, sent before the body. *action* is what a module does to an external system, or the
+    engine to the CR. *labels* are those of an unchanged object, of which nothing else is told.
     """
 
     ref: ObjectRef
@@ -85,36 +136,51 @@ class Change:
     intent: Manifest | None = None
     fields: tuple[FieldChange, ...] = ()
     conflicts: tuple[FieldConflict, ...] = ()
-    owner: ObjectRef | None = None
-    file: str = ""
-    line: int = 0
-    manager: str = FIELD_MANAGER
-    force: bool = True
-    wave: int = 0
     unsure: bool = False
     takeover: tuple[Mapping[str, Any], ...] = ()
-    cascade: bool = False
-    held: bool = False
-    blocked: str = ""
-    waits: str = ""
     action: Action | None = None
-    needs: tuple[ObjectRef, ...] = ()
-    hook: str = ""
-    replaceable: bool = False
-    key: str = ""
-    foreign: str = ""
     labels: Mapping[str, str] | None = None
+    provenance: Provenance = BY_GIT
+    gate: Gate = OPEN
 
     @property
     def module(self) -> str:
         """The name of the module that wants it; empty for what comes from Git."""
-        prefix = f"{FIELD_MANAGER}-"
-        return self.manager.removeprefix(prefix) if self.manager.startswith(prefix) else ""
+        prefix, manager = f"{FIELD_MANAGER}-", self.provenance.manager
+        return manager.removeprefix(prefix) if manager.startswith(prefix) else ""
 
     @property
     def writes(self) -> bool:
         """Tell whether the writer has something to do here."""
-        return self.op is not Op.UNCHANGED and not (self.blocked or self.held or self.cascade or self.waits)
+        return self.op is not Op.UNCHANGED and self.gate.is_open
+
+    @property
+    def is_quiet(self) -> bool:
+        """Tell whether there is nothing to say of it: it is as it should be, and nothing keeps it from that."""
+        return self.op is Op.UNCHANGED and not self.gate.blocked
+
+    def in_wave(self, wave: int) -> Change:
+        """Return this change in its place. Ten thousand are made for each plan: a copy field by field costs least."""
+        gate = self.gate
+        if gate is OPEN:
+            gate = _open_in(wave)
+        else:
+            gate = Gate(
+                wave, gate.hook, gate.needs, gate.waits, gate.blocked, gate.held, gate.cascade, gate.replaceable,
+                gate.force,
+            )  # fmt: skip
+        return Change(
+            self.ref, self.op, self.kind, self.before, self.after, self.intent, self.fields, self.conflicts,
+            self.unsure, self.takeover, self.action, self.labels, self.provenance, gate,
+        )  # fmt: skip
+
+    def gated(self, **changed: Any) -> Change:
+        """Return this change with another gate."""
+        return replace(self, gate=replace(self.gate, **changed))
+
+    def attributed(self, **changed: Any) -> Change:
+        """Return this change with another provenance."""
+        return replace(self, provenance=replace(self.provenance, **changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,19 +237,40 @@ Contentions: TypeAlias = Mapping[ObjectRef, tuple[Contention, ...]]
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """What the writer waits for between waves.
+
+    *barriers* are the waves that start only when what came before is healthy, and *awaited* the unchanged objects
+    that aren't healthy yet and come before one. *fallbacks* are the hooks that run only when the sync fails.
+    """
+
+    barriers: Mapping[int, Barrier] = field(default_factory=dict)
+    awaited: tuple[Change, ...] = ()
+    fallbacks: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What modules said besides the children that they want.
+
+    *observed* is what they were told of external systems; *unobserved* are CRs that can't be planned before
+    somebody looks.
+    """
+
+    statuses: tuple[StatusWrite, ...] = ()
+    requeue_after_s: float | None = None
+    observed: Mapping[ObjectRef, Observation] = field(default_factory=dict)
+    unobserved: Mapping[ObjectRef, Unobserved] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that one sync would do, in apply order.
 
-    *approval* covers what is held alone, so that it stays true while other changes come and go.
-    *verdicts* are the objects found unchanged, to be handed to the next build. *members* counts
-    what the set holds now. *observed* is what modules were told of external systems; *unobserved*
-    are CRs that can't be planned before somebody looks.
-
-    *barriers* are the waves that start only when what came before is healthy, and *awaited* the
-    unchanged objects that aren't healthy yet and come before one. *fallbacks* are the hooks that
-    run only when the sync fails. *confirmed* tells that the server has tried every change. *settled*
-    are the contentions of which nothing is left: the fields are as they should be. *partial* tells that
-    a person chose some of the changes, and that there may be others.
+    *verdicts* are the objects found unchanged, to be handed to the next build. *members* counts what the set holds
+    now. *confirmed* tells that the server has tried every change. *settled* are the contentions of which nothing is
+    left: the fields are as they should be. *partial* tells that a person chose some of the changes, and that there
+    may be others.
     """
 
     sync: ObjectRef | None
@@ -191,18 +278,12 @@ class Plan:
     changes: tuple[Change, ...]
     problems: tuple[Problem, ...] = ()
     holds: tuple[Hold, ...] = ()
-    statuses: tuple[StatusWrite, ...] = ()
-    requeue_after_s: float | None = None
-    approval: str = ""
-    verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
-    observed: Mapping[ObjectRef, Observation] = field(default_factory=dict)
-    unobserved: Mapping[ObjectRef, Unobserved] = field(default_factory=dict)
     members: int = 0
-    barriers: Mapping[int, Barrier] = field(default_factory=dict)
-    awaited: tuple[Change, ...] = ()
-    fallbacks: tuple[Change, ...] = ()
-    confirmed: bool = False
+    outcomes: Outcomes = field(default_factory=Outcomes)
+    schedule: Schedule = field(default_factory=Schedule)
+    verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
     settled: tuple[Contention, ...] = ()
+    confirmed: bool = False
     partial: bool = False
 
     @property
@@ -210,12 +291,17 @@ class Plan:
         """The digest of what goes in and what comes out. Costs a moment for each changed Secret, so ask once."""
         return plan_hash(self.sync, self.revision, self.changes)
 
+    @property
+    def approval(self) -> str:
+        """What a person lets the held changes through by; covers what is held alone, so it stays true while others come and go."""
+        return approval_of_all(self.holds)
+
     def waves(self) -> Iterator[tuple[Change, ...]]:
         """Yield the changes that the writer has to make, wave by wave."""
         waves: dict[int, list[Change]] = {}
         for change in self.changes:
             if change.writes:
-                waves.setdefault(change.wave, []).append(change)
+                waves.setdefault(change.gate.wave, []).append(change)
         return (tuple(waves[wave]) for wave in sorted(waves))
 
     def counts(self) -> Counter[Op]:
@@ -225,23 +311,45 @@ class Plan:
     @property
     def is_clean(self) -> bool:
         """Tell whether a sync would change nothing and nothing is wrong."""
-        return not self.problems and all(change.op is Op.UNCHANGED and not change.blocked for change in self.changes)
+        return not self.problems and all(change.is_quiet for change in self.changes)
 
     def refs(self) -> Iterator[ObjectRef]:
         """Yield every member that exists after the sync, and those that may."""
-        members = (change.ref for change in self.changes if change.op is not Op.DELETE and change.owner is None)
-        return chain(members, (change.ref for change in self.fallbacks))
+        members = (
+            change.ref for change in self.changes if change.op is not Op.DELETE and change.provenance.owner is None
+        )
+        return chain(members, (change.ref for change in self.schedule.fallbacks))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is known besides the source and the cluster.
+
+    *verdicts* are what an earlier build found unchanged; *bases* the manifests applied last, where they are known;
+    *contentions* fields to be left alone. *sets* names the Syncs behind the ids of other sets.
+    """
+
+    verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
+    bases: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
+    contentions: Contentions = field(default_factory=dict)
+    sets: Mapping[str, ObjectRef] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """The domain modules by the kind that they own, how they are called, and what is known of their external systems."""
+
+    by_kind: Mapping[GroupVersionKind, Module] = field(default_factory=dict)
+    ask: Ask = outcome_of
+    observed: Mapping[ObjectRef, Observation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """Everything known. *grouped* is False for a preview of files that belong to no Sync: nothing is pruned then.
 
-    *unsynced* names kinds whose live objects could not be listed; *bases* holds the manifests applied
-    last, where they are known; *verdicts* what an earlier build found unchanged; *observed* what is known
-    of external systems. *ask* is how modules are called. *whole* is False where *desired* is only a part
-    of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the
-    part. *sets* names the Syncs behind the ids of other sets. *contentions* are fields to be left alone.
+    *unsynced* names kinds whose live objects could not be listed. *whole* is False where *desired* is only a part
+    of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.
     """
 
     sync: Sync
@@ -249,18 +357,21 @@ class Inputs:
     desired: Sequence[Located]
     live: Snapshot
     kinds: Mapping[GroupVersionKind, Kind]
-    modules: Mapping[GroupVersionKind, Module]
     now: str
+    modules: Modules = field(default_factory=Modules)
+    memory: Memory = field(default_factory=Memory)
     problems: Sequence[Problem] = ()
     unsynced: frozenset[GroupKind] = frozenset()
-    bases: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
-    verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
     grouped: bool = True
-    observed: Mapping[ObjectRef, Observation] = field(default_factory=dict)
-    ask: Ask = outcome_of
     whole: bool = True
-    sets: Mapping[str, ObjectRef] = field(default_factory=dict)
-    contentions: Contentions = field(default_factory=dict)
+
+    def remembering(self, **known: Any) -> Inputs:
+        """Return these inputs with more in memory."""
+        return replace(self, memory=replace(self.memory, **known))
+
+    def observing(self, observed: Mapping[ObjectRef, Observation]) -> Inputs:
+        """Return these inputs with more known of external systems."""
+        return replace(self, modules=replace(self.modules, observed={**self.modules.observed, **observed}))
 
 
 def set_id_of(sync: Sync) -> str:
@@ -294,7 +405,7 @@ def plan_hash(sync: ObjectRef | None, revision: str, changes: Iterable[Change]) 
     It covers what the server held before, but for its own bookkeeping: a status that moves doesn't
     make another plan.
     """
-    prints = [fingerprint(change) for change in changes if change.op is not Op.UNCHANGED or change.blocked]
+    prints = [fingerprint(change) for change in changes if not change.is_quiet]
     return hashlib.sha256(json.dumps([sync, revision, prints]).encode()).hexdigest()
 
 
@@ -307,9 +418,9 @@ def fingerprint(change: Change) -> str:
         _without_bookkeeping(change.before),
         change.intent,
         bool(change.takeover),
-        change.owner,
-        change.held,
-        bool(change.blocked),
+        change.provenance.owner,
+        change.gate.held,
+        bool(change.gate.blocked),
         None if change.action is None else [change.action.key, change.action.verb, change.action.parameters],
     ]
     text = json.dumps(facts, sort_keys=True, default=str).encode()

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from kubectl_reconcile.core.objects import API_GROUP, ObjectRef
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
+from kubectl_reconcile.core.planning.plan import Change, Plan, fingerprint
 from kubectl_reconcile.core.resources.sync import SYNC
 
 API_VERSION = f"{API_GROUP}/v1alpha1"
@@ -114,7 +114,7 @@ def _done(what: str) -> str:
 
 def fingerprints(made: Plan) -> dict[tuple[ObjectRef, str], str]:
     """Return the fingerprint of everything that a plan changes, or would if it could."""
-    shown = (change for change in made.changes if change.op is not Op.UNCHANGED or change.blocked)
+    shown = (change for change in made.changes if not change.is_quiet)
     return {(change.ref, _what(change)): fingerprint(change) for change in shown}
 
 

@@ -36,12 +36,14 @@ def explain(inputs: Inputs, made: Plan) -> Plan:
     """
     builder = PlanBuilder.of(inputs)
     unclear = {
-        change.ref for change in made.changes if not change.owner and (change.ref in inputs.bases or change.foreign)
+        change.ref
+        for change in made.changes
+        if not change.provenance.owner and (change.ref in inputs.memory.bases or change.provenance.foreign)
     }
     place = {(each.path, each.line): each for each in inputs.desired}
     changes = (
-        members.explained(builder, change, place[change.file, change.line])
-        if change.ref in unclear and (change.file, change.line) in place
+        members.explained(builder, change, place[change.provenance.file, change.provenance.line])
+        if change.ref in unclear and (change.provenance.file, change.provenance.line) in place
         else change
         for change in made.changes
     )
@@ -51,7 +53,7 @@ def explain(inputs: Inputs, made: Plan) -> Plan:
 def build_children(inputs: Inputs, cr: Manifest) -> Plan:
     """Return the plan of one live CR's children and status, as its module wants them."""
     builder, gvk = PlanBuilder.of(inputs), GroupVersionKind.of(cr)
-    parent = children.Parent(inputs.modules[gvk], builder.kinds[gvk], ObjectRef.of(cr), cr, cr, (0, 0, 0))
+    parent = children.Parent(inputs.modules.by_kind[gvk], builder.kinds[gvk], ObjectRef.of(cr), cr, cr, (0, 0, 0))
     children.reconcile(builder, parent)
     return builder.finish()
 
@@ -66,8 +68,8 @@ def build_removal(inputs: Inputs) -> Plan:
 def _finalize_previews(builder: PlanBuilder) -> None:
     """Show what modules do outside before the CRs that are to be deleted are gone."""
     for key, change in list(builder.changes):
-        module = builder.inputs.modules.get(change.kind.gvk) if change.kind else None
-        if module and change.kind and change.op is Op.DELETE and change.before and not change.cascade:
+        module = builder.inputs.modules.by_kind.get(change.kind.gvk) if change.kind else None
+        if module and change.kind and change.op is Op.DELETE and change.before and not change.gate.cascade:
             live = change.before
             children.preview_finalize(builder, children.Parent(module, change.kind, change.ref, live, live, key[1:]))
 
@@ -75,15 +77,15 @@ def _finalize_previews(builder: PlanBuilder) -> None:
 def _member(builder: PlanBuilder, each: members.DesiredMember) -> None:
     """Plan one member, and what its module makes of it."""
     change, place = members.compare(builder, each), builder.places[each.ref]
-    if change.hook and not builder.inputs.whole:
+    if change.gate.hook and not builder.inputs.whole:
         return
-    if change.hook == SYNC_FAIL:
+    if change.gate.hook == SYNC_FAIL:
         if change.op is not Op.UNCHANGED:
             builder.fallbacks.append(change)
         return
     builder.add(change, place)
-    module = builder.inputs.modules.get(each.kind.gvk)
-    if module is None or change.blocked:
+    module = builder.inputs.modules.by_kind.get(each.kind.gvk)
+    if module is None or change.gate.blocked:
         return
     live = builder.live(each.ref)
     after = change.after if change.after is not None else live

@@ -48,20 +48,20 @@ class Result:
 def untouched(made: Plan, reason: str) -> tuple[Result, ...]:
     """Return the results of a plan of which nothing is written."""
     return tuple(
-        Result(change, ResultState.FAILED, change.blocked, wrote=False)
-        if change.blocked
+        Result(change, ResultState.FAILED, change.gate.blocked, wrote=False)
+        if change.gate.blocked
         else Result(change, ResultState.SKIPPED, f"the Sync is atomic: {reason}", wrote=False)
         for change in made.changes
-        if change.blocked or change.writes
+        if change.gate.blocked or change.writes
     )
 
 
 def verdicts_of(results: Iterable[Result]) -> dict[ObjectRef, tuple[str, str]]:
     """Return what needs no look until it changes: what was applied is as it should be."""
     return {
-        result.change.ref: (result.change.key, result.live["metadata"]["resourceVersion"])
+        result.change.ref: (result.change.provenance.key, result.live["metadata"]["resourceVersion"])
         for result in results
-        if result.change.key and result.live is not None and result.state is ResultState.SUCCEEDED
+        if result.change.provenance.key and result.live is not None and result.state is ResultState.SUCCEEDED
     }
 
 

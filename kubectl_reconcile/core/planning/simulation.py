@@ -27,7 +27,7 @@ _MOST = 20
 def passes(inputs: Inputs, plan: Plan, build: Callable[[Inputs], Plan]) -> Iterator[Plan]:
     """Yield the plans of the passes that follow *plan*, which was made of *inputs*."""
     for _ in range(_MOST):
-        if not (any(change.writes for change in plan.changes) or plan.statuses):
+        if not (any(change.writes for change in plan.changes) or plan.outcomes.statuses):
             return
         inputs = after(inputs, plan)
         plan = build(inputs)
@@ -39,15 +39,15 @@ def after(inputs: Inputs, plan: Plan) -> Inputs:
     """Return what would be known once *plan* has been carried out and everything has settled."""
     future = _Future(inputs)
     for change in plan.changes:
-        if change.writes or change.cascade:
+        if change.writes or change.gate.cascade:
             future.take(change)
-    for status in plan.statuses:
+    for status in plan.outcomes.statuses:
         if (live := future.get(status.ref)) is not None:
             future.put(status.ref, {**live, "status": status.after["status"]})
     future.settle()
     written = Objects(each for each in future.written.values() if each)
     ahead = Ahead(inputs.live, written, frozenset(future.written))
-    return replace(inputs, live=ahead, observed=future.observed, verdicts={})
+    return replace(inputs, live=ahead).observing(future.observed).remembering(verdicts={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _Future:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
         self.written: dict[ObjectRef, Manifest | None] = {}
-        self.observed = dict(inputs.observed)
+        self.observed = dict(inputs.modules.observed)
 
     def get(self, ref: ObjectRef) -> Manifest | None:
         if ref in self.written:
@@ -102,22 +102,22 @@ class _Future:
 
     def _stored(self, change: Change) -> Manifest:
         """Return the object as the server would hold it."""
-        owner = self.get(change.owner) if change.owner else None
+        owner = self.get(change.provenance.owner) if change.provenance.owner else None
         body = with_owner_uid(change.intent or {}, owner["metadata"]["uid"]) if owner else change.intent or {}
         live = change.before if change.op is not Op.REPLACE else None
         schema = change.kind.schema if change.kind else None
         if schema is None:
             return body
-        merge = three_way(desired=body, live=live, schema=schema, manager=change.manager)
+        merge = three_way(desired=body, live=live, schema=schema, manager=change.provenance.manager)
         known: Mapping[str, Any] = (live or {}).get("metadata") or {}
         entry = {
-            "manager": change.manager,
+            "manager": change.provenance.manager,
             "operation": "Apply",
             "apiVersion": body["apiVersion"],
             "fieldsType": "FieldsV1",
             "fieldsV1": merge.owned.to_wire(),
         }
-        others = [each for each in known.get("managedFields") or () if each.get("manager") != change.manager]
+        others = [each for each in known.get("managedFields") or () if each.get("manager") != change.provenance.manager]
         metadata = {
             **merge.merged["metadata"],
             "uid": known.get("uid") or f"planned {change.ref}",
@@ -129,11 +129,11 @@ class _Future:
         return {**merge.merged, "metadata": metadata}
 
     def _act(self, change: Change) -> None:
-        action, owner = change.action, change.owner
+        action, owner = change.action, change.provenance.owner
         cr = self.get(owner) if owner else None
         if action is None or owner is None or cr is None or change.kind is None:
             return
-        module = self._inputs.modules[change.kind.gvk]
+        module = self._inputs.modules.by_kind[change.kind.gvk]
         metadata = dict(cr["metadata"])
         if action.verb in ENGINE_VERBS:
             others = [each for each in metadata.get("finalizers") or () if each != module.finalizer]

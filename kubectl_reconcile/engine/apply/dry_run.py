@@ -23,7 +23,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Invalid, NotFound, Unreachable
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
-from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, approval_of_all, is_approved
+from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, is_approved
 from kubectl_reconcile.core.planning.replace import is_immutable
 from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.applyset import REPLACE
@@ -70,7 +70,6 @@ async def confirm(
         made,
         changes=changes,
         holds=holds,
-        approval=approval_of_all(holds),
         verdicts={**made.verdicts, **_verdicts(wanted, tried)},
         confirmed=True,
     )
@@ -82,7 +81,7 @@ def trouble(made: Plan) -> str:
         return str(problem)
     for hold in made.holds:
         return hold.message
-    return next((f"{change.ref}: {change.blocked}" for change in made.changes if change.blocked), "")
+    return next((f"{change.ref}: {change.gate.blocked}" for change in made.changes if change.gate.blocked), "")
 
 
 # --- what can be tried --------------------------------------------------------------------------
@@ -106,7 +105,7 @@ def _can_be_tried(change: Change, pending: set[Any]) -> bool:
         return False
     if change.kind is None or change.intent is None:
         return False
-    return not pending & {change.ref.namespace or None, change.kind.gvk, change.owner}
+    return not pending & {change.ref.namespace or None, change.kind.gvk, change.provenance.owner}
 
 
 # --- one change -------------------------------------------------------------------------------------
@@ -142,7 +141,9 @@ class _DryRun:
         async def attempt() -> Manifest:
             if change.takeover:
                 return await self._taken_over(change, path)
-            return await self._client.apply(path, intent, manager=change.manager, force=change.force, dry_run=True)
+            return await self._client.apply(
+                path, intent, manager=change.provenance.manager, force=change.gate.force, dry_run=True
+            )
 
         answer: Manifest = await patiently(attempt, pace=self._pace)
         return answer
@@ -152,12 +153,16 @@ class _DryRun:
         metadata = {**(change.after or {})["metadata"]}
         metadata["resourceVersion"] = (await self._client.get(path))["metadata"]["resourceVersion"]
         body = {**(change.after or {}), "metadata": metadata}
-        return await self._client.replace(path, body, manager=change.manager, dry_run=True)
+        return await self._client.replace(path, body, manager=change.provenance.manager, dry_run=True)
 
     async def _immutable(self, change: Change, kind: Kind, intent: Manifest, error: Invalid) -> Change:
-        if change.owner is None and change.replaceable:
+        if change.provenance.owner is None and change.gate.replaceable:
             return await self._anew(replace(change, op=Op.REPLACE, after=intent), kind, intent)
-        hint = f'; annotate it {REPLACE}: "true" to have it deleted and made anew' if change.owner is None else ""
+        hint = (
+            f'; annotate it {REPLACE}: "true" to have it deleted and made anew'
+            if change.provenance.owner is None
+            else ""
+        )
         return _blocked(change, error, hint)
 
     async def _anew(self, change: Change, kind: Kind, intent: Manifest) -> Change:
@@ -165,7 +170,8 @@ class _DryRun:
         path = kind.path(change.ref.namespace)
         try:
             await patiently(
-                lambda: self._client.create(path, intent, manager=change.manager, dry_run=True), pace=self._pace
+                lambda: self._client.create(path, intent, manager=change.provenance.manager, dry_run=True),
+                pace=self._pace,
             )
         except AlreadyExists:
             return change
@@ -184,7 +190,7 @@ def _refused(change: Change, error: ApiError) -> Change:
 
 
 def _blocked(change: Change, error: ApiError, hint: str = "") -> Change:
-    return replace(change, blocked=redacted(str(error), change.intent, change.before) + hint)
+    return change.gated(blocked=redacted(str(error), change.intent, change.before) + hint)
 
 
 def _same(live: Manifest, answer: Manifest) -> bool:
@@ -206,24 +212,22 @@ def _comparable(manifest: Manifest) -> dict[str, Any]:
 
 def _held(changes: tuple[Change, ...], made: Plan, sync: Sync | None) -> tuple[tuple[Change, ...], tuple[Hold, ...]]:
     """Hold replacements where, with the deletions, they are more than the Sync allows at once."""
-    new = tuple(sorted(each.ref for each in changes if each.op is Op.REPLACE and not each.hook and each.writes))
-    gone = sum(1 for each in changes if each.op is Op.DELETE and each.writes and each.owner is None)
+    new = tuple(sorted(each.ref for each in changes if each.op is Op.REPLACE and not each.gate.hook and each.writes))
+    gone = sum(1 for each in changes if each.op is Op.DELETE and each.writes and each.provenance.owner is None)
     if not new or sync is None or is_approved(sync, new):
         return changes, made.holds
     if sync.max_deletes.allows(len(new) + gone, max(made.members, 1)):
         return changes, made.holds
     message = f"{len(new)} of {made.members} members would be deleted and made anew, more than spec.maxDeletes allows"
     held = set(new)
-    waiting = tuple(
-        replace(each, held=True) if each.ref in held and each.op is Op.REPLACE else each for each in changes
-    )
+    waiting = tuple(each.gated(held=True) if each.ref in held and each.op is Op.REPLACE else each for each in changes)
     return waiting, (*made.holds, Hold("TooManyReplacements", message, new))
 
 
 def _verdicts(wanted: Sequence[Change], tried: Sequence[Change]) -> dict[ObjectRef, tuple[str, str]]:
     """Return what the server found unchanged, to be remembered until either side moves."""
     return {
-        before.ref: (before.key, before.before["metadata"]["resourceVersion"])
+        before.ref: (before.provenance.key, before.before["metadata"]["resourceVersion"])
         for before, after in zip(wanted, tried, strict=True)
-        if after.op is Op.UNCHANGED and before.key and before.before is not None
+        if after.op is Op.UNCHANGED and before.provenance.key and before.before is not None
     }

@@ -33,7 +33,7 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of, la
 from kubectl_reconcile.core.planning.hooks import PRE_SYNC
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, Phase, kinds_of_crd
 from kubectl_reconcile.core.planning.order import Barrier
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan, StatusWrite
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Provenance, StatusWrite
 from kubectl_reconcile.core.planning.replace import as_restored
 from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.core.redaction import redacted
@@ -133,26 +133,26 @@ class _Run:
         )  # fmt: skip
 
     async def all(self) -> list[Result]:
-        results = [self._left_alone(change) for change in self._plan.changes if change.blocked]
+        results = [self._left_alone(change) for change in self._plan.changes if change.gate.blocked]
         waves = list(self._plan.waves())
         await self._hooks_before(bool(waves))
         last = -1
         for number, wave in enumerate(waves, 1):
             reason = await self._enter(Step(number, len(waves), len(wave)), last, wave)
-            last = wave[0].wave
+            last = wave[0].gate.wave
             done = await self._wave(wave, reason)
             self._done.update((each.change.ref, each) for each in done if each.state is ResultState.SUCCEEDED)
             results += done
             results += await self._established(done)
             results += await self._hooks_done(done)
         superseded = self._is_followed_up(results)
-        told = (status for status in self._plan.statuses if not (superseded and status.is_first))
+        told = (status for status in self._plan.outcomes.statuses if not (superseded and status.is_first))
         await asyncio.gather(*map(self._status, told))
         return results + await self._fallbacks(results)
 
     def _left_alone(self, change: Change) -> Result:
-        self._fail(change.ref, change.blocked)
-        return self._told(Result(change, ResultState.FAILED, change.blocked, wrote=False))
+        self._fail(change.ref, change.gate.blocked)
+        return self._told(Result(change, ResultState.FAILED, change.gate.blocked, wrote=False))
 
     def _fail(self, ref: ObjectRef, why: str) -> None:
         self._failed[ref] = why
@@ -172,8 +172,8 @@ class _Run:
         something else has a task of its own and holds up nobody.
         """
         done: dict[int, Result] = {}
-        free = iter([(at, change) for at, change in enumerate(wave) if not change.needs])
-        bound = [iter([(at, change)]) for at, change in enumerate(wave) if change.needs]
+        free = iter([(at, change) for at, change in enumerate(wave) if not change.gate.needs])
+        bound = [iter([(at, change)]) for at, change in enumerate(wave) if change.gate.needs]
 
         async def work(some: Iterator[tuple[int, Change]]) -> None:
             for at, change in some:
@@ -200,8 +200,8 @@ class _Run:
         except ApiError as error:
             why = redacted(str(error), change.intent, change.before)
             self._fail(change.ref, why)
-            if change.action and change.owner:
-                self._stuck.add(change.owner)
+            if change.action and change.provenance.owner:
+                self._stuck.add(change.provenance.owner)
             state = (
                 ResultState.TAKEN
                 if self._writer.provisional and isinstance(error, AlreadyExists)
@@ -226,11 +226,11 @@ class _Run:
 
     def _lost_ground(self, change: Change) -> str:
         """Return which failed object a change depends on."""
-        if change.action and change.owner in self._stuck:
+        if change.action and change.provenance.owner in self._stuck:
             return "an action before it failed"
-        if change.owner in self._failed:
-            return f"its owner {change.owner} failed"
-        if lost := next((target for target in change.needs if target in self._failed), None):
+        if change.provenance.owner in self._failed:
+            return f"its owner {change.provenance.owner} failed"
+        if lost := next((target for target in change.gate.needs if target in self._failed), None):
             return f"it depends on {lost}, which failed"
         crd = f"{change.kind.plural}.{change.ref.group}" if change.kind else ""
         if change.op is Op.DELETE:
@@ -241,7 +241,7 @@ class _Run:
 
     async def _wait_for_needs(self, change: Change) -> str:
         """Return why something that a change depends on isn't there, or for a deletion isn't gone."""
-        for target in change.needs:
+        for target in change.gate.needs:
             why = await (self._gone(target) if change.op is Op.DELETE else self._fit(target))
             if why:
                 return f"it waits for {target}: {why}"
@@ -284,7 +284,8 @@ class _Run:
         fresh = since_s is not None and time.monotonic() - since_s < _FRESH_S
         passing = (NotFound, BadRequest, Invalid) if fresh else ()
         live: Manifest = await self._ask(
-            lambda: self._client.apply(path, body, manager=change.manager, force=change.force), also=passing
+            lambda: self._client.apply(path, body, manager=change.provenance.manager, force=change.gate.force),
+            also=passing,
         )
         return live
 
@@ -296,7 +297,7 @@ class _Run:
         """
         unseen = {**body, "metadata": {**body["metadata"], "resourceVersion": _NEVER}}
         try:
-            return await self._client.apply(path, unseen, manager=change.manager, force=change.force)
+            return await self._client.apply(path, unseen, manager=change.provenance.manager, force=change.gate.force)
         except Conflict as error:
             raise AlreadyExists(str(error), status=error.status, reason=error.reason) from error
 
@@ -306,7 +307,7 @@ class _Run:
     def _body(self, change: Change) -> Manifest:
         """Return the body to send; an owner that this very run made lends its uid."""
         body = change.intent or {}
-        uid = self._uids.get(change.owner, "") if change.owner else ""
+        uid = self._uids.get(change.provenance.owner, "") if change.provenance.owner else ""
         return with_owner_uid(body, uid) if uid else body
 
     def _learn(self, change: Change, live: Manifest | None) -> None:
@@ -382,7 +383,7 @@ class _Run:
         try:
             return await self._apply(change, kind)
         except ApiError as error:
-            note = "" if change.hook else await self._restored(change, kind, before)
+            note = "" if change.gate.hook else await self._restored(change, kind, before)
             raise ApiError(f"{error}{note}", status=error.status, reason=error.reason) from error
 
     async def _restored(self, change: Change, kind: Kind, before: Manifest) -> str:
@@ -400,8 +401,8 @@ class _Run:
 
     async def _enter(self, step: Step, last: int, wave: Sequence[Change]) -> str:
         """Wait for what must come before a wave; return why the wave can't be written, if it can't."""
-        number = wave[0].wave
-        barrier = max((kind for at, kind in self._plan.barriers.items() if last < at <= number), default=None)
+        number = wave[0].gate.wave
+        barrier = max((kind for at, kind in self._plan.schedule.barriers.items() if last < at <= number), default=None)
         pending = [] if barrier is None else list(self._pending(number, barrier, deleting=_only_deletes(wave)))
         self._writer.hooks.step(Step(step.number, step.of, step.objects, tuple(pending)))
         if barrier is None or self._halted:
@@ -423,12 +424,12 @@ class _Run:
             ):
                 yield ref
         if not deleting and barrier is Barrier.ALL:
-            yield from (change.ref for change in self._plan.awaited if change.wave < number)
+            yield from (change.ref for change in self._plan.schedule.awaited if change.gate.wave < number)
 
     def _failure_before(self, number: int) -> str:
         """Return why a later wave must wait for another sync: something before it failed."""
         for change in self._plan.changes:
-            if change.wave >= number:
+            if change.gate.wave >= number:
                 return ""
             if change.ref in self._failed:
                 return f"an earlier wave failed: {change.ref}: {self._failed[change.ref]}"
@@ -441,7 +442,9 @@ class _Run:
         if ref in self._failed:
             return self._failed[ref]
         result = self._done.get(ref)
-        change = result.change if result else next((each for each in self._plan.awaited if each.ref == ref), None)
+        change = (
+            result.change if result else next((each for each in self._plan.schedule.awaited if each.ref == ref), None)
+        )
         if change is None or change.kind is None or change.op is Op.DELETE:
             return ""
         why = await self._watcher.until_healthy(ref, change.kind, result.live if result else None)
@@ -459,17 +462,17 @@ class _Run:
 
     async def _hooks_before(self, something: bool) -> None:  # noqa: FBT001 - whether there is something to write
         """Wait for hooks that an earlier sync started; what they guard isn't written if they failed."""
-        hooks = [change.ref for change in self._plan.awaited if something and change.hook == PRE_SYNC]
+        hooks = [change.ref for change in self._plan.schedule.awaited if something and change.gate.hook == PRE_SYNC]
         faults = await asyncio.gather(*map(self._fit, hooks))
         self._halted = _first("waits for the hook", zip(hooks, faults, strict=True))
 
     async def _hooks_done(self, done: Sequence[Result]) -> list[Result]:
         """Wait until the hooks of a finished wave have run; return those that failed."""
-        jobs = [each for each in done if each.change.hook and each.state is ResultState.SUCCEEDED]
+        jobs = [each for each in done if each.change.gate.hook and each.state is ResultState.SUCCEEDED]
         faults = await asyncio.gather(*(self._fit(each.change.ref) for each in jobs))
         failed = [(each, why) for each, why in zip(jobs, faults, strict=True) if why]
         for each, why in failed:
-            if each.change.hook == PRE_SYNC:
+            if each.change.gate.hook == PRE_SYNC:
                 self._halted = f"the hook {each.change.ref} failed: {why}"
         return [
             self._told(Result(each.change, ResultState.FAILED, why, each.duration_ms, each.live))
@@ -515,9 +518,11 @@ class _Run:
         if self._writer.stopping.is_set() or all(each.state is ResultState.SUCCEEDED for each in results):
             return []
         self._halted = ""
-        hooks = [change for change in self._plan.fallbacks if change.ref.namespace not in self._lost_namespaces]
+        hooks = [
+            change for change in self._plan.schedule.fallbacks if change.ref.namespace not in self._lost_namespaces
+        ]
         self._failed.clear()
-        return list(await asyncio.gather(*(self._one(change, "") for change in hooks if not change.blocked)))
+        return list(await asyncio.gather(*(self._one(change, "") for change in hooks if not change.gate.blocked)))
 
     async def _status(self, status: StatusWrite) -> None:
         """Write the status of a CR. One that is gone meanwhile needs none."""
@@ -530,7 +535,7 @@ class _Run:
         except (NotFound, Conflict):
             return
         except ApiError as error:
-            change = Change(status.ref, Op.UPDATE, status.kind, manager=status.manager)
+            change = Change(status.ref, Op.UPDATE, status.kind, provenance=Provenance(manager=status.manager))
             self._told(Result(change, ResultState.FAILED, f"its status could not be written: {error}", wrote=False))
             return
         self._writer.hooks.wrote(live)

@@ -56,9 +56,9 @@ async def accept(target: Target, plan: Plan) -> Accepted:
     by_file: dict[str, list[Change]] = defaultdict(list)
     for change in plan.changes:
         if _drifted(change) and not _why_not(change):
-            by_file[change.file].append(change)
+            by_file[change.provenance.file].append(change)
             left += [
-                f"{change.ref}: {field.path} was changed in Git too; edit {change.file}"
+                f"{change.ref}: {field.path} was changed in Git too; edit {change.provenance.file}"
                 for field in change.fields
                 if field.reason is Reason.BOTH
             ]
@@ -87,11 +87,11 @@ def _drifts(change: Change) -> list[FieldChange]:
 
 def _why_not(change: Change) -> str:
     """Return why no drift of an object can be accepted; empty where it can."""
-    if change.owner is not None:
-        return f"it follows from {change.owner}; change that"
+    if change.provenance.owner is not None:
+        return f"it follows from {change.provenance.owner}; change that"
     if change.ref.kind == "Secret":
         return "the values of a Secret don't belong in a file"
-    return "" if change.file and change.kind is not None else "no file asks for it"
+    return "" if change.provenance.file and change.kind is not None else "no file asks for it"
 
 
 def _edit(change: Change, field: FieldChange) -> Edit:

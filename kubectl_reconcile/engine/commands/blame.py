@@ -66,7 +66,9 @@ async def with_commits(target: Target, made: Plan) -> Plan:
 
 def _is_asked(change: Change) -> bool:
     about_git = any(field.reason in {Reason.GIT, Reason.BOTH} for field in change.fields)
-    return bool(change.op in {Op.UPDATE, Op.REPLACE} and not change.owner and change.file and about_git)
+    return bool(
+        change.op in {Op.UPDATE, Op.REPLACE} and not change.provenance.owner and change.provenance.file and about_git
+    )
 
 
 def _explained(
@@ -74,7 +76,7 @@ def _explained(
 ) -> dict[ObjectRef, Change]:
     by_file: dict[str, list[Change]] = defaultdict(list)
     for change in asked:
-        by_file[change.file].append(change)
+        by_file[change.provenance.file].append(change)
     found = {}
     for file, changes in by_file.items():
         lives = lives_of(history, file, revision, [change.ref for change in changes], namespace, since=applied)

@@ -217,7 +217,11 @@ async def _asked(
     desired = await reconcile.read(target)
     made = await reconcile.plan_for(session, target, desired, OneShotView(Cache(session.client)))
     change = next((each for each in made.changes if each.ref == ref), None)
-    located = None if change is None or change.owner else _located(desired, change.file, change.line)
+    located = (
+        None
+        if change is None or change.provenance.owner
+        else _located(desired, change.provenance.file, change.provenance.line)
+    )
     holder = parent if located else await _owner(session, controller_of(live), ref.namespace)
     facts = ExplainFacts(
         live, schema, target.sync, located.manifest if located else None, change, _contended(holder, ref)
@@ -226,7 +230,7 @@ async def _asked(
     if change is None:
         return Explanation(facts, fields, _by_controller(live, parent))
     if change.module:
-        asker = f"wanted by module {change.module} for {change.owner}, of Sync {own.namespace}/{own.name}"
+        asker = f"wanted by module {change.module} for {change.provenance.owner}, of Sync {own.namespace}/{own.name}"
         return Explanation(facts, fields, asker, module=change.module)
     asker = f"member of Sync {own.namespace}/{own.name}"
     if located is None:

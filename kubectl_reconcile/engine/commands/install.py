@@ -16,7 +16,7 @@ from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.planning.plan import Change, Gate, Op, Plan
 from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
@@ -99,7 +99,7 @@ async def _changes(session: Session, manifests: Sequence[Manifest]) -> tuple[Cha
         op = Op.CREATE if before is None else Op.UPDATE
         kind = Kind(gvk, resource.plural, namespaced=resource.namespaced, schema=UNKNOWN)
         wave = waves.setdefault(gvk, len(waves))
-        changes.append(Change(ref, op, kind, before=before, after=manifest, intent=manifest, wave=wave))
+        changes.append(Change(ref, op, kind, before=before, after=manifest, intent=manifest, gate=Gate(wave)))
     return tuple(changes)
 
 

@@ -98,12 +98,13 @@ class Selection:
         refs = self._refs(plan.changes)
         changes = tuple(change for change in plan.changes if change.ref in refs and self._happens(change))
         kept = {change.ref for change in changes}
+        statuses = tuple(status for status in plan.outcomes.statuses if status.ref in kept)
         return replace(
             plan,
             changes=changes,
             holds=tuple(hold for hold in plan.holds if kept.intersection(hold.refs)),
-            statuses=tuple(status for status in plan.statuses if status.ref in kept),
-            fallbacks=(),
+            outcomes=replace(plan.outcomes, statuses=statuses),
+            schedule=replace(plan.schedule, fallbacks=()),
             partial=True,
         )
 
@@ -111,7 +112,7 @@ class Selection:
         """Return the objects that fit, and those that follow from them."""
         changes = tuple(changes)
         found = {change.ref for change in changes if self._fits(change)}
-        while more := {each.ref for each in changes if each.owner in found and each.ref not in found}:
+        while more := {each.ref for each in changes if each.provenance.owner in found and each.ref not in found}:
             found |= more
         return found
 
@@ -121,7 +122,7 @@ class Selection:
         return (
             (not self.names or (change.ref.group_kind, change.ref.name) in self.names)
             and (not self.kinds or change.ref.group_kind in self.kinds)
-            and (not self.paths or any(_is_within(change.file, path) for path in self.paths))
+            and (not self.paths or any(_is_within(change.provenance.file, path) for path in self.paths))
             and self.labels.matches(labels)
         )
 

@@ -88,7 +88,7 @@ class CrController:
         self.context.queue.succeeded(ref)
         if wrote:
             self.context.queue.changed(ref)  # what was written is there now, and the status should say so
-        elif made.requeue_after_s is not None:
-            self.context.queue.add(ref, Priority.POLL, after_s=made.requeue_after_s)
+        elif made.outcomes.requeue_after_s is not None:
+            self.context.queue.add(ref, Priority.POLL, after_s=made.outcomes.requeue_after_s)
         if (due_s := self.context.contention.due_s(ref)) is not None:
             self.context.queue.add(ref, Priority.POLL, after_s=due_s - time.monotonic())

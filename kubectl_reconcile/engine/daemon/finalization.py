@@ -83,7 +83,6 @@ class Finalization:
             desired=(),
             live=self.context.view.snapshot(),
             kinds=await session.kinds(kinds),
-            modules={},
             now=now_text(),
             unsynced=gather.failures_by_kind(failures),
         )

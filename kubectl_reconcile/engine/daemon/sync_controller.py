@@ -386,7 +386,7 @@ class SyncController:
 def _places(made: Plan, desired: Desired) -> dict[ObjectRef, Located]:
     """Return where each member is written down."""
     by_place = {(located.path, located.line): located for located in desired.manifests}
-    found = ((change.ref, by_place.get((change.file, change.line))) for change in made.changes)
+    found = ((change.ref, by_place.get((change.provenance.file, change.provenance.line))) for change in made.changes)
     return {ref: located for ref, located in found if located is not None}
 
 
@@ -414,7 +414,7 @@ def _drift_left(followed: FollowedSync, made: Plan, *, asked: bool) -> Plan:
         about_fields = change.writes and change.op is not Op.DELETE and not _is_mere_ownership(change)
         if about_fields and (nothing_new or _is_mere_drift(followed, change)):
             followed.drifted[change.ref] = _drift_note(change)
-            changes.append(replace(change, held=True))
+            changes.append(change.gated(held=True))
         else:
             followed.drifted.pop(change.ref, None)
             changes.append(change)

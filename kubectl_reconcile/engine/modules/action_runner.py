@@ -79,7 +79,7 @@ class ActionRunner:
             ActionError: it wasn't run, or failed; the journal says so where it was begun.
             ApiError: the server refuses, or doesn't answer.
         """
-        action, kind, owner = change.action, change.kind, change.owner
+        action, kind, owner = change.action, change.kind, change.provenance.owner
         if action is None or kind is None or owner is None:
             raise ActionError(f"{change.ref}: the plan doesn't say what to do")
         module, path = self.modules[kind.gvk], kind.path(owner.namespace, owner.name)

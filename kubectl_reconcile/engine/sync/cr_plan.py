@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
 from kubectl_reconcile.core.planning import planner
-from kubectl_reconcile.core.planning.plan import Contentions, Inputs, Plan
+from kubectl_reconcile.core.planning.plan import Contentions, Inputs, Modules, Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
@@ -28,7 +27,7 @@ async def plan_of(
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
-    inputs = replace(await inputs_of(session, view, cr), contentions=contentions or {})
+    inputs = (await inputs_of(session, view, cr)).remembering(contentions=contentions or {})
     build, looking = functools.partial(planner.build_children, cr=cr), functools.partial(look, session.systems)
     if trusting:
         made, _ = await gather.plan_observed(inputs, build, looking)
@@ -51,10 +50,9 @@ async def inputs_of(session: Session, view: ClusterView, cr: Manifest) -> Inputs
         desired=(),
         live=view.snapshot(),
         kinds=await session.kinds({gvk} | {owned for module in below for owned in module.owns}),
-        modules=session.modules,
+        modules=Modules(session.modules, view.ask),
         now=now_text(),
         grouped=False,
-        ask=view.ask,
     )
 
 

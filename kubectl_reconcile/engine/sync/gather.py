@@ -96,27 +96,27 @@ async def plan_with_lookups(
     """
     plan, inputs = await plan_observed(inputs, build, look)
     if found := await look_up(client, _creates(plan)):
-        inputs = replace(inputs, live=Overlay(inputs.live, found), verdicts=plan.verdicts)
+        inputs = replace(inputs, live=Overlay(inputs.live, found)).remembering(verdicts=plan.verdicts)
         plan = build(inputs)
     informed, sets = await bases(plan), await sets_behind(client, plan)
     if informed is None and not sets:
         return plan
-    known = replace(informed or inputs, live=inputs.live, observed=inputs.observed, sets=sets)
+    known = replace(informed or inputs, live=inputs.live, modules=inputs.modules).remembering(sets=sets)
     return explain(known, plan)
 
 
 async def plan_observed(inputs: Inputs, build: Callable[[Inputs], Plan], look: Look) -> tuple[Plan, Inputs]:
     """Build a plan from what is cached and what external systems say; return it with what is known then."""
     plan = build(inputs)
-    while plan.unobserved:
-        inputs = replace(inputs, observed={**inputs.observed, **await look(plan.unobserved)})
+    while plan.outcomes.unobserved:
+        inputs = inputs.observing(await look(plan.outcomes.unobserved))
         plan = build(inputs)
     return plan, inputs
 
 
 async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
     """Return the Syncs whose objects a plan would have to take away, by the ids of their sets, as far as they can be seen."""
-    ids = sorted({change.foreign for change in plan.changes if change.foreign})
+    ids = sorted({change.provenance.foreign for change in plan.changes if change.provenance.foreign})
     if not ids:
         return {}
     try:

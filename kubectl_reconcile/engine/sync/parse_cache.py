@@ -152,5 +152,5 @@ def _unpacked(key: bytes, content: bytes, path: str) -> Parsed | None:
     if digest != hashlib.blake2b(key + body, digest_size=_DIGEST).digest():
         return None
     found, problems = orjson.loads(body)
-    located = tuple(Located(manifest, path, line) for line, manifest in found)
+    located = tuple(Located.of(manifest, path, line) for line, manifest in found)
     return Parsed(located, tuple(Problem(**problem) for problem in problems))

@@ -23,7 +23,7 @@ from kubectl_reconcile.core.module.api import Ask
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning import planner, simulation
 from kubectl_reconcile.core.planning.kinds import CRD
-from kubectl_reconcile.core.planning.plan import Change, Contentions, Inputs, Op, Plan, set_id_of
+from kubectl_reconcile.core.planning.plan import Change, Contentions, Inputs, Memory, Modules, Op, Plan, set_id_of
 from kubectl_reconcile.core.planning.results import Result, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, SOURCE, Contents
@@ -172,15 +172,13 @@ async def _inputs(session: Session, target: Target, desired: Desired, view: Clus
         desired=desired.manifests,
         live=view.snapshot(),
         kinds=kinds,
-        modules=modules,
+        modules=Modules(modules, view.ask),
         now=now_text(),
         problems=desired.problems,
         unsynced=gather.failures_by_kind(failures),
-        verdicts=target.verdicts,
+        memory=Memory(target.verdicts, contentions=target.contentions),
         grouped=target.grouped,
         whole=desired.whole,
-        ask=view.ask,
-        contentions=target.contentions,
     )
 
 
@@ -190,11 +188,15 @@ def _bases(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Inputs 
     async def bases(made: Plan) -> Inputs | None:
         applied = ((target.parent or {}).get("status") or {}).get("lastAppliedRevision", "")
         history = getattr(target.source, "read_at", None)
-        updates = [change for change in made.changes if change.op is Op.UPDATE and not change.owner and change.before]
+        updates = [
+            change
+            for change in made.changes
+            if change.op is Op.UPDATE and not change.provenance.owner and change.before
+        ]
         if not (applied and history and updates):
             return None
         found = await asyncio.to_thread(_manifests_at, history, applied, updates, target.sync.default_namespace)
-        return replace(inputs, bases=found)
+        return inputs.remembering(bases=found)
 
     return bases
 
@@ -204,7 +206,7 @@ def _manifests_at(
 ) -> dict[ObjectRef, Manifest]:
     """Return the manifests of *updates* as they were at *sha*; what can't be read is left out."""
     refs = {change.ref for change in updates}
-    files = {annotations_of(change.before or {}).get(SOURCE) or change.file for change in updates}
+    files = {annotations_of(change.before or {}).get(SOURCE) or change.provenance.file for change in updates}
     found = {}
     for path in files:
         content = history(sha, path)
@@ -334,7 +336,7 @@ async def settle(
     last = None
     for _ in range(rounds):
         made = choose(await plan(session, target))
-        if not any(change.writes for change in made.changes) and not made.statuses:
+        if not any(change.writes for change in made.changes) and not made.outcomes.statuses:
             return last
         last = await perform(session, target, made, Writer(session.client, hooks))
     return last

@@ -18,12 +18,13 @@ from kubectl_reconcile.core.module.action_journal import (
 from kubectl_reconcile.core.module.api import Action, Observation, Outcome, Reads, Select, in_turn, module
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
-from kubectl_reconcile.core.planning.plan import Inputs, Op
+from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.planner import build_children
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.merge import three_way
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
+from tests.core.planning.changes import known
 
 NOW = "2026-11-20T12:00:00Z"
 CACHE = GroupVersionKind("example.com", "v1", "Cache")
@@ -99,7 +100,7 @@ def a_module(reconcile, **more):
 
 
 def plan(one, cr, *cluster, observed=None):
-    inputs = Inputs(
+    inputs = known(
         sync=Sync(name="", namespace="shop"),
         revision=Revision("", "", {}),
         desired=(),
@@ -122,7 +123,9 @@ def ops(made):
 
 
 def conditions(made):
-    return {one["type"]: (one["status"], one["reason"]) for one in made.statuses[0].after["status"]["conditions"]}
+    return {
+        one["type"]: (one["status"], one["reason"]) for one in made.outcomes.statuses[0].after["status"]["conditions"]
+    }
 
 
 # --- order ---
@@ -133,7 +136,7 @@ IN_TURN = in_turn([FIRST], [SECOND], [THIRD])
 
 def test_children_wait_for_those_before_them():
     made = plan(wants(FIRST, SECOND, THIRD, after=IN_TURN), cache())
-    assert {change.ref.name: change.waits for change in made.changes} == {
+    assert {change.ref.name: change.gate.waits for change in made.changes} == {
         "a": "",
         "b": "Thing.example.com shop/a, which is to be created first",
         "c": "Thing.example.com shop/a, which is to be created first",
@@ -153,7 +156,7 @@ def test_a_child_waits_for_health_not_only_for_existence():
     (change,) = [
         each for each in plan(wants(pod, SECOND, after=after), cache(), pending).changes if each.ref.name == "b"
     ]
-    assert change.waits.startswith("Pod shop/a (InProgress")
+    assert change.gate.waits.startswith("Pod shop/a (InProgress")
 
 
 def test_what_is_as_it_should_be_never_waits():
@@ -180,7 +183,7 @@ STRANGERS = {
 @pytest.mark.parametrize(("there", "why"), STRANGERS.values(), ids=STRANGERS)
 def test_what_has_the_name_of_a_child(there, why):
     made = plan(wants(FIRST), cache(), there)
-    assert why in made.changes[0].blocked
+    assert why in made.changes[0].gate.blocked
     assert conditions(made)["Stalled"] == ("True", "ChildInTheWay")
 
 
@@ -193,7 +196,7 @@ ORPHANS = {
 @pytest.mark.parametrize("there", ORPHANS.values(), ids=ORPHANS)
 def test_an_orphan_that_is_the_modules_is_adopted(there):
     (change,) = plan(wants(FIRST), cache(), there).changes
-    assert (change.op, change.blocked) == (Op.UPDATE, "")
+    assert (change.op, change.gate.blocked) == (Op.UPDATE, "")
 
 
 def test_stalled_goes_with_its_reason():
@@ -226,7 +229,7 @@ def test_a_paused_cr_changes_nothing_and_says_so():
     made = plan(wants(FIRST), cache(status={"nodes": ["a"]}, **{"reconcile.dev/paused": "true"}))
     assert not made.changes
     assert conditions(made) == {"Paused": ("True", "ByAnnotation")}
-    assert made.statuses[0].after["status"]["nodes"] == ["a"]
+    assert made.outcomes.statuses[0].after["status"]["nodes"] == ["a"]
 
 
 def test_a_broken_module_leaves_children_alone_and_says_so():
@@ -251,9 +254,9 @@ RISKY = Action("risky-1", "risk", "break it", needs_approval=True)
 
 def test_a_module_that_observes_is_asked_once_somebody_has_looked():
     made = plan(acting(STEP), cache())
-    assert list(made.unobserved) == [REF]
+    assert list(made.outcomes.unobserved) == [REF]
     assert not made.changes
-    assert not plan(acting(STEP), cache(), observed=Observation()).unobserved
+    assert not plan(acting(STEP), cache(), observed=Observation()).outcomes.unobserved
 
 
 def test_actions_run_one_after_the_other():
@@ -264,7 +267,7 @@ def test_actions_run_one_after_the_other():
 
 def test_what_needs_approval_is_held_and_the_rest_waits():
     made = plan(acting(RISKY, STEP), cache(), observed=Observation())
-    assert [(change.held, change.waits) for change in made.changes] == [
+    assert [(change.gate.held, change.gate.waits) for change in made.changes] == [
         (True, ""),
         (False, "risky-1, which needs approval"),
     ]

@@ -12,7 +12,7 @@ from kubectl_reconcile.core.module.api import MODULE_LABEL
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Problem
 from kubectl_reconcile.core.planning.kinds import Kind, Phase, kinds_of_crd
 from kubectl_reconcile.core.planning.order import Barrier
-from kubectl_reconcile.core.planning.plan import Contention, Inputs, Op
+from kubectl_reconcile.core.planning.plan import Contention, Op
 from kubectl_reconcile.core.planning.planner import build, build_children
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import PART_OF, SOURCE, applyset_id, member
@@ -20,6 +20,7 @@ from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
 from kubectl_reconcile.core.ssa.merge import three_way
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.modules.memcached import memcached
+from tests.core.planning.changes import known
 
 CRDS = Path(__file__).parents[3] / "crds"
 NOW = "2026-11-20T12:00:00Z"
@@ -60,7 +61,7 @@ def cache(name, size=2, **metadata):
 
 
 def written(manifest, path="caches.yaml", line=1):
-    return Located(manifest, path, line)
+    return Located.of(manifest, path, line)
 
 
 def live(manifest, *, uid=None, path="caches.yaml", set_id=SHOP_ID, manager=FIELD_MANAGER, **metadata):
@@ -83,7 +84,7 @@ def plan(desired, cluster=(), *, sync=SHOP, modules=None, **more):
         each if isinstance(each, Located) else written(each, line=1 + 10 * at) for at, each in enumerate(desired)
     ]
     files = {each.path: f"blob-of-{each.path}" for each in manifests}
-    inputs = Inputs(
+    inputs = known(
         sync=sync,
         revision=Revision("c0ffee" + "0" * 34, NOW, files),
         desired=manifests,
@@ -195,13 +196,13 @@ def test_an_unknown_kind_is_a_problem_and_others_go_on():
 
 def test_a_kind_that_the_same_revision_brings_is_planned_in_full():
     crd = parse((CRDS / "memcacheds.cache.example.com.yaml").read_bytes(), "crd.yaml").manifests[0]
-    known = {gvk: kind for gvk, kind in KINDS.items() if gvk != MEMCACHED}
-    inputs = Inputs(
+    served = {gvk: kind for gvk, kind in KINDS.items() if gvk != MEMCACHED}
+    inputs = known(
         sync=SHOP,
         revision=Revision("c" * 40, NOW, {}),
         desired=[written(cache("sessions")), crd],
         live=Objects(),
-        kinds=known,
+        kinds=served,
         modules={},
         now=NOW,
     )
@@ -210,12 +211,12 @@ def test_a_kind_that_the_same_revision_brings_is_planned_in_full():
         (Op.CREATE, "CustomResourceDefinition"),
         (Op.CREATE, "Memcached"),
     ]
-    assert made.changes[0].wave < made.changes[1].wave
+    assert made.changes[0].gate.wave < made.changes[1].gate.wave
 
 
 def test_an_object_of_another_set_is_blocked_and_the_set_named():
     (change,) = plan([cache("sessions", size=9)], [live(cache("sessions"), set_id="applyset-other-v1")]).changes
-    assert "applyset-other-v1" in change.blocked
+    assert "applyset-other-v1" in change.gate.blocked
     assert not change.writes
 
 
@@ -266,7 +267,7 @@ def written_order(made):
 def test_an_object_is_written_after_those_that_it_depends_on():
     made = plan([config("a", depends_on="ConfigMap/shop/b"), config("b", depends_on="ConfigMap/c"), config("c")])
     assert written_order(made) == [["c"], ["b"], ["a"]]
-    assert [change.needs for change in made.changes if change.ref.name == "b"] == [
+    assert [change.gate.needs for change in made.changes if change.ref.name == "b"] == [
         (ObjectRef("", "ConfigMap", "shop", "c"),)
     ]
 
@@ -297,20 +298,20 @@ def test_depending_on_what_no_file_asks_for_is_a_problem():
 def test_what_depends_on_an_unusable_object_is_blocked_and_says_so():
     made = plan([config("a", depends_on="ConfigMap/b"), config("b", depends_on="nonsense")])
     (change,) = made.changes
-    assert "it depends on ConfigMap shop/b" in change.blocked
+    assert "it depends on ConfigMap shop/b" in change.gate.blocked
 
 
 def test_a_part_of_the_source_waits_for_nothing_outside_and_runs_no_hook():
     made = plan([config("a", depends_on="Deployment.apps/shop/web", wave="2"), hook("pre-sync")], whole=False)
     assert ops(made) == {"a": Op.CREATE}
-    assert (made.problems, made.barriers) == ((), {})
+    assert (made.problems, made.schedule.barriers) == ((), {})
 
 
 def test_waves_are_barriers_and_phases_are_not_but_for_admission():
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
     made = plan([config("a"), deployment, cache("sessions"), config("later", wave="1")])
     assert written_order(made) == [["a"], ["web"], ["sessions"], ["later"]]
-    assert made.barriers == {3: Barrier.ALL}
+    assert made.schedule.barriers == {3: Barrier.ALL}
 
 
 def test_deletions_run_backwards_through_waves_and_dependencies():
@@ -322,7 +323,7 @@ def test_deletions_run_backwards_through_waves_and_dependencies():
     made = plan([cache("stays")], [*gone, live(cache("stays"))])
     assert written_order(made) == [["late"], ["user"], ["base"]]
     (base,) = [change for change in made.changes if change.ref.name == "base"]
-    assert base.needs == (ObjectRef("", "ConfigMap", "shop", "user"),)
+    assert base.gate.needs == (ObjectRef("", "ConfigMap", "shop", "user"),)
 
 
 # --- hooks -----------------------------------------------------------------------------------------
@@ -337,7 +338,7 @@ def hook(point, name="migrate"):
 def test_hooks_stand_before_and_after_all_else():
     made = plan([config("a", wave="-9"), hook("pre-sync"), hook("post-sync", "notify"), config("z", wave="9")])
     assert written_order(made) == [["migrate"], ["a"], ["z"], ["notify"]]
-    assert set(made.barriers) == {1, 2, 3}
+    assert set(made.schedule.barriers) == {1, 2, 3}
 
 
 def test_a_hook_that_ran_for_these_files_is_no_difference_whatever_became_of_it():
@@ -352,7 +353,7 @@ def test_a_hook_that_ran_for_these_files_is_no_difference_whatever_became_of_it(
 def test_a_hook_for_failures_is_no_change_but_kept_at_hand():
     made = plan([config("a"), hook("sync-fail")])
     assert ops(made) == {"a": Op.CREATE}
-    assert [change.ref.name for change in made.fallbacks] == ["migrate"]
+    assert [change.ref.name for change in made.schedule.fallbacks] == ["migrate"]
 
 
 ODD_HOOKS = {
@@ -381,18 +382,18 @@ OTHER_ID = applyset_id(OTHER.ref)
 def test_another_set_is_named_by_its_sync_where_that_is_known():
     there = [live(config("a"), set_id=OTHER_ID)]
     (change,) = plan([config("a", color="x")], there, sets={OTHER_ID: OTHER.ref}).changes
-    assert change.foreign == OTHER_ID
-    assert "it belongs to Sync shop/other" in change.blocked
-    assert "reconcile.dev/moved-from: shop/other" in change.blocked
+    assert change.provenance.foreign == OTHER_ID
+    assert "it belongs to Sync shop/other" in change.gate.blocked
+    assert "reconcile.dev/moved-from: shop/other" in change.gate.blocked
 
 
 def test_an_object_moves_here_if_it_says_from_where():
     there = [live(config("a"), set_id=OTHER_ID)]
     (change,) = plan([config("a", moved_from="shop/other")], there).changes
-    assert (change.op, change.blocked) == (Op.UPDATE, "")
+    assert (change.op, change.gate.blocked) == (Op.UPDATE, "")
     assert change.intent["metadata"]["labels"][PART_OF] == SHOP_ID
     (refused,) = plan([config("a", moved_from="shop/third")], there).changes
-    assert refused.blocked
+    assert refused.gate.blocked
 
 
 def test_its_old_home_lets_go_without_deleting_whatever_comes_first():
@@ -408,10 +409,13 @@ def test_what_holds_other_things_is_replaced_only_if_it_says_so_itself():
     replacing = Sync(name="shop", namespace="shop", replace=True)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"a": "b"}}}
     said = {**namespace, "metadata": {**namespace["metadata"], "annotations": {"reconcile.dev/replace": "true"}}}
-    assert [change.replaceable for change in plan([config("a"), namespace], sync=replacing).changes] == [False, True]
-    assert [change.replaceable for change in plan([said]).changes] == [True]
+    assert [change.gate.replaceable for change in plan([config("a"), namespace], sync=replacing).changes] == [
+        False,
+        True,
+    ]
+    assert [change.gate.replaceable for change in plan([said]).changes] == [True]
     (never,) = plan([config("a", replace="false")], sync=replacing).changes
-    assert not never.replaceable
+    assert not never.gate.replaceable
 
 
 def test_phases_of_kinds():
@@ -425,18 +429,18 @@ MODULES = {memcached.gvk: memcached}
 
 def test_a_preview_of_a_new_cr_shows_the_children_that_its_module_makes():
     made = plan([cache("sessions", size=3)], modules=MODULES)
-    children = {change.ref.kind: change for change in made.changes if change.owner}
+    children = {change.ref.kind: change for change in made.changes if change.provenance.owner}
     assert set(children) == {"Deployment", "Service"}
     assert children["Deployment"].after["spec"]["replicas"] == 3
-    assert children["Deployment"].manager == "kubectl-reconcile-memcached"
+    assert children["Deployment"].provenance.manager == "kubectl-reconcile-memcached"
     assert children["Deployment"].after["metadata"]["labels"][MODULE_LABEL] == "memcached"
 
 
 def children_of(cr):
     """The CR and its children, as the cluster holds them after a sync."""
     made = plan([cr], [live(cr)], modules=MODULES)
-    changes = [change for change in made.changes if change.owner]
-    return [live(change.after, uid=change.ref.kind, set_id="", manager=change.manager) for change in changes]
+    changes = [change for change in made.changes if change.provenance.owner]
+    return [live(change.after, uid=change.ref.kind, set_id="", manager=change.provenance.manager) for change in changes]
 
 
 def test_a_changed_size_shows_in_the_deployment_too():
@@ -454,7 +458,7 @@ def test_a_changed_size_shows_in_the_deployment_too():
 def test_deleting_a_cr_shows_what_the_garbage_collector_takes_along():
     before = cache("sessions")
     made = plan([cache("pages")], [live(before), *children_of(before), live(cache("pages"))])
-    gone = {change.ref.kind: change.cascade for change in made.changes if change.op is Op.DELETE}
+    gone = {change.ref.kind: change.gate.cascade for change in made.changes if change.op is Op.DELETE}
     assert gone == {"Memcached": False, "Deployment": True, "Service": True}
 
 
@@ -464,11 +468,11 @@ def test_a_child_that_somebody_else_controls_is_blocked():
     taken = live(foreign, set_id="", ownerReferences=[owner])
     made = plan([cache("sessions")], [taken], modules=MODULES)
     (service,) = [change for change in made.changes if change.ref.kind == "Service"]
-    assert service.blocked == "it is controlled by Other boss, not by Memcached.cache.example.com shop/sessions"
+    assert service.gate.blocked == "it is controlled by Other boss, not by Memcached.cache.example.com shop/sessions"
 
 
 def children_plan(cr, cluster):
-    inputs = Inputs(
+    inputs = known(
         sync=Sync(name="", namespace="shop"),
         revision=Revision("", "", {}),
         desired=(),
@@ -487,7 +491,7 @@ def test_an_invalid_spec_leaves_children_alone_and_says_so_in_the_status():
     made = children_plan(bad, [bad, *children_of(cache("sessions", size=2))])
     assert made.changes == ()
     assert ".spec.size" in str(made.problems[0])
-    conditions = {each["type"]: each for each in made.statuses[0].after["status"]["conditions"]}
+    conditions = {each["type"]: each for each in made.outcomes.statuses[0].after["status"]["conditions"]}
     assert conditions["Degraded"]["status"] == "True"
     assert ".spec.size" in conditions["Degraded"]["message"]
 
@@ -495,8 +499,8 @@ def test_an_invalid_spec_leaves_children_alone_and_says_so_in_the_status():
 def test_a_status_that_says_nothing_new_is_not_written():
     cr = live(cache("sessions"))
     first = children_plan(cr, [cr, *children_of(cache("sessions"))])
-    told = {**cr, "status": first.statuses[0].after["status"]}
-    assert children_plan(told, [told, *children_of(cache("sessions"))]).statuses == ()
+    told = {**cr, "status": first.outcomes.statuses[0].after["status"]}
+    assert children_plan(told, [told, *children_of(cache("sessions"))]).outcomes.statuses == ()
 
 
 names = st.lists(st.sampled_from([f"cache-{number}" for number in range(6)]), unique=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kubectl_reconcile.core.objects import ObjectRef, Problem
-from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan
+from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, approval_of
 from kubectl_reconcile.core.planning.results import Result, ResultState, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.resources.status import ConditionReason
+from tests.core.planning.changes import a_change
 
 
 def ref(name):
@@ -15,7 +16,7 @@ def ref(name):
 
 
 def change(op, name="a", **facts):
-    return Change(ref(name), op, **facts)
+    return a_change(ref(name), op, **facts)
 
 
 def plan(*changes, **facts):
@@ -47,8 +48,8 @@ REPORTS = {
         plan(problems=(PROBLEM,)), [refused()], False, "ApplyFailed", f"{PROBLEM} (and 1 more)",
     ),
     "a hold says what waits and what lets it through": (
-        plan(holds=(HOLD,), approval="abc"), [], False,
-        "Held", "2 deletions wait for approval abc: 3 of 4 members would go",
+        plan(holds=(HOLD,)), [], False,
+        "Held", f"2 deletions wait for approval {approval_of(HOLD.refs)}: 3 of 4 members would go",
     ),
     "whoever is told to end says so whatever else is wrong": (
         plan(problems=(PROBLEM,)), [refused()], True, "Stopped", "the program was told to end; the next one goes on",

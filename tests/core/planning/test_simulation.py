@@ -9,7 +9,6 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
-from kubectl_reconcile.core.planning.plan import Inputs
 from kubectl_reconcile.core.planning.planner import build
 from kubectl_reconcile.core.planning.simulation import passes
 from kubectl_reconcile.core.planning.snapshot import Objects
@@ -19,6 +18,7 @@ from kubectl_reconcile.modules.candy import Candy
 from kubectl_reconcile.modules.memcached import memcached
 from kubectl_reconcile.modules.threetierapp import ThreeTierApp
 from kubectl_reconcile.modules.webserver import webserver
+from tests.core.planning.changes import known
 
 ROOT = Path(__file__).parents[3]
 NOW = "2026-11-20T12:00:00Z"
@@ -41,10 +41,10 @@ def kinds():
 def foresee(example, *, cluster=(), observed=None, **metadata):
     (located,) = parse((ROOT / "examples" / example).read_bytes(), example).manifests
     manifest = {**located.manifest, "metadata": {**located.manifest["metadata"], "namespace": "shop", **metadata}}
-    inputs = Inputs(
+    inputs = known(
         sync=Sync(name="shop", namespace="shop"),
         revision=Revision("c0ffee", NOW, {}),
-        desired=[Located(manifest, example, 1)],
+        desired=[Located.of(manifest, example, 1)],
         live=Objects(cluster),
         kinds=kinds(),
         modules=MODULES,
@@ -94,7 +94,9 @@ def test_what_needs_approval_stays_undone():
     seen = Observation({"exists": True, "sugar": 7, "made": 1, "bar": bar, "bin": []})
     first, *later = foresee("candy.yaml", observed=seen)
     assert written(first) == ["sweet", "keep-until-cleaned-up"]
-    assert not any(change.action and not change.held and not change.waits for plan in later for change in plan.changes)
+    assert not any(
+        change.action and not change.gate.held and not change.gate.waits for plan in later for change in plan.changes
+    )
 
 
 def test_an_approved_disposal_is_followed_by_a_better_bar():

@@ -33,7 +33,7 @@ async def test_an_invalid_object_is_found_before_anything_is_written_and_the_val
     bad = {**SERVICE, "spec": {"ports": [{"port": 99999}]}}
     shop.write({"a.yaml": bad, "b.yaml": config_map("fine", color="red")})
     made = await shop.plan()
-    assert "spec.ports[0].port" in next(change.blocked for change in made.changes if change.ref.name == "web")
+    assert "spec.ports[0].port" in next(change.gate.blocked for change in made.changes if change.ref.name == "web")
     done = await shop.sync()
     assert set(refused(done)) == {"web"}
     assert done.report.reason is ConditionReason.FAILED
@@ -45,7 +45,9 @@ async def test_a_first_load_ends_as_if_each_object_had_been_tried(shop, config_m
     bad = {**SERVICE, "spec": {"ports": [{"port": 99999}]}}
     names = [f"c{number}" for number in range(120)]
     shop.write({"a.yaml": bad, **{f"{name}.yaml": config_map(name) for name in names}})
-    assert "spec.ports[0].port" in next(change.blocked for change in (await shop.plan()).changes if change.blocked)
+    assert "spec.ports[0].port" in next(
+        change.gate.blocked for change in (await shop.plan()).changes if change.gate.blocked
+    )
     done = await shop.sync()
     assert set(refused(done)) == {"web"}
     assert done.report.counts.created == len(names)
@@ -182,7 +184,7 @@ async def test_a_port_renumbered_by_hand_is_put_back(others, shop):
     await shop.patch("Service", "web", [{"op": "replace", "path": "/spec/ports/0/port", "value": 8080}])
     made = await shop.plan()
     change = next(change for change in made.changes if change.ref.name == "web")
-    assert not change.blocked
+    assert not change.gate.blocked
     assert {each.manager for each in change.fields if "ports" in str(each.path)} >= {"somebody"}
     assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     live = (await shop.live("Service", "web"))["spec"]["ports"]

@@ -140,7 +140,7 @@ async def test_a_webhook_refuses_in_the_preview_and_nothing_but_its_object_stays
     await until_it_is_asked(shop, webhook, config_map)
     shop.write({"bad.yaml": tasteless(config_map("bad", color="red")), "good.yaml": config_map("good")})
     made = await shop.plan()
-    (bad,) = [change for change in made.changes if change.blocked]
+    (bad,) = [change for change in made.changes if change.gate.blocked]
     assert 'admission webhook "taste.example.com" denied the request: no taste' in bad.blocked
     assert {dry for _, dry in webhook} == {True}
     done = await shop.sync()
@@ -161,7 +161,7 @@ async def test_what_a_webhook_quotes_of_a_secret_is_told_without_its_values(shop
     shop.write({"s.yaml": tasteless(secret)})
     made, done = await shop.plan(), await shop.sync()
     told = (
-        repr([change.blocked for change in made.changes])
+        repr([change.gate.blocked for change in made.changes])
         + repr([each.error for each in done.results])
         + repr(done.report)
     )

@@ -97,7 +97,7 @@ async def test_a_namespace_a_kind_and_all_that_needs_them_are_previewed_in_full_
         made = await shop.plan()
         assert made.problems == ()
         assert {change.op for change in made.changes} == {Op.CREATE}
-        assert {change.ref.kind for change in made.changes if change.owner} == {"Deployment", "Service"}
+        assert {change.ref.kind for change in made.changes if change.provenance.owner} == {"Deployment", "Service"}
         (round_one,) = [change for change in made.changes if change.ref.kind == "Widget"]
         assert round_one.after["spec"] == {"note": "x", "size": 3}  # the default of a kind that isn't there yet
         done = await shop.sync()
