@@ -9,10 +9,10 @@ import secrets
 import pytest
 
 from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.core.apply.results import ResultState
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Op, Plan
-from kubectl_reconcile.core.planning.results import ResultState
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.sync.session import Session

@@ -16,8 +16,8 @@ import pytest
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.errors import NotFound
+from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.planning.plan import Op, Plan
-from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.sync import reconcile as engine

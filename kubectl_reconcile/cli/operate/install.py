@@ -12,8 +12,8 @@ from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Fai
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
+    from kubectl_reconcile.core.apply.results import Result
     from kubectl_reconcile.core.objects import Manifest
-    from kubectl_reconcile.core.planning.results import Result
     from kubectl_reconcile.engine.sync.session import Session
 
 IMAGE = "ghcr.io/kubectl-reconcile/kubectl-reconcile"

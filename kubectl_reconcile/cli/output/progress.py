@@ -22,9 +22,9 @@ from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
+    from kubectl_reconcile.core.apply.results import Result
     from kubectl_reconcile.core.objects import ObjectRef
     from kubectl_reconcile.core.planning.plan import Plan
-    from kubectl_reconcile.core.planning.results import Result
     from kubectl_reconcile.core.resources.status import Report
     from kubectl_reconcile.engine.apply.writer import Hooks, Step
 

@@ -1,5 +1,6 @@
 """Everything known -> a plan. Where it is decided what is created, updated, replaced, pruned or held, and in which order.
 
-``members`` compares what Git asks for with what is there (pruning is decided there), ``children`` does so for what modules want;
-``builder`` collects what both find, ``order`` arranges it, and ``planner`` is the entry.
+``planner`` is the entry. ``members`` compares what Git asks for with what is there, ``prune`` decides what goes because nobody asks
+for it any more, ``children`` does both for what modules want, by way of ``module_call``. ``builder`` collects what they find,
+``order`` arranges it; ``plan`` is the result as data, ``planfile`` the same as a file, ``explain`` and ``simulation`` look further.
 """

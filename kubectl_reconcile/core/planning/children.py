@@ -19,20 +19,11 @@ from dataclasses import dataclass, field, replace
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
 from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
 from kubectl_reconcile.core.module.api import (
-    INSTANCE_LABEL,
     MODULE_LABEL,
     Action,
-    Context,
-    Module,
-    ModuleError,
-    Observation,
     Outcome,
-    Owned,
-    Reads,
-    SpecError,
     adopt_child,
     key_of,
-    outcome_of_invalid,
 )
 from kubectl_reconcile.core.objects import (
     API_GROUP,
@@ -40,7 +31,6 @@ from kubectl_reconcile.core.objects import (
     GroupVersionKind,
     Manifest,
     ObjectRef,
-    Problem,
     annotations_of,
     condition_of,
     controller_of,
@@ -49,8 +39,9 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.plan import Change, Contention, Gate, Op, Provenance, StatusWrite, Unobserved
-from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
+from kubectl_reconcile.core.planning.module_call import KEPT_BY_ENGINE, Parent, ask, fault
+from kubectl_reconcile.core.planning.plan import Change, Contention, Gate, Op, StatusWrite
+from kubectl_reconcile.core.planning.snapshot import Stored
 from kubectl_reconcile.core.resources.status import CONTENDED
 from kubectl_reconcile.core.resources.sync import Sync
 
@@ -70,49 +61,13 @@ _RULES = Sync(name="", namespace="")
 """Children follow their module, whatever a Sync says of conflicts among its members."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
-    """A CR whose module is asked: as it will be (*cr*) and as it is (*live*, None: not yet).
-
-    *waits* says what must happen before it is as it will be.
-    """
-
-    module: Module
-    kind: Kind
-    ref: ObjectRef
-    cr: Manifest
-    live: Manifest | None
-    order: tuple[int, ...]
-    depth: int = 0
-    waits: str = ""
-
-    @property
-    def uid(self) -> str:
-        """The live CR's uid, empty where there is none yet."""
-        return self.live["metadata"]["uid"] if self.live is not None else ""
-
-    @property
-    def wants(self) -> Provenance:
-        """What its module asks for, is asked for by it."""
-        return Provenance(owner=self.ref, manager=self.module.manager)
-
-    @property
-    def is_going(self) -> bool:
-        """Tell whether the live CR is being deleted."""
-        return self.live is not None and bool(self.live["metadata"].get("deletionTimestamp"))
-
-    def place(self, steps: int) -> tuple[int, ...]:
-        """Return where something stands in the order of writing: so many steps after the CR, before the next wave."""
-        return (*self.order[:-1], self.order[-1] + steps)
-
-
 _FINALIZER, _CHILDREN, _ACTIONS = 1, 2, 3
 
 
 def reconcile(builder: PlanBuilder, parent: Parent) -> None:
     """Plan what the parent's module wants: children, those of children that are CRs, actions, and status."""
     if parent.depth >= _MAX_DEPTH:
-        _fault(builder, parent, f"modules nest more than {_MAX_DEPTH} deep", "break the cycle")
+        fault(builder, parent, f"modules nest more than {_MAX_DEPTH} deep", "break the cycle")
         return
     if annotations_of(parent.cr).get(PAUSED) == "true":
         _paused(builder, parent)
@@ -120,7 +75,7 @@ def reconcile(builder: PlanBuilder, parent: Parent) -> None:
     if parent.is_going and _goes_by_itself(builder, parent):
         return
     owned = builder.inputs.live.owned_by(parent.uid) if parent.uid else ()
-    outcome = _ask(builder, parent, owned)
+    outcome = ask(builder, parent, owned)
     if outcome is not None:
         _carry_out(builder, parent, owned, outcome)
 
@@ -131,7 +86,7 @@ def preview_finalize(builder: PlanBuilder, parent: Parent) -> None:
         return
     going = {**parent.cr, "metadata": {**parent.cr["metadata"], "deletionTimestamp": builder.inputs.now}}
     parent = replace(parent, cr=going, waits=f"the deletion of {parent.ref}")
-    outcome = _ask(builder, parent, builder.inputs.live.owned_by(parent.uid))
+    outcome = ask(builder, parent, builder.inputs.live.owned_by(parent.uid))
     if outcome is not None:
         _actions(builder, parent, outcome.actions)
 
@@ -185,79 +140,6 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
     _status(builder, parent, outcome, settled=not family.pending, trouble=family.trouble, contentions=contentions)
 
 
-# --- asking -------------------------------------------------------------------------------------
-
-
-def _ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcome | None:
-    """Return the module's outcome; a fault of the module is a problem of this CR alone."""
-    view = owned_view(builder.inputs.live, parent.module, parent.cr, owned)
-    seen = _observation(builder, parent, view)
-    if seen is None:
-        return None
-    context = Context(builder.inputs.now, parent.module.name, parent.cr, seen.error)
-    try:
-        outcome = builder.inputs.modules.ask(parent.module, parent.cr, view, seen.facts, context)
-    except SpecError as error:
-        _fault(builder, parent, str(error), "correct the field; until then everything stays as it is")
-        return outcome_of_invalid(parent.cr, error)
-    except ModuleError as error:
-        _fault(builder, parent, str(error), "its children are left alone until the module is mended")
-        return _outcome_of_broken(parent.cr, error)
-    if seen.error:
-        _fault(
-            builder,
-            parent,
-            f"its external system can't be observed: {seen.error}",
-            "it is looked at again, later and later",
-        )
-        return replace(outcome, actions=(), keep_children=True, finalized=False)
-    return outcome
-
-
-def _outcome_of_broken(cr: Manifest, error: ModuleError) -> Outcome:
-    status = {key: value for key, value in (cr.get("status") or {}).items() if key not in _KEPT}
-    conditions = (Condition("Stalled", "True", "ModuleFailed", str(error)),)
-    return Outcome(status=status, conditions=conditions, keep_children=True)
-
-
-def _observation(builder: PlanBuilder, parent: Parent, view: Owned) -> Observation | None:
-    """Return what is known of external systems, None where somebody must look first."""
-    if parent.module.observe is None:
-        return Observation()
-    seen = builder.inputs.modules.observed.get(parent.ref)
-    if seen is None:
-        builder.outcomes.unobserved[parent.ref] = Unobserved(parent.module, parent.cr, view)
-    return seen
-
-
-def owned_view(live: Snapshot, module: Module, cr: Manifest, owned: Sequence[Stored] | None = None) -> Owned:
-    """Return what *module* is shown of the live objects around *cr*."""
-    uid = cr["metadata"].get("uid") or ""
-    children = owned if owned is not None else live.owned_by(uid) if uid else ()
-    context = Context(now="", module=module.name, cr=cr)
-    found = {ObjectRef.of(each): each for reads in module.reads for each in _read_by(live, reads, context)}
-    return Owned(children=[each.manifest() for each in children], read=found.values())
-
-
-def _read_by(live: Snapshot, reads: Reads, context: Context) -> Iterator[Manifest]:
-    """Yield the objects that belong to the CR without being its children."""
-    kind = reads.gvk.group_kind
-    if reads.of is None:
-        for each in live.labelled(INSTANCE_LABEL, context.name()):
-            if each.ref.group_kind == kind and context.sees(manifest := each.manifest()):
-                yield manifest
-        return
-    select = reads.of(context.cr)
-    candidates = [live.stored(ObjectRef(kind.group, kind.kind, context.namespace, name)) for name in select.names]
-    for key, value in list(select.labels.items())[:1]:
-        candidates += live.labelled(key, value)
-    for found in candidates:
-        if found and found.ref.group_kind == kind and found.ref.namespace in {context.namespace, ""}:
-            manifest = found.manifest()
-            if select.matches(manifest) and reads.labels.items() <= labels_of(manifest).items():
-                yield manifest
-
-
 # --- children -----------------------------------------------------------------------------------
 
 
@@ -284,7 +166,7 @@ class _ChildrenPlan:
         self.refs.add(ref)
         if kind is None:
             hint = "install its CRD"
-            _fault(
+            fault(
                 builder, parent, f"module {parent.module.name} wants {ref}, a kind that the cluster doesn't know", hint
             )
             self._note(child, f"{ref}: the cluster doesn't know its kind", trouble=True)
@@ -425,12 +307,11 @@ def _act(
 
 def _paused(builder: PlanBuilder, parent: Parent) -> None:
     """Say that the CR is paused; all else of its status stays."""
-    status = {key: value for key, value in ((parent.live or {}).get("status") or {}).items() if key not in _KEPT}
+    status = {
+        key: value for key, value in ((parent.live or {}).get("status") or {}).items() if key not in KEPT_BY_ENGINE
+    }
     paused = Condition("Paused", "True", "ByAnnotation", f"{PAUSED} is true; nothing is changed")
     _status(builder, parent, Outcome(status=status, conditions=(paused,)), settled=False, trouble="")
-
-
-_KEPT = ("conditions", "observedGeneration")
 
 
 def _status(
@@ -487,7 +368,3 @@ def _contended(live: Manifest, contentions: Sequence[Contention]) -> Iterator[Co
 def _is_true(live: Mapping[str, object], type_: str) -> bool:
     found = condition_of(live, type_)
     return found is not None and found.get("status") == "True"
-
-
-def _fault(builder: PlanBuilder, parent: Parent, message: str, hint: str) -> None:
-    builder.problems.append(Problem(str(parent.ref), 0, message, hint))

@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
-from kubectl_reconcile.core.planning import children, members
+from kubectl_reconcile.core.planning import children, members, prune
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.hooks import SYNC_FAIL
+from kubectl_reconcile.core.planning.module_call import Parent
 from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan
 
 
@@ -24,7 +25,7 @@ def build(inputs: Inputs) -> Plan:
     wanted = members.wanted(builder)
     for each in wanted.values():
         _member(builder, each)
-    holds = members.prune(builder, wanted)
+    holds = prune.prune(builder, wanted)
     _finalize_previews(builder)
     return builder.finish(holds)
 
@@ -53,7 +54,7 @@ def explain(inputs: Inputs, made: Plan) -> Plan:
 def build_children(inputs: Inputs, cr: Manifest) -> Plan:
     """Return the plan of one live CR's children and status, as its module wants them."""
     builder, gvk = PlanBuilder.of(inputs), GroupVersionKind.of(cr)
-    parent = children.Parent(inputs.modules.by_kind[gvk], builder.kinds[gvk], ObjectRef.of(cr), cr, cr, (0, 0, 0))
+    parent = Parent(inputs.modules.by_kind[gvk], builder.kinds[gvk], ObjectRef.of(cr), cr, cr, (0, 0, 0))
     children.reconcile(builder, parent)
     return builder.finish()
 
@@ -61,7 +62,7 @@ def build_children(inputs: Inputs, cr: Manifest) -> Plan:
 def build_removal(inputs: Inputs) -> Plan:
     """Return the plan that deletes every member of the set."""
     builder = PlanBuilder.of(inputs)
-    members.remove_all(builder)
+    prune.remove_all(builder)
     return builder.finish()
 
 
@@ -71,7 +72,7 @@ def _finalize_previews(builder: PlanBuilder) -> None:
         module = builder.inputs.modules.by_kind.get(change.kind.gvk) if change.kind else None
         if module and change.kind and change.op is Op.DELETE and change.before and not change.gate.cascade:
             live = change.before
-            children.preview_finalize(builder, children.Parent(module, change.kind, change.ref, live, live, key[1:]))
+            children.preview_finalize(builder, Parent(module, change.kind, change.ref, live, live, key[1:]))
 
 
 def _member(builder: PlanBuilder, each: members.DesiredMember) -> None:
@@ -90,4 +91,4 @@ def _member(builder: PlanBuilder, each: members.DesiredMember) -> None:
     live = builder.live(each.ref)
     after = change.after if change.after is not None else live
     cr = after or members.marked(builder, each)
-    children.reconcile(builder, children.Parent(module, each.kind, each.ref, cr, live, place))
+    children.reconcile(builder, Parent(module, each.kind, each.ref, cr, live, place))

@@ -27,6 +27,8 @@ from typing import Any, Protocol
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, BadRequest, Conflict, Invalid, NotFound
+from kubectl_reconcile.core.apply.replace import as_restored
+from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.module.api import MODULE_LABEL, with_owner_uid
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of, labels_of
@@ -34,8 +36,6 @@ from kubectl_reconcile.core.planning.hooks import PRE_SYNC
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, Phase, kinds_of_crd
 from kubectl_reconcile.core.planning.order import Barrier
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Provenance, StatusWrite
-from kubectl_reconcile.core.planning.replace import as_restored
-from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.applyset import PART_OF, is_kept
 from kubectl_reconcile.core.ssa.csa_upgrade import rebased

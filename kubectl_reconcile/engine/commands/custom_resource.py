@@ -11,7 +11,7 @@ from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.cases import Case
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
-from kubectl_reconcile.core.planning.children import owned_view
+from kubectl_reconcile.core.planning.module_call import owned_view
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner, observed

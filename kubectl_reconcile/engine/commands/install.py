@@ -13,11 +13,11 @@ from pathlib import Path
 import kubectl_reconcile
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
+from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Change, Gate, Op, Plan
-from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
+from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.daemon.contention import ContentionTracker
 from kubectl_reconcile.core.module.api import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Contention, Contentions, Plan
-from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.status import CONTENDED

@@ -14,9 +14,9 @@ import logging
 import time
 from dataclasses import dataclass
 
+from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.engine.apply.writer import Signal
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.queue import Priority

@@ -16,10 +16,10 @@ import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 
+from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, condition_of
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan
-from kubectl_reconcile.core.planning.results import Result, ResultState
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report, reconciling, sync_status
 from kubectl_reconcile.core.resources.sync import REQUESTED_AT, DriftPolicy, GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.ssa.merge import Reason

@@ -17,6 +17,7 @@ import kubectl_reconcile
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.core.apply.results import Result, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.module.api import Ask
@@ -24,7 +25,6 @@ from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, a
 from kubectl_reconcile.core.planning import planner, simulation
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Inputs, Memory, Modules, Op, Plan, set_id_of
-from kubectl_reconcile.core.planning.results import Result, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, SOURCE, Contents
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_reconcile.core.apply.replace import as_restored, is_immutable
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
 from kubectl_reconcile.core.health.kstatus import HealthStatus
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.order import OrderError, arranged, cycles_in, targets_of, wave_of
-from kubectl_reconcile.core.planning.replace import as_restored, is_immutable
 from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.sync import Sync
 

@@ -141,7 +141,7 @@ async def test_a_webhook_refuses_in_the_preview_and_nothing_but_its_object_stays
     shop.write({"bad.yaml": tasteless(config_map("bad", color="red")), "good.yaml": config_map("good")})
     made = await shop.plan()
     (bad,) = [change for change in made.changes if change.gate.blocked]
-    assert 'admission webhook "taste.example.com" denied the request: no taste' in bad.blocked
+    assert 'admission webhook "taste.example.com" denied the request: no taste' in bad.gate.blocked
     assert {dry for _, dry in webhook} == {True}
     done = await shop.sync()
     assert done.report.reason is ConditionReason.FAILED

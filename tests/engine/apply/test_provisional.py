@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubectl_reconcile.core.apply.results import ResultState
 from kubectl_reconcile.core.objects import FIELD_MANAGER
-from kubectl_reconcile.core.planning.results import ResultState
 from kubectl_reconcile.engine.apply.writer import Writer
 
 

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from kubectl_reconcile.core.apply.results import ResultState
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.planning.plan import Op
-from kubectl_reconcile.core.planning.results import ResultState
 from kubectl_reconcile.core.resources.status import ConditionReason
 
 NOWHERE = {"nodeSelector": {"no-such": "node"}}

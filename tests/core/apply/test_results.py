@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubectl_reconcile.core.apply.results import Result, ResultState, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.objects import ObjectRef, Problem
 from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, approval_of
-from kubectl_reconcile.core.planning.results import Result, ResultState, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.resources.status import ConditionReason
 from tests.core.planning.changes import a_change
 

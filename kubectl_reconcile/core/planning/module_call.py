@@ -1,0 +1,145 @@
+"""One call of a domain module: what it is shown of its CR, and what is made of its answer.
+
+A module sees its CR, the children that it made, and what it says it reads, all of it live; what external systems say was
+looked at before, by others. A fault of the module, or a spec that it refuses, is a problem of this CR alone, and leaves
+everything of the CR as it is.
+
+Pure: modules are pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kubectl_reconcile.core.module.api import (
+    INSTANCE_LABEL,
+    Context,
+    Module,
+    ModuleError,
+    Observation,
+    Outcome,
+    Owned,
+    Reads,
+    SpecError,
+    outcome_of_invalid,
+)
+from kubectl_reconcile.core.objects import Condition, Manifest, ObjectRef, Problem, labels_of
+from kubectl_reconcile.core.planning.builder import PlanBuilder
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.plan import Provenance, Unobserved
+from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
+
+KEPT_BY_ENGINE = ("conditions", "observedGeneration")
+"""What of a CR's status the engine writes, not the module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A CR whose module is asked: as it will be (*cr*) and as it is (*live*, None: not yet).
+
+    *waits* says what must happen before it is as it will be.
+    """
+
+    module: Module
+    kind: Kind
+    ref: ObjectRef
+    cr: Manifest
+    live: Manifest | None
+    order: tuple[int, ...]
+    depth: int = 0
+    waits: str = ""
+
+    @property
+    def uid(self) -> str:
+        """The live CR's uid, empty where there is none yet."""
+        return self.live["metadata"]["uid"] if self.live is not None else ""
+
+    @property
+    def wants(self) -> Provenance:
+        """What its module asks for, is asked for by it."""
+        return Provenance(owner=self.ref, manager=self.module.manager)
+
+    @property
+    def is_going(self) -> bool:
+        """Tell whether the live CR is being deleted."""
+        return self.live is not None and bool(self.live["metadata"].get("deletionTimestamp"))
+
+    def place(self, steps: int) -> tuple[int, ...]:
+        """Return where something stands in the order of writing: so many steps after the CR, before the next wave."""
+        return (*self.order[:-1], self.order[-1] + steps)
+
+
+def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcome | None:
+    """Return the module's outcome; a fault of the module is a problem of this CR alone."""
+    view = owned_view(builder.inputs.live, parent.module, parent.cr, owned)
+    seen = _observation(builder, parent, view)
+    if seen is None:
+        return None
+    context = Context(builder.inputs.now, parent.module.name, parent.cr, seen.error)
+    try:
+        outcome = builder.inputs.modules.ask(parent.module, parent.cr, view, seen.facts, context)
+    except SpecError as error:
+        fault(builder, parent, str(error), "correct the field; until then everything stays as it is")
+        return outcome_of_invalid(parent.cr, error)
+    except ModuleError as error:
+        fault(builder, parent, str(error), "its children are left alone until the module is mended")
+        return _outcome_of_broken(parent.cr, error)
+    if seen.error:
+        fault(
+            builder,
+            parent,
+            f"its external system can't be observed: {seen.error}",
+            "it is looked at again, later and later",
+        )
+        return replace(outcome, actions=(), keep_children=True, finalized=False)
+    return outcome
+
+
+def _outcome_of_broken(cr: Manifest, error: ModuleError) -> Outcome:
+    status = {key: value for key, value in (cr.get("status") or {}).items() if key not in KEPT_BY_ENGINE}
+    conditions = (Condition("Stalled", "True", "ModuleFailed", str(error)),)
+    return Outcome(status=status, conditions=conditions, keep_children=True)
+
+
+def _observation(builder: PlanBuilder, parent: Parent, view: Owned) -> Observation | None:
+    """Return what is known of external systems, None where somebody must look first."""
+    if parent.module.observe is None:
+        return Observation()
+    seen = builder.inputs.modules.observed.get(parent.ref)
+    if seen is None:
+        builder.outcomes.unobserved[parent.ref] = Unobserved(parent.module, parent.cr, view)
+    return seen
+
+
+def owned_view(live: Snapshot, module: Module, cr: Manifest, owned: Sequence[Stored] | None = None) -> Owned:
+    """Return what *module* is shown of the live objects around *cr*."""
+    uid = cr["metadata"].get("uid") or ""
+    children = owned if owned is not None else live.owned_by(uid) if uid else ()
+    context = Context(now="", module=module.name, cr=cr)
+    found = {ObjectRef.of(each): each for reads in module.reads for each in _read_by(live, reads, context)}
+    return Owned(children=[each.manifest() for each in children], read=found.values())
+
+
+def _read_by(live: Snapshot, reads: Reads, context: Context) -> Iterator[Manifest]:
+    """Yield the objects that belong to the CR without being its children."""
+    kind = reads.gvk.group_kind
+    if reads.of is None:
+        for each in live.labelled(INSTANCE_LABEL, context.name()):
+            if each.ref.group_kind == kind and context.sees(manifest := each.manifest()):
+                yield manifest
+        return
+    select = reads.of(context.cr)
+    candidates = [live.stored(ObjectRef(kind.group, kind.kind, context.namespace, name)) for name in select.names]
+    for key, value in list(select.labels.items())[:1]:
+        candidates += live.labelled(key, value)
+    for found in candidates:
+        if found and found.ref.group_kind == kind and found.ref.namespace in {context.namespace, ""}:
+            manifest = found.manifest()
+            if select.matches(manifest) and reads.labels.items() <= labels_of(manifest).items():
+                yield manifest
+
+
+def fault(builder: PlanBuilder, parent: Parent, message: str, hint: str) -> None:
+    """Note what is wrong with a CR, or with its module."""
+    builder.problems.append(Problem(str(parent.ref), 0, message, hint))
