@@ -158,7 +158,7 @@ class Connection:
         """The flags as the cluster's client takes them."""
         from kubectl_reconcile.cluster.access import Access  # noqa: PLC0415 - help and version do without
 
-        return Access(
+        return Access.of_flags(
             **{name: value for name, value in self.flags.items() if name not in _OURS}, request_timeout_s=self.timeout_s
         )
 

@@ -19,7 +19,8 @@ from typing import Any, Self, TypeAlias
 
 import orjson
 
-from kubectl_reconcile.cluster.access import Access, impersonation, resolve
+from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.cluster.credentials import impersonation
 from kubectl_reconcile.cluster.errors import (
     AlreadyExists,
     ApiError,
@@ -38,6 +39,7 @@ from kubectl_reconcile.cluster.errors import (
     Unreachable,
     error_of,
 )
+from kubectl_reconcile.cluster.route import resolve
 from kubectl_reconcile.cluster.transport import JSON, Headers, Param, Request, Response, Transport
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
 

@@ -1,7 +1,7 @@
 """Bytes to one API server and back: connections, TLS, credentials, broken lines.
 
 Vocabulary: a *request* says what to send, an *answer* is what came back; the *route* says where to and who we are
-(``access.py``). Several clients with different identities share one transport.
+(``route.py``). Several clients with different identities share one transport.
 
 Rules:
 - Reads are repeated a few times when the connection breaks, the server is busy (429, its Retry-After honoured) or
@@ -34,7 +34,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from kubectl_reconcile import __version__
-from kubectl_reconcile.cluster.access import Access, Route, resolve
+from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.errors import (
     ApiError,
     KubeconfigError,
@@ -45,6 +45,7 @@ from kubectl_reconcile.cluster.errors import (
     error_of,
     printable,
 )
+from kubectl_reconcile.cluster.route import Route, resolve
 from kubectl_reconcile.cluster.tokens import expiry_of
 
 JSON = "application/json"

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_reconcile.cluster.access import resolve
 from kubectl_reconcile.cluster.client import (
     Access,
     AlreadyExists,
@@ -34,6 +33,7 @@ from kubectl_reconcile.cluster.client import (
     Unreachable,
 )
 from kubectl_reconcile.cluster.errors import error_of
+from kubectl_reconcile.cluster.route import resolve
 from kubectl_reconcile.cluster.transport import Request
 
 
@@ -307,7 +307,7 @@ async def test_who_may_not_is_forbidden_and_named(client, maps):
 
 
 async def test_impersonation_by_flags_reaches_the_server(kubeconfig):
-    access = Access(kubeconfig=kubeconfig, as_user="jane", as_groups=("team:a", "team:b"), as_uid="77")
+    access = Access.of_flags(kubeconfig=kubeconfig, as_user="jane", as_groups=("team:a", "team:b"), as_uid="77")
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     async with await Client.connect(access) as client:
         with pytest.raises(Forbidden):
@@ -322,9 +322,9 @@ async def test_impersonating_nobody_is_refused(client, kubeconfig):
     with pytest.raises(KubeconfigError, match="is empty"):
         client.impersonate("")
     with pytest.raises(KubeconfigError, match="is empty"):
-        await Client.connect(Access(kubeconfig=kubeconfig, as_user=""))
+        await Client.connect(Access.of_flags(kubeconfig=kubeconfig, as_user=""))
     with pytest.raises(KubeconfigError, match="need --as"):
-        await Client.connect(Access(kubeconfig=kubeconfig, as_groups=("system:masters",)))
+        await Client.connect(Access.of_flags(kubeconfig=kubeconfig, as_groups=("system:masters",)))
 
 
 ANSWERS = {
@@ -449,13 +449,15 @@ async def test_a_server_of_an_unknown_authority_is_not_trusted(client, token):
 
 
 async def test_a_server_under_another_name_is_not_trusted(kubeconfig):
-    async with await Client.connect(Access(kubeconfig=kubeconfig, tls_server_name="elsewhere.example.com")) as client:
+    async with await Client.connect(
+        Access.of_flags(kubeconfig=kubeconfig, tls_server_name="elsewhere.example.com")
+    ) as client:
         with pytest.raises(Unreachable, match="isn't trusted: Hostname mismatch"):
             await client.get("/version")
 
 
 async def test_verification_is_skipped_only_when_told(client, token):
-    access = Access(server=client.server, token=token, insecure_skip_tls_verify=True)
+    access = Access.of_flags(server=client.server, token=token, insecure_skip_tls_verify=True)
     async with await Client.connect(access) as careless:
         assert await careless.get("/version")
 
@@ -463,7 +465,7 @@ async def test_verification_is_skipped_only_when_told(client, token):
 async def test_skipping_verification_with_an_authority_is_a_contradiction(kubeconfig):
     with pytest.raises(KubeconfigError, match="contradict"):
         await Client.connect(
-            Access(kubeconfig=kubeconfig, insecure_skip_tls_verify=True, certificate_authority="ca.crt")
+            Access.of_flags(kubeconfig=kubeconfig, insecure_skip_tls_verify=True, certificate_authority="ca.crt")
         )
 
 
@@ -492,13 +494,13 @@ def own_key_pair(sandbox) -> tuple[bytes, bytes]:
 async def test_a_certificate_without_its_key_is_refused(own_key_pair, kubeconfig, tmp_path):
     (tmp_path / "client.crt").write_bytes(own_key_pair[0])
     with pytest.raises(KubeconfigError, match="needs its key"):
-        await Client.connect(Access(kubeconfig=kubeconfig, client_certificate=str(tmp_path / "client.crt")))
+        await Client.connect(Access.of_flags(kubeconfig=kubeconfig, client_certificate=str(tmp_path / "client.crt")))
 
 
 async def test_a_garbled_key_is_refused_before_any_request(own_key_pair, kubeconfig, tmp_path):
     (tmp_path / "client.crt").write_bytes(own_key_pair[0])
     (tmp_path / "client.key").write_text("no key")
-    access = Access(
+    access = Access.of_flags(
         kubeconfig=kubeconfig, client_certificate=str(tmp_path / "client.crt"), client_key=str(tmp_path / "client.key")
     )
     with pytest.raises(KubeconfigError, match="certificates can't be used"):
@@ -597,7 +599,7 @@ async def test_a_kubeconfig_that_leads_nowhere_says_why(tmp_path, text, flags, c
     if text is not None:
         path.write_text(text)
     with pytest.raises(KubeconfigError, match=complaint) as caught:
-        await Client.connect(Access(kubeconfig=str(path), **flags))
+        await Client.connect(Access.of_flags(kubeconfig=str(path), **flags))
     assert "secret" not in str(caught.value)
 
 
@@ -724,7 +726,7 @@ async def test_a_pod_uses_its_own_account(client, tmp_path, monkeypatch, token, 
     host, port = client.server.removeprefix("https://").split(":")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
-    monkeypatch.setattr("kubectl_reconcile.cluster.access._SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr("kubectl_reconcile.cluster.route._SERVICE_ACCOUNT", tmp_path)
     library = "kubernetes.aio.config.incluster_config"
     monkeypatch.setattr(f"{library}.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(f"{library}.SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
