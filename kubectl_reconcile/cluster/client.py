@@ -3,8 +3,6 @@
 Vocabulary: a *path* is the URL path of an object or a collection (``Resource.path`` makes them; a subresource is a
 suffix such as ``/status``), *params* are query parameters as the API spells them (``labelSelector="app=web"``).
 
-A *fence* around a piece of work (``FENCE``) is asked before each of its writes, however deep below that happens.
-
 Rules: no model classes and no copies; bodies go through orjson. Failures are ``ApiError`` and nothing else, while
 streaming too. Reads are repeated when that may help, writes never are (``transport.py``). Importing this module is
 cheap; ``connect`` loads what reading a kubeconfig takes.
@@ -14,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from contextvars import ContextVar
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 
 from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.cluster.credentials import impersonation
+from kubectl_reconcile.cluster.connection import Connection
 from kubectl_reconcile.cluster.errors import (
     AlreadyExists,
     ApiError,
@@ -39,8 +36,7 @@ from kubectl_reconcile.cluster.errors import (
     Unreachable,
     error_of,
 )
-from kubectl_reconcile.cluster.route import resolve
-from kubectl_reconcile.cluster.transport import JSON, Headers, Param, Request, Response, Transport
+from kubectl_reconcile.cluster.transport import Param, Request, Response
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
 
 __all__ = [
@@ -73,75 +69,12 @@ _JSON_PATCH = "application/json-patch+json"
 _WATCH_S = 290
 _WATCH_GRACE_S = 15.0
 
-Fence: TypeAlias = Callable[[], str]
-"""Asked before each write: why it may not be made (any more), or nothing."""
-
-FENCE: ContextVar[Fence | None] = ContextVar("fence", default=None)
-"""The fence around whatever is done in this context, and in the tasks that it starts."""
-
 Items: TypeAlias = list[dict[str, Any]]
 """Objects of a list, each with its apiVersion and kind."""
 
 
-class Client:
-    """One identity at one API server. Use as an async context manager.
-
-    *on_warning*, if set, is called with the path and the text of each warning that the server attaches to an answer.
-    """
-
-    def __init__(self, transport: Transport, impersonating: Headers | None = None) -> None:
-        self._transport = transport
-        self._impersonating = impersonating
-        self.on_warning: Callable[[str, str], None] | None = None
-
-    @classmethod
-    async def connect(cls, access: Access | None = None) -> Self:
-        """Return a client for the cluster that *access* (kubectl's flags) leads to. No request is made yet.
-
-        Raises:
-            KubeconfigError: the kubeconfig can't be read, lacks what was asked for, or its credential plugin fails.
-        """
-        access = access or Access()
-        return cls(Transport(access, await resolve(access)))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close all connections, also those of clients made by ``impersonate``."""
-        await self._transport.close()
-
-    def impersonate(self, user: str, groups: tuple[str, ...] = (), uid: str = "") -> Client:
-        """Return a client that acts as *user* over the same connections.
-
-        Raises:
-            KubeconfigError: *user* is empty, which would silently mean ourselves.
-        """
-        other = Client(self._transport, impersonation(user, groups, uid))
-        other.on_warning = self.on_warning
-        return other
-
-    def count_answers(self, count: Callable[[str, int], None]) -> None:
-        """Call *count* with the verb and the status of each answer from now on, 0 where none came."""
-        self._transport.on_answer = count
-
-    @property
-    def server(self) -> str:
-        """The server's URL, for messages and cache keys."""
-        return self._transport.route.server
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of objects that don't say: from the flag, the context, the pod, else ``default``."""
-        return self._transport.route.namespace
-
-    @property
-    def request_timeout_s(self) -> float | None:
-        """How long the user lets a request take, None without a limit of theirs. Watches aren't bound by it."""
-        return self._transport.request_timeout_s
+class Client(Connection):
+    """The verbs of one identity at one API server."""
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -326,33 +259,6 @@ class Client:
         if dry_run:
             body["dryRun"] = ["All"]
         return _parsed(await self.request("DELETE", path, body=body), path)
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, Param] | None = None,
-        body: Manifest | Items | bytes | None = None,
-        content_type: str = JSON,
-        accept: str = JSON,
-        etag: str = "",
-    ) -> Response:
-        """Make any other request; return the successful answer (304 where *etag* still holds) as it came.
-
-        Raises:
-            Fenced: a write, and it is no longer ours to make.
-            ApiError: the server refuses, or doesn't answer.
-        """
-        if method != "GET" and (fence := FENCE.get()) and (why := fence()):
-            raise Fenced(f"{method} {path} isn't sent: {why}")
-        data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
-        request = Request(method, path, params or {}, data, content_type, accept, etag, self._impersonating)
-        answer = await self._transport.send(request)
-        if self.on_warning is not None:
-            for text in answer.warnings:
-                self.on_warning(path, text)
-        return answer
 
 
 def _write_params(manager: str, field_validation: str, *, dry_run: bool) -> dict[str, Param]:

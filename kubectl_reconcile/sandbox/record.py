@@ -16,8 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.sandbox.components import Component, Options
+from kubectl_reconcile.sandbox.components import Component, Layout, Options
+from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.processes import ProcessId
+
+DEFAULT_NAME = "default"
+"""The sandbox that is meant where nobody names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,48 @@ class Record:
             )
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"not a record: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """Where the sandbox *name* keeps its record."""
+
+    name: str
+    layout: Layout
+
+    def load(self) -> Record | None:
+        """Return the record, None where there is no sandbox.
+
+        Raises:
+            SandboxError: it can't be read.
+        """
+        try:
+            return Record.from_json(self.layout.record.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            hint = f"end the processes that run in {self.layout.folder}, then delete it"
+            raise SandboxError(f"{self.layout.record} can't be read: {error}", hint) from error
+
+    def require(self) -> Record:
+        """Return the record.
+
+        Raises:
+            SandboxError: there is no sandbox, or its record can't be read.
+        """
+        record = self.load()
+        if record is None:
+            raise SandboxError(f"there is no sandbox {self.name}", f"start it: {self.command('up')}")
+        return record
+
+    def save(self, record: Record) -> Record:
+        """Write *record* down, and return it."""
+        write_private(self.layout.record, record.to_json())
+        return record
+
+    def command(self, verb: str) -> str:
+        """Return the command that does *verb* to this sandbox, for hints."""
+        return f"kubectl reconcile sandbox {verb}" + ("" if self.name == DEFAULT_NAME else f" --name {self.name}")
 
 
 def write_private(path: Path, text: str) -> None:

@@ -12,11 +12,9 @@ import pytest
 from kubectl_reconcile.cluster.cache import Cache, Event, EventKind, Feed
 from kubectl_reconcile.cluster.client import (
     Access,
-    ApiError,
     Client,
     Forbidden,
     NotFound,
-    ServerError,
     TooManyRequests,
     Unauthorized,
     Unreachable,
@@ -402,7 +400,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("refuse", REFUSALS.values(), ids=REFUSALS)
 async def test_an_older_server_is_listed_in_pages(faulty_cache, faults, feed, write, monkeypatch, refuse, until):
-    monkeypatch.setattr("kubectl_reconcile.cluster.cache._INITIAL_S", 0.5)
+    monkeypatch.setattr("kubectl_reconcile.cluster.reflector._INITIAL_S", 0.5)
     monkeypatch.setattr("kubectl_reconcile.cluster.client.PAGE_SIZE", 2)
     refuse(faults)
     for number in range(5):
@@ -472,7 +470,7 @@ async def test_a_real_410_is_recovered_from(client, namespace, widget_kind, unti
     feed = Feed(discovery.find(f"{namespace}.test/v1", "Widget"))
     cache = Cache(client)
     await following(cache, feed)
-    state = cache._states[feed]
+    state = cache._reflectors[feed]
     state.task.cancel()
     await asyncio.gather(state.task, return_exceptions=True)
     state.contents.position = "1"  # what a daemon that slept for long would ask for
@@ -484,20 +482,20 @@ async def test_a_real_410_is_recovered_from(client, namespace, widget_kind, unti
     await cache.close()
 
 
-async def test_a_list_that_breaks_off_is_never_taken_for_complete(faulty_cache, faults, feed, write):
+async def test_a_list_that_breaks_off_is_never_taken_for_complete(faulty_cache, faults, feed, write, caplog):
     for number in range(5):
         await write(f"map-{number}")
     faults.cut(STREAMING, 900)
     seen = []
-    faulty_cache.subscribe_feeds(
-        lambda _feed, failure: seen.append((failure and failure.reason, len(names(faulty_cache))))
-    )
+    faulty_cache.subscribe(lambda _event: seen.append(len(names(faulty_cache))))
     await following(faulty_cache, feed)
-    assert seen == [("Unreachable", 0), (None, 5)]
+    assert "feed failed" in caplog.text
+    assert "reason=Unreachable" in caplog.text
+    assert seen == [5] * 5
 
 
 async def test_a_silent_watch_is_noticed(faulty_cache, faults, feed, write, monkeypatch, until):
-    monkeypatch.setattr("kubectl_reconcile.cluster.cache._SILENCE_S", 0.5)
+    monkeypatch.setattr("kubectl_reconcile.cluster.reflector._SILENCE_S", 0.5)
     await following(faulty_cache, feed)
     faults.silence(CONTINUED)
     faults.hang_up()
@@ -519,7 +517,7 @@ async def test_being_asked_to_wait_is_honoured(faulty_cache, faults, feed, until
     assert time.monotonic() - refused > 0.9
 
 
-async def test_nonsense_in_a_watch_never_ends_the_feed(faulty_cache, faults, feed, write, until):
+async def test_nonsense_in_a_watch_never_ends_the_feed(faulty_cache, faults, feed, write, until, caplog):
     await following(faulty_cache, feed)
     for line in (
         b"<html>",
@@ -529,13 +527,11 @@ async def test_nonsense_in_a_watch_never_ends_the_feed(faulty_cache, faults, fee
         b'{"type":',
     ):
         faults.answer(CONTINUED, 200, line + b"\n")
-    failures: list[ApiError | None] = []
-    faulty_cache.subscribe_feeds(lambda _feed, failure: failures.append(failure))
     faults.hang_up()
     await write("one")
     await until(lambda: names(faulty_cache) == ["one"], "the feed went on")
     await until(lambda: faulty_cache.synced(feed), "and is well")
-    assert any(isinstance(failure, ServerError) for failure in failures)
+    assert "reason=BadAnswer" in caplog.text
 
 
 async def test_a_lasting_reason_is_not_waited_for_and_ends_with_its_cause(client, feed, write):
@@ -576,12 +572,9 @@ async def test_a_kind_that_goes_takes_its_objects_along_and_may_return(cache, cl
     body = {"apiVersion": f"{namespace}.test/v1", "kind": "Widget", "metadata": {"name": "one", "namespace": namespace}}
     await client.apply(feed.resource.path(namespace, "one"), body)
     events = await following(cache, feed)
-    told: list[ApiError | None] = []
-    cache.subscribe_feeds(lambda _feed, failure: told.append(failure))
     await client.delete(crd)
     await until(lambda: isinstance(cache.failure(feed), NotFound), "the kind is gone")
     assert (names(cache), cache.synced(feed), story(events)) == ([], False, [("deleted", "one")])
-    assert isinstance(told[-1], NotFound)
     await widget_kind()
     await client.apply(
         feed.resource.path(namespace, "two"), body | {"metadata": {"name": "two", "namespace": namespace}}

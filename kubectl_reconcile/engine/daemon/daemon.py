@@ -27,7 +27,8 @@ from typing import Any
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.cache import Event, Feed, StoredObject
-from kubectl_reconcile.cluster.client import FENCE, Client
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.connection import FENCE
 from kubectl_reconcile.cluster.errors import ApiError, ServerError, TooManyRequests, Unreachable
 from kubectl_reconcile.core.module.api import INSTANCE_LABEL, MODULE_LABEL, Context
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef, annotations_of, condition_of

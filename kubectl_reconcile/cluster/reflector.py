@@ -1,0 +1,280 @@
+"""One feed, listed and watched for as long as it is followed.
+
+Rules:
+
+- It begins with a streaming list (LIST in pages where the server has none) and goes on by watch, from the same position for
+  as long as the server remembers it. When it doesn't (410), it is listed again and compared with what was known.
+- Every failure is data (``failure``) and is tried again with growing pauses.
+- A watch that brings neither events nor bookmarks for too long counts as broken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.errors import (
+    ApiError,
+    BadRequest,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+from kubectl_reconcile.cluster.feed import Event, Feed, FeedContents
+from kubectl_reconcile.cluster.store import StoredObject
+from kubectl_reconcile.cluster.transport import Param
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+
+_LOG = logging.getLogger(__name__)
+
+_INITIAL_S = 60.0
+_WATCH_S = (240, 480)
+_SILENCE_S = 150.0  # two bookmarks missed: the server sends one a minute
+_SHORTEST_WATCH_S = 1.0
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 30.0
+_LONGEST_OUTAGE_PAUSE_S = 3.0
+_LONG_OUTAGE = 5  # failures in a row
+_LASTING = (NotFound, Forbidden, Unauthorized)
+_INITIAL_END = "k8s.io/initial-events-end"
+
+
+@dataclass(slots=True, eq=False)
+class Reflector:
+    """A feed, and how following it goes. *asked*: the failure is from before somebody asked to try again.
+
+    *changed* is called with what happened to its objects, *turned* whenever it becomes synced or fails.
+    """
+
+    client: Client
+    contents: FeedContents
+    changed: Callable[[Iterable[Event]], None]
+    turned: Callable[[], None]
+    failure: ApiError | None = None
+    asked: bool = False
+    streams: bool = True
+    task: asyncio.Task[None] | None = None
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def synced(self) -> bool:
+        """Whether its objects are complete and (if followed) being kept up to date."""
+        return self.contents.loaded and self.failure is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether waiting any longer is pointless: it is synced, or can't be for a lasting reason."""
+        return self.synced or (isinstance(self.failure, _LASTING) and not self.asked)
+
+    @property
+    def feed(self) -> Feed:
+        """What it holds."""
+        return self.contents.feed
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind of all its objects."""
+        return self.contents.gvk
+
+    @property
+    def _path(self) -> str:
+        return self.feed.resource.collection(self.feed.namespace)
+
+    @property
+    def _query(self) -> dict[str, Param]:
+        return {"labelSelector": self.feed.label_selector or None}
+
+    # --- from outside -------------------------------------------------------------------------------------------------
+
+    async def fill(self) -> None:
+        """List it once; what fails is its ``failure``."""
+        try:
+            await self._fill()
+        except ApiError as error:
+            self._failed(error)
+
+    def follow(self) -> None:
+        """Keep it up to date from now on; one that waits after a failure is tried at once."""
+        if self.task is None or self.task.done():
+            self.task = asyncio.create_task(self._keep(), name=f"follow {self.feed}")
+        self.asked = True
+        self.wake.set()
+
+    async def stop(self) -> None:
+        """Follow it no longer."""
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+    # --- the loop -----------------------------------------------------------------------------------------------------
+
+    async def _keep(self) -> None:
+        """Follow it for ever: whatever fails is recorded and tried again."""
+        failures = 0
+        error: ApiError | None = None
+        loop = asyncio.get_running_loop()
+        while True:
+            started_s, was_away = loop.time(), _is_outage(error)
+            self.wake.clear()
+            try:
+                await self._watch()
+                error = None
+            except Gone as gone:
+                self.contents.unload()
+                self.turned()
+                error = None if failures == 0 else gone
+            except ApiError as other:
+                error = other
+            except Exception as unforeseen:  # noqa: BLE001 - a feed never dies silently
+                _LOG.exception('feed broke feed="%s"', self.feed)
+                error = ServerError(f"{self.feed} can't be followed: {unforeseen!r}", reason="BadAnswer")
+            if error is None and loop.time() - started_s >= _SHORTEST_WATCH_S:
+                failures = 0
+                continue
+            if was_away and not _is_outage(error) and failures >= _LONG_OUTAGE:
+                # What comes with the end of one, a forgotten position or rights not loaded yet, will soon be over.
+                failures = 0
+            failures += 1
+            if error is not None:
+                self._failed(error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_pause_s(error, failures)):
+                    await self.wake.wait()
+
+    async def _fill(self) -> None:
+        """List it: small ones by one request on a shared connection, large ones as events on their own.
+
+        Events take a third of the time of pages, but a TLS handshake; that is more than a small list takes.
+        """
+        page, version, complete = await self.client.first_page(self._path, **self._query)
+        if complete:
+            self._adopt(_by_ref(page, self.gvk), version)
+            return
+        with suppress(ServerError, TooManyRequests, Unreachable):
+            if self.streams and await self._stream({"timeoutSeconds": int(_INITIAL_S)}, follow=False):
+                return
+        await self._list()
+
+    async def _watch(self) -> None:
+        """List the feed if need be, then absorb what the server tells until it ends the watch."""
+        query: dict[str, Param] = {"timeoutSeconds": random.randint(*_WATCH_S)}  # noqa: S311 - spreads load
+        if not self.contents.position and self.streams:
+            await self._stream(query, follow=True)
+            return
+        if not self.contents.position:
+            await self._list()
+        query["resourceVersion"] = self.contents.position
+        watch = self._events(query, on_open=self._recovered)
+        async with aclosing(watch) as events:
+            async for type_, manifest in events:
+                self.changed(self.contents.absorb(type_, manifest))
+
+    async def _stream(self, query: Mapping[str, Param], *, follow: bool) -> bool:
+        """List the feed as events and, to *follow* it, go on in the same watch; tell whether that worked.
+
+        An older server refuses that, or has never heard of the list's end. That is remembered.
+        """
+        initial: dict[ObjectRef, StoredObject] | None = {}
+        asked: dict[str, Param] = {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
+        watch = self._events({**asked, **query})
+        try:
+            async with asyncio.timeout(self._initial_s(follow=follow)) as deadline, aclosing(watch) as events:
+                async for type_, manifest in events:
+                    if initial is None:
+                        self.changed(self.contents.absorb(type_, manifest))
+                    elif type_ != "BOOKMARK":
+                        _collect(initial, type_, StoredObject.of(manifest, self.gvk))
+                    elif _is_initial_end(manifest):
+                        self._adopt(initial, manifest["metadata"]["resourceVersion"])
+                        if not follow:
+                            return True
+                        initial = None
+                        deadline.reschedule(None)
+        except (Invalid, BadRequest, TimeoutError):
+            if initial is None:
+                raise
+            self.streams = False
+            return False
+        if initial is not None:
+            raise ServerError(f"the list of {self.feed} ended before it was complete", reason="BadAnswer")
+        return True
+
+    def _initial_s(self, *, follow: bool) -> float:
+        """Return how long a list may take; what the user says of requests counts while somebody waits for it."""
+        asked_s = self.client.request_timeout_s
+        return min(_INITIAL_S, asked_s) if asked_s and not follow else _INITIAL_S
+
+    def _events(
+        self, query: Mapping[str, Param], *, on_open: Callable[[], None] | None = None
+    ) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+        whole = {**self._query, "allowWatchBookmarks": True, **query}
+        return self.client.watch(self._path, silence_s=_SILENCE_S, on_open=on_open, **whole)
+
+    async def _list(self) -> None:
+        """Read the whole feed in pages; in one go where it changes too fast for that."""
+        found: dict[ObjectRef, StoredObject] = {}
+        version = ""
+        try:
+            async for page, version in self.client.pages(self._path, **self._query):  # noqa: B007 - the last one's counts
+                found.update(_by_ref(page, self.gvk))
+        except Gone:
+            items, version = await self.client.list(self._path, **self._query)
+            found = _by_ref(items, self.gvk)
+        self._adopt(found, version)
+
+    def _adopt(self, found: dict[ObjectRef, StoredObject], version: str) -> None:
+        self.changed(self.contents.adopt(found, version))
+        self._recovered(always=True)
+
+    def _failed(self, error: ApiError) -> None:
+        news = type(self.failure) is not type(error)
+        self.failure, self.asked = error, False
+        if isinstance(error, NotFound):
+            self.changed(self.contents.clear())
+        if news:
+            _LOG.warning('feed failed feed="%s" reason=%s error="%s"', self.feed, error.reason, error)
+        self.turned()
+
+    def _recovered(self, *, always: bool = False) -> None:
+        if always or self.failure is not None:
+            self.failure = None
+            self.turned()
+
+
+def _by_ref(page: Iterable[Manifest], gvk: GroupVersionKind) -> dict[ObjectRef, StoredObject]:
+    return {stored.ref: stored for stored in (StoredObject.of(manifest, gvk) for manifest in page)}
+
+
+def _collect(objects: dict[ObjectRef, StoredObject], type_: str, stored: StoredObject) -> None:
+    """Apply one event to a list that is still coming in."""
+    if type_ == "DELETED":
+        objects.pop(stored.ref, None)
+    else:
+        objects[stored.ref] = stored
+
+
+def _is_initial_end(bookmark: Manifest) -> bool:
+    return (bookmark["metadata"].get("annotations") or {}).get(_INITIAL_END) == "true"
+
+
+def _is_outage(error: ApiError | None) -> bool:
+    """Tell whether the server is away, and not merely unwilling."""
+    return isinstance(error, Unreachable | ServerError)
+
+
+def _pause_s(error: ApiError | None, failures: int) -> float:
+    """Return how long to wait after so many failures in a row: short in an outage, since its end matters."""
+    cap_s = _LONGEST_OUTAGE_PAUSE_S if _is_outage(error) else _LONGEST_PAUSE_S
+    pause_s = min(cap_s, _FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter is no secret
+    return max(pause_s, (error.retry_after_s or 0.0) if error else 0.0)
