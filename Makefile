@@ -6,13 +6,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 READY_BENCH := $(VENV)/.ready-bench
+READY_MUTANTS := $(VENV)/.ready-mutants
 WORKERS ?= 4
 
 # Hundreds of short programs run here, which shouldn't compile themselves each time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv sandbox demo test test-core chaos factory soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
+.PHONY: help venv sandbox demo test test-core mutants chaos factory soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +39,13 @@ test: sandbox ## Run all tests, on a real API server and a real Git server
 
 test-core: $(READY) ## Run the tests of the pure core: no cluster, seconds
 	@$(BIN)/pytest tests/core
+
+mutants: $(READY_MUTANTS) ## Change core in N places (400), one at a time, and count what its tests notice (ONLY=ssa/merge SEED=2)
+	@$(BIN)/python -m tests.mutants $(or $(N),400) $(if $(ONLY),--only="$(ONLY)") $(if $(SEED),--seed=$(SEED))
+
+$(READY_MUTANTS): $(READY) requirements-mutants.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-mutants.lock
+	@touch $@
 
 oracle: sandbox ## Put N random cases (2000) to the API server and to the merge; SEED=… repeats a run
 	@PYTHONPATH=tests $(BIN)/python -m oracle --cases $(or $(N),2000) $(if $(SEED),--seed $(SEED))
@@ -85,6 +93,7 @@ lock: $(READY) ## Pin the newest dependencies that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --group dev -o requirements-dev.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group bench -o requirements-bench.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group mutants --constraints requirements-dev.lock -o requirements-mutants.lock
 
 clean: ## Remove what make made here (the control plane's build stays in your cache)
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info
