@@ -26,6 +26,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, settings
 
 from kubectl_reconcile.sandbox.build import Binaries, build, cache_dir
 from kubectl_reconcile.sandbox.components import Options
@@ -33,6 +34,10 @@ from kubectl_reconcile.sandbox.controlplane import Sandbox, list_sandboxes, stat
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 from kubectl_reconcile.sandbox.processes import ProcessId
+
+# A machine that is busy is slow, which says nothing about a law.
+settings.register_profile("busy", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 CLUSTER = "KUBECTL_RECONCILE_TEST_KUBECONFIG"
 RUNS = cache_dir() / "test-runs"
