@@ -82,9 +82,10 @@ format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-manifests: $(READY) ## Write deploy/install.yaml and docs/cli.md anew, after a change of CRDs, rights or flags
+manifests: $(READY) ## Write deploy/install.yaml, docs/cli.md and docs/annotations.md anew, after a change of CRDs, rights, flags or names
 	@$(BIN)/kubectl-reconcile install --dry-run -o yaml > deploy/install.yaml
-	@$(BIN)/python -m kubectl_reconcile.cli.reference > docs/cli.md
+	@$(BIN)/python -m kubectl_reconcile.cli.reference cli > docs/cli.md
+	@$(BIN)/python -m kubectl_reconcile.cli.reference annotations > docs/annotations.md
 
 dist: $(READY) ## Build wheel, sdist, self-contained programs and krew's manifest (PLATFORM=all RELEASE_URL=https://…)
 	@$(BIN)/python plugin/release.py $(addprefix --platform=,$(PLATFORM)) $(if $(RELEASE_URL),--release-url=$(RELEASE_URL)) $(if $(HOMEPAGE),--homepage=$(HOMEPAGE))

@@ -30,7 +30,7 @@ import aiohttp
 from benchmarks.process import Daemon, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.core.resources.sync import REQUESTED_AT
+from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
@@ -162,7 +162,9 @@ class Bench:
         took_s = []
         for number in range(5):
             token, began_s = f"bench-{number}-{time.time_ns()}", time.monotonic()
-            await self.client.patch(SYNC_PATH, {"metadata": {"annotations": {REQUESTED_AT: token}}}, manager="bench")
+            await self.client.patch(
+                SYNC_PATH, {"metadata": {"annotations": {SYNC_REQUESTED_AT: token}}}, manager="bench"
+            )
 
             async def handled(token: str = token) -> bool:
                 live = await self.client.get(SYNC_PATH)

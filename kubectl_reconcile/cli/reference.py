@@ -1,6 +1,8 @@
-"""The reference of the command line as Markdown, made from the commands themselves: ``docs/cli.md``.
+"""Pages of the documentation that are made from the program itself, as Markdown.
 
-Run as a module it writes the page to standard output; ``make manifests`` keeps the page current.
+``docs/cli.md`` is the reference of the command line, from the commands' own help; ``docs/annotations.md`` that of
+annotations, labels and finalizers, from their table. Run as a module with the name of a page, it writes the page to standard output;
+``make manifests`` keeps both current.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import click
 from kubectl_reconcile.cli.main import PROGRAM, VERBS, command, reconcile
 from kubectl_reconcile.cli.options import common_flags
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.core.annotations import TABLE
 
 _HEAD = """\
 # Command line
@@ -22,9 +25,37 @@ _HEAD = """\
 """
 
 
-def page() -> str:
-    """Return the whole reference."""
+def command_line_page() -> str:
+    """Return the reference of the command line."""
     return "\n".join([_HEAD, *_verbs(), *_everywhere(), *_statuses(), *_environment()])
+
+
+_ANNOTATIONS = """\
+# Annotations, labels and finalizers
+
+All names that begin with `reconcile.dev/`; made from `kubectl_reconcile/core/annotations.py` by `make manifests`. Values are text: quote
+`"true"`, `"false"` and numbers in YAML. A value that can't be meant is a problem, with its file and line. {orders} says what order, hooks and
+moves do, [modules](modules.md) what actions are. Members of a Sync carry the label `applyset.kubernetes.io/part-of` besides, as
+[KEP-3659](https://github.com/kubernetes/enhancements/tree/master/keps/sig-cli/3659-kubectl-apply-prune) has it.
+"""
+
+
+def annotations_page() -> str:
+    """Return the reference of annotations, labels and finalizers."""
+    rows = (
+        f"| `{row.name}` | {row.place} | {row.objects} | {row.writer} | {_cell(row.values) or '-'} | {_cell(row.meaning)} |"
+        for row in TABLE
+    )
+    table = ["| name | is | on | written by | values | meaning |", "|---|---|---|---|---|---|", *rows]
+    former = [f"- `{row.former}` is `{row.name}` now." for row in TABLE if row.former]
+    intro = _ANNOTATIONS.format(orders="[Order and health](order-and-health.md)")
+    earlier = (
+        "\n## Names of earlier versions\n\nThey are honoured until 1.0; the daemon says so in an event on the object.\n"
+    )
+    return "\n".join([intro, *table, earlier, *former])
+
+
+PAGES = {"cli": command_line_page, "annotations": annotations_page}
 
 
 def _verbs() -> Iterator[str]:
@@ -100,9 +131,14 @@ def _environment() -> Iterator[str]:
     )
 
 
+def page(name: str) -> str:
+    """Return a page by its name in `PAGES`, as its file has it."""
+    return f"{PAGES[name]().rstrip()}\n"
+
+
 def main() -> None:
-    """Write the page."""
-    sys.stdout.write(f"{page().rstrip()}\n")
+    """Write the page that is asked for."""
+    sys.stdout.write(page(sys.argv[1]))
 
 
 if __name__ == "__main__":

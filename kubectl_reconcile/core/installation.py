@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kubectl_reconcile.core.annotations import AGGREGATE_TO_DAEMON
 from kubectl_reconcile.core.module.api import Module
-from kubectl_reconcile.core.module.rbac import AGGREGATE, daemon_rules
+from kubectl_reconcile.core.module.rbac import daemon_rules
 
 NAMESPACE = "reconcile-system"
 """Where the daemon lives unless told otherwise."""
@@ -29,7 +30,7 @@ def objects(
     if cluster_admin:
         roles.append(_binding(members, "cluster-admin", account, labels))
     else:
-        selector = {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE: "true"}}]}
+        selector = {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE_TO_DAEMON: "true"}}]}
         roles += [_cluster_role(members, labels, aggregationRule=selector), _binding(members, members, account, labels)]
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}},

@@ -38,7 +38,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.core.module.action_journal import APPROVE, APPROVED, ActionJournal, ActionProgress
+from kubectl_reconcile.core.annotations import APPROVE_ACTIONS, APPROVED_ACTIONS
+from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
 from kubectl_reconcile.core.objects import condition_of
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
@@ -195,7 +196,7 @@ class Shift:
         """Have a Candy of each sort made for everyone."""
         for number in range(COUNT):
             name = f"{('git', 'hand', 'never')[number % 3]}-{number}"
-            self.candies.make(name, {APPROVE: "dispose"} if name.startswith("git") else {}, self.taste())
+            self.candies.make(name, {APPROVE_ACTIONS: "dispose"} if name.startswith("git") else {}, self.taste())
 
     def taste(self) -> dict[str, Any]:
         return {"flavor": self.dice.choice(sorted(FLAVORS)), "sweetness": self.dice.randrange(21)}
@@ -212,7 +213,7 @@ class Shift:
             bar = (cr.get("status") or {}).get("bar")
             if name.startswith("hand") and bar and _is(cr, "Ready", "False"):
                 self.approved.add((name, f"dispose-{bar}"))
-                self.candies.edit(name, {"metadata": {"annotations": {APPROVED: f"dispose-{bar}"}}})
+                self.candies.edit(name, {"metadata": {"annotations": {APPROVED_ACTIONS: f"dispose-{bar}"}}})
 
     def fault(self) -> None:
         """Let something go wrong."""

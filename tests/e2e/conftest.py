@@ -27,9 +27,9 @@ from urllib.parse import quote
 
 import pytest
 
+from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
-from kubectl_reconcile.core.resources.sync import REQUESTED_AT
 from tests.e2e.domains import Factory
 
 ROOT = Path(__file__).parents[2]
@@ -358,7 +358,7 @@ class Followed:
         """Ask for a sync, as people do with kubectl, and wait for the answer; return the status."""
         token = f"asked-{time.time_ns()}"
         self.cluster.kubectl(
-            "annotate", "sync", self.name, "-n", self.cluster.namespace, f"{REQUESTED_AT}={token}", "--overwrite"
+            "annotate", "sync", self.name, "-n", self.cluster.namespace, f"{SYNC_REQUESTED_AT}={token}", "--overwrite"
         )
         patiently(lambda: self.status.get("lastHandledSyncAt") == token, "the request for a sync is answered")
         return self.status

@@ -16,6 +16,7 @@ import click
 from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Tone, line
+from kubectl_reconcile.core.annotations import APPROVED_ACTIONS
 
 if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
     from kubectl_reconcile.core.planning.plan import Plan
@@ -71,7 +72,7 @@ async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, co
 
 
 async def _approve_actions(session: Session, *, name: str, yes: bool, color: str) -> int:
-    from kubectl_reconcile.core.module.action_journal import APPROVED, approving  # noqa: PLC0415 - the core, which help does without
+    from kubectl_reconcile.core.module.action_journal import approving  # noqa: PLC0415 - the core, which help does without
     from kubectl_reconcile.engine.commands import custom_resource  # noqa: PLC0415 - imports all that talks to clusters
 
     out, err = options.screens(color)
@@ -87,7 +88,7 @@ async def _approve_actions(session: Session, *, name: str, yes: bool, color: str
     if not yes and not click.confirm("Run this?" if len(held) == 1 else "Run these?", default=False, err=True):
         raise Failure("nothing was approved", status=ExitStatus.HELD)
     keys = tuple(action.key for action in held)
-    await custom_resource.annotate(session, found, {APPROVED: approving(found.cr, keys)})
+    await custom_resource.annotate(session, found, {APPROVED_ACTIONS: approving(found.cr, keys)})
     out.write([line(f"approved {', '.join(keys)} for {name}", Tone.GOOD)])
     return ExitStatus.OK
 

@@ -107,12 +107,11 @@ async def _resumed(session: Session, live: Manifest) -> str:
 
 def warn_of_keeper(live: Manifest, err: Terminal) -> None:
     """Warn that what was changed of a Sync will be put back, where the Sync is itself kept by another."""
-    from kubectl_reconcile.core.objects import annotations_of  # noqa: PLC0415 - the same
-    from kubectl_reconcile.core.resources.applyset import SOURCE  # noqa: PLC0415 - the core, which help does without
+    from kubectl_reconcile.core.annotations import MemberOptions  # noqa: PLC0415 - the core, which help does without
     from kubectl_reconcile.engine.commands import suspend_resume  # noqa: PLC0415 - imports all that talks to clusters
 
     if suspend_resume.is_kept_by_another(live):
-        file = annotations_of(live).get(SOURCE, "a file")
+        file = MemberOptions.of(live).source or "a file"
         name = live["metadata"]["name"]
         advice = f"{name} is itself kept by a Sync, from {file}, which may put this back; change it there, too"
         err.write([line(f"warning: {advice}", Tone.WARNING)], options.stderr())

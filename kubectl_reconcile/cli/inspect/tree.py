@@ -149,7 +149,7 @@ def _row(relative: OwnedObject, lead: str, home: str, now: str, *, wide: bool) -
 
 def _source(relative: OwnedObject) -> str:
     """Return the file that asked for a member; controllers copy annotations to what isn't one."""
-    from kubectl_reconcile.core.objects import annotations_of  # noqa: PLC0415 - the same
-    from kubectl_reconcile.core.resources.applyset import SOURCE, is_marked_by_us  # noqa: PLC0415 - the core, for this alone
+    from kubectl_reconcile.core.annotations import MemberOptions  # noqa: PLC0415 - the core, for this alone
+    from kubectl_reconcile.core.resources.applyset import is_marked_by_us  # noqa: PLC0415 - the same
 
-    return annotations_of(relative.manifest).get(SOURCE, "") if is_marked_by_us(relative.manifest) else ""
+    return MemberOptions.of(relative.manifest).source if is_marked_by_us(relative.manifest) else ""

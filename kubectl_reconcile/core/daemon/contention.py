@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from kubectl_reconcile.core.annotations import PREFIX
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Contention, Contentions, Op
 from kubectl_reconcile.core.ssa.merge import FieldChange
@@ -33,7 +34,7 @@ FIRST_S = 300.0
 LONGEST_S = 3600.0
 
 _MOST = 20_000
-_MARKS = ("reconcile.dev/", "applyset.kubernetes.io/", "app.kubernetes.io/instance")
+_MARKS = (PREFIX, "applyset.kubernetes.io/", "app.kubernetes.io/instance")
 
 _Place: TypeAlias = tuple[ObjectRef, FieldPath]
 

@@ -14,7 +14,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kubectl_reconcile.core.objects import API_GROUP, Manifest, annotations_of, controller_of, labels_of
+from kubectl_reconcile.core.annotations import PREFIX
+from kubectl_reconcile.core.objects import Manifest, annotations_of, controller_of, labels_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.ssa.csa_upgrade import LAST_APPLIED_NAME
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
@@ -38,7 +39,7 @@ CONTROLLERS = frozenset(
 """Field managers that keep objects running, and never mean what a manifest says."""
 
 _TOOL_PREFIXES = (
-    "kubectl.kubernetes.io/", "deployment.kubernetes.io/", "applyset.kubernetes.io/", f"{API_GROUP}/",
+    "kubectl.kubernetes.io/", "deployment.kubernetes.io/", "applyset.kubernetes.io/", PREFIX,
     "meta.helm.sh/", "control-plane.alpha.kubernetes.io/", "pv.kubernetes.io/", "volume.kubernetes.io/",
 )  # fmt: skip
 _CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "resources": {}}

@@ -7,8 +7,8 @@ the daemon was killed or the system didn't answer, is looked at afresh: the syst
 only if the module still asks for it and its precondition holds does it run again, under the same
 idempotency key.
 
-An action that needs approval is held until the CR carries its key: in `APPROVE`, which stands in Git and may
-name verbs too, or in `APPROVED`, which ``kubectl reconcile approve`` writes and which names keys alone.
+An action that needs approval is held until the CR carries its key: in `APPROVE_ACTIONS`, which stands in Git and may
+name verbs too, or in `APPROVED_ACTIONS`, which ``kubectl reconcile approve`` writes and which names keys alone.
 
 Pure: annotations in, annotations out; time is an argument.
 """
@@ -21,17 +21,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from kubectl_reconcile.core.annotations import ACTIONS, APPROVE_ACTIONS, APPROVED_ACTIONS
 from kubectl_reconcile.core.module.api import Action, Facts
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, annotations_of
-
-APPROVE = f"{API_GROUP}/approve-actions"
-"""Annotation, for Git: verbs or keys of actions that need no further approval, separated by commas; ``*`` is all."""
-
-APPROVED = f"{API_GROUP}/approved-actions"
-"""Annotation that ``kubectl reconcile approve`` writes: keys of approved actions, separated by commas."""
-
-JOURNAL = f"{API_GROUP}/actions"
-"""Annotation: the journal of a CR's actions, as JSON."""
 
 _KEPT = 40
 _MESSAGE_MAX = 200
@@ -70,7 +62,7 @@ class ActionJournal:
     def of(cls, cr: Manifest) -> ActionJournal:
         """Return the journal on *cr*; one that can't be read counts as empty."""
         try:
-            lines = json.loads(annotations_of(cr).get(JOURNAL) or "[]")
+            lines = json.loads(annotations_of(cr).get(ACTIONS) or "[]")
             return cls(tuple(_entry(line) for line in lines))
         except (ValueError, TypeError, KeyError, AttributeError):
             return cls()
@@ -132,14 +124,14 @@ def is_approved(action: Action, cr: Manifest) -> bool:
     if not action.needs_approval:
         return True
     noted = annotations_of(cr)
-    in_git, by_hand = (_listed(noted.get(name, "")) for name in (APPROVE, APPROVED))
+    in_git, by_hand = (_listed(noted.get(name, "")) for name in (APPROVE_ACTIONS, APPROVED_ACTIONS))
     return bool(in_git & {"*", action.verb, action.key}) or action.key in by_hand
 
 
 def approving(cr: Manifest, keys: tuple[str, ...]) -> str:
-    """Return the value of `APPROVED` that adds *keys* to what *cr* carries; keys of done actions are dropped."""
+    """Return the value of `APPROVED_ACTIONS` that adds *keys* to what *cr* carries; keys of done actions are dropped."""
     journal = ActionJournal.of(cr)
-    known = _listed(annotations_of(cr).get(APPROVED, "")) | set(keys)
+    known = _listed(annotations_of(cr).get(APPROVED_ACTIONS, "")) | set(keys)
     return ",".join(sorted(key for key in known if not journal.is_done(key)))
 
 

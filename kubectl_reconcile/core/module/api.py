@@ -34,10 +34,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from kubectl_reconcile.core.annotations import MODULE_LABEL, finalizer_of
 from kubectl_reconcile.core.health.kstatus import Health, health
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
 from kubectl_reconcile.core.objects import (
-    API_GROUP,
     FIELD_MANAGER,
     Condition,
     GroupKind,
@@ -74,9 +74,6 @@ __all__ = [
     "spec_of",
     "with_owner_uid",
 ]
-
-MODULE_LABEL = f"{API_GROUP}/module"
-"""Label of every child: the name of the module that made it. Feeds of children select on it."""
 
 NAME_LABEL = "app.kubernetes.io/name"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
@@ -420,7 +417,7 @@ class Module:
     @property
     def finalizer(self) -> str:
         """The finalizer that keeps a CR until its module has cleaned up."""
-        return f"{API_GROUP}/{self.name}"
+        return finalizer_of(self.name)
 
 
 def module(

@@ -1,7 +1,7 @@
 """What the daemon may do in a cluster: the least that Syncs and modules need, as RBAC rules.
 
 Rights on the objects that come from Git can't be known beforehand. They are granted by whoever
-runs the cluster: by ClusterRoles that carry the label `AGGREGATE`, or for everything by
+runs the cluster: by ClusterRoles that carry the label `AGGREGATE_TO_DAEMON`, or for everything by
 ``cluster-admin``.
 
 Pure: names and verbs.
@@ -18,9 +18,6 @@ from kubectl_reconcile.core.objects import API_GROUP, GroupKind
 
 Rule: TypeAlias = Mapping[str, Sequence[str]]
 """One entry of a Role's ``rules``: apiGroups, resources, verbs."""
-
-AGGREGATE = f"{API_GROUP}/aggregate-to-daemon"
-"""Label, ``"true"`` on a ClusterRole: its rules become the daemon's, by the cluster's own aggregation."""
 
 LOOK = ("get", "list", "watch")
 MANAGE = (*LOOK, "create", "patch", "delete")

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kubectl_reconcile.core.annotations import HookPoint, MemberOptions
 from kubectl_reconcile.core.health.kstatus import HealthStatus
 from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import (
@@ -16,7 +17,6 @@ from kubectl_reconcile.core.objects import (
     Manifest,
     ObjectRef,
     Problem,
-    annotations_of,
     labels_of,
 )
 from kubectl_reconcile.core.planning.kinds import Kind
@@ -39,12 +39,11 @@ from kubectl_reconcile.core.planning.plan import (
 )
 from kubectl_reconcile.core.planning.snapshot import Stored
 from kubectl_reconcile.core.redaction import redacted
-from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy, FieldConflict, Merge, MergeError, Verdict, three_way
 
-HOOK_STAGES = {"pre-sync": Stage.BEFORE, "post-sync": Stage.AFTER}
+HOOK_STAGES: Mapping[str, Stage] = {HookPoint.PRE_SYNC: Stage.BEFORE, HookPoint.POST_SYNC: Stage.AFTER}
 """When hooks run that don't wait for a failure."""
 
 
@@ -112,8 +111,13 @@ class PlanBuilder:
         rules: Sync,
         provenance: Provenance,
         base: Manifest | None = None,
+        policy: ConflictPolicy | None = None,
     ) -> Change:
-        """Return the change that the three-way merge of one object asks for, under the *rules* of a Sync."""
+        """Return the change that the three-way merge of one object asks for, under the *rules* of a Sync.
+
+        *policy* is the object's own word on conflicts; without it, that of the Sync counts.
+        """
+        policy = policy or rules.conflicts
         merged = functools.partial(
             three_way,
             desired=desired,
@@ -121,7 +125,7 @@ class PlanBuilder:
             schema=kind.schema,
             manager=provenance.manager,
             base=base,
-            policy=rules.conflicts,
+            policy=policy,
         )
         try:
             contentions = self._contests(ref, merged, rules)
@@ -145,8 +149,8 @@ class PlanBuilder:
             takeover=merge.takeover,
             provenance=provenance,
             gate=Gate(
-                blocked=_blocked(live, merge.conflicts, rules.conflicts),
-                force=rules.conflicts is not ConflictPolicy.FAIL,
+                blocked=_blocked(live, merge.conflicts, policy),
+                force=policy is not ConflictPolicy.FAIL,
             ),
         )
 
@@ -165,7 +169,7 @@ class PlanBuilder:
             Op.DELETE,
             self.kinds.get(GroupVersionKind.of(manifest)) or self._kind_of(each.ref),
             before=manifest,
-            provenance=Provenance(annotations_of(manifest).get(applyset.SOURCE, "")),
+            provenance=Provenance(MemberOptions.of(manifest).source),
         )
 
     def _kind_of(self, ref: ObjectRef) -> Kind | None:

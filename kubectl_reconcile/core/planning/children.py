@@ -16,22 +16,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptions
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
 from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
 from kubectl_reconcile.core.module.api import (
-    MODULE_LABEL,
     Action,
     Outcome,
     adopt_child,
     key_of,
 )
 from kubectl_reconcile.core.objects import (
-    API_GROUP,
     Condition,
     GroupVersionKind,
     Manifest,
     ObjectRef,
-    annotations_of,
     condition_of,
     controller_of,
     labels_of,
@@ -44,12 +42,6 @@ from kubectl_reconcile.core.planning.plan import Change, Contention, Gate, Op, S
 from kubectl_reconcile.core.planning.snapshot import Stored
 from kubectl_reconcile.core.resources.status import CONTENDED
 from kubectl_reconcile.core.resources.sync import Sync
-
-PAUSED = f"{API_GROUP}/paused"
-"""Annotation on a CR: ``"true"`` leaves it, its children and external systems as they are."""
-
-ABANDON = f"{API_GROUP}/abandon"
-"""Annotation on a CR: ``"true"`` lets it go without cleaning up outside, for a system that is gone for good."""
 
 ADD_FINALIZER = "keep-until-cleaned-up"
 REMOVE_FINALIZER = "let-go"
@@ -69,7 +61,7 @@ def reconcile(builder: PlanBuilder, parent: Parent) -> None:
     if parent.depth >= _MAX_DEPTH:
         fault(builder, parent, f"modules nest more than {_MAX_DEPTH} deep", "break the cycle")
         return
-    if annotations_of(parent.cr).get(PAUSED) == "true":
+    if MemberOptions.of(parent.cr).paused:
         _paused(builder, parent)
         return
     if parent.is_going and _goes_by_itself(builder, parent):
@@ -82,7 +74,7 @@ def reconcile(builder: PlanBuilder, parent: Parent) -> None:
 
 def preview_finalize(builder: PlanBuilder, parent: Parent) -> None:
     """Show the actions by which a module cleans up after a CR that this very plan deletes."""
-    if parent.module.finalize is None or parent.is_going or annotations_of(parent.cr).get(ABANDON) == "true":
+    if parent.module.finalize is None or parent.is_going or MemberOptions.of(parent.cr).abandoned:
         return
     going = {**parent.cr, "metadata": {**parent.cr["metadata"], "deletionTimestamp": builder.inputs.now}}
     parent = replace(parent, cr=going, waits=f"the deletion of {parent.ref}")
@@ -96,7 +88,7 @@ def _goes_by_itself(builder: PlanBuilder, parent: Parent) -> bool:
     module = parent.module
     if module.finalize is None or module.finalizer not in (parent.cr["metadata"].get("finalizers") or ()):
         return True
-    if annotations_of(parent.cr).get(ABANDON) != "true":
+    if not MemberOptions.of(parent.cr).abandoned:
         return False
     _engine_action(
         builder, parent, REMOVE_FINALIZER, "let it go without cleaning up outside, as its annotation says", 1

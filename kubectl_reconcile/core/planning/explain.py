@@ -212,7 +212,7 @@ def _rule(facts: ExplainFacts, path: FieldPath) -> str:
         if rule.matches(path):
             return f"spec.ignore has {rule}"
     left = {conflict.path: conflict.manager for conflict in (facts.change.conflicts if facts.change else ())}
-    return f"spec.conflicts is Yield, and {left[path]} owns it" if path in left else ""
+    return f"the conflict policy is Yield, and {left[path]} owns it" if path in left else ""
 
 
 def outlook(each: ExplainedField, facts: ExplainFacts) -> str:

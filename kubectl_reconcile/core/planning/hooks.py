@@ -13,37 +13,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Final
+from typing import Any
 
+from kubectl_reconcile.core.annotations import HOOK, HOOK_RUN
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.objects import API_GROUP, GroupKind, GroupVersionKind, Manifest, annotations_of
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, annotations_of
 
-HOOK: Final = f"{API_GROUP}/hook"
-"""Annotation that makes a Job a hook; its value says when it runs."""
-
-HOOK_RUN: Final = f"{API_GROUP}/hook-run"
-"""Annotation on the live Job: a digest of the manifests that it ran for."""
-
-PRE_SYNC: Final = "pre-sync"
-POST_SYNC: Final = "post-sync"
-SYNC_FAIL: Final = "sync-fail"
-
-_POINTS = (PRE_SYNC, POST_SYNC, SYNC_FAIL)
 _JOB = GroupKind("batch", "Job")
 
 
-def hook_of(manifest: Manifest) -> str:
-    """Return when a hook runs; empty for any other object."""
-    return annotations_of(manifest).get(HOOK, "")
-
-
 def complaint_of(manifest: Manifest) -> tuple[str, str] | None:
-    """Return what is wrong with a hook, and what to do about it; None where nothing is, or it is none."""
-    point = hook_of(manifest)
-    if not point:
-        return None
-    if point not in _POINTS:
-        return f"{HOOK} is {point!r}", f"write {', '.join(_POINTS)}"
+    """Return what keeps an object from being the hook that it asks to be, and what to do about it; None where nothing does."""
     if GroupVersionKind.of(manifest).group_kind != _JOB:
         return "only a Job can be a hook", f"remove {HOOK}, or make it a Job"
     if (manifest.get("spec") or {}).get("ttlSecondsAfterFinished") is not None:

@@ -13,6 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kubectl_reconcile.core.annotations import (
+    DEPENDS_ON,
+    MOVED_FROM,
+    SOURCE,
+    WAVE,
+    MemberOptions,
+)
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import (
     GroupKind,
@@ -26,11 +33,8 @@ from kubectl_reconcile.core.planning import hooks
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.order import (
-    OrderError,
     arranged,
     cycles_in,
-    targets_of,
-    wave_of,
 )
 from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance, hash_of
 from kubectl_reconcile.core.resources import applyset
@@ -43,6 +47,7 @@ class DesiredMember:
     ref: ObjectRef
     kind: Kind
     located: Located
+    options: MemberOptions
     key: str
 
     @property
@@ -71,6 +76,7 @@ def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
             _problem(builder, located, f"{each.ref} is also in {first.path}:{first.line}", "keep one of the two")
             builder.spared.add(each.ref)
         found.setdefault(each.ref, each)
+        _report_faults(builder, each)
     usable = {ref: each for ref, each in found.items() if ref not in builder.spared}
     _arrange(builder, usable, found)
     return {ref: each for ref, each in usable.items() if ref not in builder.spared}
@@ -106,11 +112,21 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
         _problem(builder, located, f"{ref} is cluster-scoped but has a namespace", "remove metadata.namespace")
         builder.spared.add(ref)
         return None
-    if complaint := hooks.complaint_of(manifest):
+    options = MemberOptions.of(manifest)
+    if options.hook and (complaint := hooks.complaint_of(manifest)):
         _problem(builder, located, f"{ref}: {complaint[0]}", complaint[1])
         builder.spared.add(ref)
         return None
-    return DesiredMember(ref, kind, located, _with_contests(builder, ref, _key(builder, located)))
+    return DesiredMember(ref, kind, located, options, _with_contests(builder, ref, _key(builder, located)))
+
+
+def _report_faults(builder: PlanBuilder, each: DesiredMember) -> None:
+    """Make problems of annotations that can't be meant; an object with one is left alone, but for a wave."""
+    for fault in each.options.faults:
+        until_then = "it is taken as 0" if fault.name == WAVE else "the object is left alone"
+        _problem(builder, each.located, f"{each.ref}: {fault.message}", f"{fault.hint}; until then {until_then}")
+        if fault.name != WAVE:
+            builder.spared.add(each.ref)
 
 
 def _spare_namesakes(builder: PlanBuilder, kind: GroupKind, name: str) -> None:
@@ -132,7 +148,7 @@ def marked(builder: PlanBuilder, each: DesiredMember) -> Manifest:
     manifest, ref = each.located.manifest, each.ref
     if manifest["metadata"].get("namespace", "") != ref.namespace:
         manifest = {**manifest, "metadata": {**manifest["metadata"], "namespace": ref.namespace}}
-    if hooks.hook_of(manifest):
+    if each.options.hook:
         manifest = hooks.stamped(manifest, builder.inputs.revision)
     if builder.inputs.grouped:
         return applyset.member(manifest, set_id=builder.set_id, source=each.path)
@@ -143,7 +159,7 @@ def _with_live_marks(manifest: Manifest, live: Manifest | None) -> Manifest:
     """Keep the marks that a live object carries, so that a preview outside its Sync doesn't strip them."""
     if live is None or applyset.PART_OF not in labels_of(live):
         return manifest
-    source = annotations_of(live).get(applyset.SOURCE, "")
+    source = annotations_of(live).get(SOURCE, "")
     return applyset.member(manifest, set_id=labels_of(live)[applyset.PART_OF], source=source)
 
 
@@ -169,10 +185,8 @@ def _arrange(
     foundations = _missing_foundations(builder, usable)
     phases = {gvk: kind.phase for gvk, kind in builder.kinds.items()}
     for ref, each in usable.items():
-        noted = annotations_of(each.located.manifest)
-        wave = _wave(builder, each) if noted else 0
-        builder.places[ref] = (wave, phases[each.kind.gvk], 0)
-        if noted and (targets := _targets(builder, each, found)):
+        builder.places[ref] = (each.options.wave, phases[each.kind.gvk], 0)
+        if each.options.depends_on and (targets := _targets(builder, each, found)):
             builder.needs[ref] = targets
     needs: dict[ObjectRef, Sequence[ObjectRef]] = {**builder.needs}
     for ref in usable if foundations else ():
@@ -199,31 +213,15 @@ def _missing_foundations(builder: PlanBuilder, usable: Iterable[ObjectRef]) -> d
     return found
 
 
-def _wave(builder: PlanBuilder, each: DesiredMember) -> int:
-    try:
-        return wave_of(each.located.manifest)
-    except OrderError as error:
-        _problem(builder, each.located, f"{each.ref}: {error}", "it is taken as 0")
-        return 0
-
-
 def _targets(
     builder: PlanBuilder, each: DesiredMember, found: Mapping[ObjectRef, DesiredMember]
 ) -> tuple[ObjectRef, ...]:
     """Return what an object waits for. A target that Git doesn't ask for is a problem, unless only a part is looked at."""
-    try:
-        named = targets_of(each.located.manifest)
-    except OrderError as error:
-        _problem(
-            builder, each.located, f"{each.ref}: {error}", "correct the annotation; the object is left alone until then"
-        )
-        builder.spared.add(each.ref)
-        return ()
-    targets = [_resolved(target, each, found) for target in named]
+    targets = [_resolved(target, each, found) for target in each.options.depends_on]
     for target in targets if builder.inputs.whole else ():
         if target not in found:
             message = f"{each.ref} depends on {target}, which this source doesn't ask for"
-            _problem(builder, each.located, message, "add it, or correct the annotation reconcile.dev/depends-on")
+            _problem(builder, each.located, message, f"add it, or correct the annotation {DEPENDS_ON}")
             builder.spared.add(each.ref)
     return tuple(target for target in targets if target in found)
 
@@ -243,7 +241,7 @@ def _break_cycles(
     for cycle in cycles_in(needs):
         first = usable[cycle[0]]
         text = " -> ".join(map(str, cycle))
-        _problem(builder, first.located, f"these depend on each other: {text}", "remove one reconcile.dev/depends-on")
+        _problem(builder, first.located, f"these depend on each other: {text}", f"remove one {DEPENDS_ON}")
         for ref in cycle:
             builder.spared.add(ref)
             needs.pop(ref, None)
@@ -256,7 +254,8 @@ def explained(builder: PlanBuilder, change: Change, located: Located) -> Change:
     """Return *change* of a member as it reads once more is known: the reasons of its fields, and whose the object is."""
     if change.kind is None:
         return change
-    again = compare(builder, DesiredMember(change.ref, change.kind, located, change.provenance.key))
+    options = MemberOptions.of(located.manifest)
+    again = compare(builder, DesiredMember(change.ref, change.kind, located, options, change.provenance.key))
     change = replace(change, fields=again.fields)
     return change.gated(blocked=again.gate.blocked) if change.provenance.foreign else change
 
@@ -283,8 +282,7 @@ def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
 
 def _as_before(each: DesiredMember, needs: tuple[ObjectRef, ...]) -> Change:
     """Return that an object is as an earlier build found it."""
-    manifest = each.located.manifest
-    hook = hooks.hook_of(manifest)
+    manifest, hook = each.located.manifest, each.options.hook or ""
     gate = Gate(hook=hook, needs=needs) if hook or needs else OPEN
     provenance = Provenance(each.path, each.line)
     return Change(each.ref, Op.UNCHANGED, each.kind, labels=labels_of(manifest), provenance=provenance, gate=gate)
@@ -292,18 +290,20 @@ def _as_before(each: DesiredMember, needs: tuple[ObjectRef, ...]) -> Change:
 
 def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: Manifest | None) -> Change:
     """Return the change of one object, by what it says of itself and by whom it belongs to."""
-    if applyset.is_leaving(manifest):
+    if each.options.moved_to:
         return Change(each.ref, Op.UNCHANGED, each.kind)
-    other = _other_set(builder, manifest, live)
-    if other and applyset.came_from(live or {}) == builder.inputs.sync.ref:
+    other = _other_set(builder, each, live)
+    if other and MemberOptions.of(live or {}).moved_from == builder.inputs.sync.ref:
         return Change(each.ref, Op.UNCHANGED, each.kind)  # it has moved there: its new home says so
     rules = builder.inputs.sync
-    if hook := hooks.hook_of(manifest):
+    if hook := each.options.hook:
         change = _hook(builder, each, manifest, live, hook)
     else:
         base = builder.inputs.memory.bases.get(each.ref)
-        provenance = Provenance(manager=rules.field_manager)
-        change = builder.judge(each.ref, each.kind, manifest, live, rules=rules, base=base, provenance=provenance)
+        provenance, policy = Provenance(manager=rules.field_manager), each.options.conflicts
+        change = builder.judge(
+            each.ref, each.kind, manifest, live, rules=rules, base=base, provenance=provenance, policy=policy
+        )
     if other:
         blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, other))
         return blocked.attributed(foreign=other)
@@ -323,9 +323,8 @@ def _hook(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: M
 
 def _is_replaceable(builder: PlanBuilder, each: DesiredMember) -> bool:
     """Tell whether an object may be deleted and made anew; what holds other things only says so itself."""
-    asked = annotations_of(each.located.manifest).get(applyset.REPLACE)
-    by_default = builder.inputs.sync.replace and each.ref.group_kind not in PRECIOUS
-    return asked == "true" or (by_default and asked != "false")
+    asked = each.options.replace
+    return builder.inputs.sync.replace and each.ref.group_kind not in PRECIOUS if asked is None else asked
 
 
 def _waiting_in_vain(builder: PlanBuilder, change: Change) -> Change:
@@ -336,12 +335,12 @@ def _waiting_in_vain(builder: PlanBuilder, change: Change) -> Change:
     return change.gated(blocked=f"it depends on {lost}, which can't be used as it is")
 
 
-def _other_set(builder: PlanBuilder, manifest: Manifest, live: Manifest | None) -> str:
+def _other_set(builder: PlanBuilder, each: DesiredMember, live: Manifest | None) -> str:
     """Return the id of another set that a live object belongs to, unless it moved here from there."""
     other = labels_of(live).get(applyset.PART_OF) if live is not None and builder.inputs.grouped else None
     if other in {None, builder.set_id}:
         return ""
-    origin = applyset.came_from(manifest)
+    origin = each.options.moved_from
     return "" if origin is not None and applyset.applyset_id(origin) == other else str(other)
 
 
@@ -349,10 +348,7 @@ def _belongs_elsewhere(builder: PlanBuilder, other: str) -> str:
     sync = builder.inputs.memory.sets.get(other)
     owner = f"Sync {sync.namespace}/{sync.name}" if sync else f"another set, {other}"
     origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"
-    return (
-        f"it belongs to {owner}; to move it here, annotate it with {applyset.MOVED_FROM}: {origin}, "
-        f"or remove it there first"
-    )
+    return f"it belongs to {owner}; to move it here, annotate it with {MOVED_FROM}: {origin}, or remove it there first"
 
 
 def _problem(builder: PlanBuilder, located: Located, message: str, hint: str) -> None:

@@ -14,29 +14,20 @@ Pure: tuples and graphs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
-from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.kinds import Phase
-
-WAVE = f"{API_GROUP}/wave"
-"""Annotation: an integer; objects of a lower wave are written first (default 0)."""
-
-DEPENDS_ON = f"{API_GROUP}/depends-on"
-"""Annotation: objects that must be healthy first, as ``Deployment.apps/shop/web,Namespace/shop``."""
 
 Place: TypeAlias = tuple[int, ...]
 """Wave, phase, depth."""
 
 Key: TypeAlias = tuple[int, ...]
 """A stage, then a place, in the order of the work; places of deletions are negated."""
-
-_TARGET = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\.([a-z0-9.-]+))?/(?:([a-z0-9-]+)/)?([^/\s,]+)")
 
 
 class Stage(IntEnum):
@@ -50,43 +41,6 @@ class Stage(IntEnum):
     """What nobody asks for any more."""
     AFTER = 3
     """Hooks that run once everything is there and healthy."""
-
-
-class OrderError(ValueError):
-    """An annotation that says when to write an object can't be meant so."""
-
-
-def wave_of(manifest: Manifest) -> int:
-    """Return the wave that an object names.
-
-    Raises:
-        OrderError: it is no integer.
-    """
-    text = annotations_of(manifest).get(WAVE, "0")
-    try:
-        return int(text)
-    except (ValueError, TypeError):
-        raise OrderError(f"{WAVE} must be an integer, not {text!r}") from None
-
-
-def targets_of(manifest: Manifest) -> tuple[ObjectRef, ...]:
-    """Return what an object says it depends on; the namespace is empty where the text names none.
-
-    Raises:
-        OrderError: an entry can't be read.
-    """
-    text = annotations_of(manifest).get(DEPENDS_ON)
-    if not text:
-        return ()
-    return tuple(_target(entry.strip()) for entry in str(text).split(",") if entry.strip())
-
-
-def _target(entry: str) -> ObjectRef:
-    found = _TARGET.fullmatch(entry.replace(" ", "/", 1))
-    if not found:
-        raise OrderError(f"{DEPENDS_ON} has {entry!r}; write Kind.group/namespace/name, as in Deployment.apps/shop/web")
-    kind, group, namespace, name = found.groups()
-    return ObjectRef(group or "", kind, namespace or "", name)
 
 
 # --- who comes after whom -----------------------------------------------------------------------

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kubectl_reconcile.core.annotations import HookPoint
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning import children, members, prune
 from kubectl_reconcile.core.planning.builder import PlanBuilder
-from kubectl_reconcile.core.planning.hooks import SYNC_FAIL
 from kubectl_reconcile.core.planning.module_call import Parent
 from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan
 
@@ -80,7 +80,7 @@ def _member(builder: PlanBuilder, each: members.DesiredMember) -> None:
     change, place = members.compare(builder, each), builder.places[each.ref]
     if change.gate.hook and not builder.inputs.whole:
         return
-    if change.gate.hook == SYNC_FAIL:
+    if change.gate.hook == HookPoint.SYNC_FAIL:
         if change.op is not Op.UNCHANGED:
             builder.fallbacks.append(change)
         return

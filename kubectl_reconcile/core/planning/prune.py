@@ -13,20 +13,12 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 
+from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import PRECIOUS
-from kubectl_reconcile.core.planning.order import (
-    OrderError,
-    Place,
-    arranged,
-    cycles_in,
-    in_reverse,
-    targets_of,
-    wave_of,
-)
+from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
 from kubectl_reconcile.core.planning.plan import Hold, is_approved
 from kubectl_reconcile.core.planning.snapshot import Stored
 from kubectl_reconcile.core.resources import applyset
@@ -67,12 +59,9 @@ def _backwards(
     places: dict[ObjectRef, Place] = {}
     needs: dict[ObjectRef, Sequence[ObjectRef]] = {}
     for ref, each in doomed.items():
-        live, wave = each.manifest(), 0
-        targets: tuple[ObjectRef, ...] = ()
-        with suppress(OrderError):  # the order is a courtesy to what goes, no condition
-            wave, targets = wave_of(live), targets_of(live)
-        places[ref] = (wave, builder.phase(ref), 0)
-        if there := [near for target in targets if (near := _near(target, ref, doomed))]:
+        options = MemberOptions.of(each.manifest())
+        places[ref] = (options.wave, builder.phase(ref), 0)
+        if there := [near for target in options.depends_on if (near := _near(target, ref, doomed))]:
             needs[ref] = there
     for cycle in cycles_in(needs):
         for ref in cycle:
@@ -88,7 +77,7 @@ def _may_go(builder: PlanBuilder, each: Stored) -> bool:
     if each.ref in builder.spared or each.ref.group_kind in builder.inputs.unsynced:
         return False
     manifest = each.manifest()
-    if applyset.is_kept(manifest) or manifest["metadata"].get("deletionTimestamp"):
+    if MemberOptions.of(manifest).kept or manifest["metadata"].get("deletionTimestamp"):
         return False
     return applyset.is_marked_by_us(manifest, builder.inputs.sync.field_manager)
 

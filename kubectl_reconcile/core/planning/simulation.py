@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kubectl_reconcile.core.module.action_journal import JOURNAL, ActionJournal, ActionProgress
+from kubectl_reconcile.core.annotations import ACTIONS
+from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
 from kubectl_reconcile.core.module.api import Observation, with_owner_uid
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
@@ -140,7 +141,7 @@ class _Future:
             metadata["finalizers"] = [*others, module.finalizer] if action.verb == ADD_FINALIZER else others
         else:
             journal = ActionJournal.of(cr).ended(action, self._inputs.now, ActionProgress.DONE)
-            metadata["annotations"] = {**annotations_of(cr), JOURNAL: journal.text()}
+            metadata["annotations"] = {**annotations_of(cr), ACTIONS: journal.text()}
             seen = self.observed.get(owner, Observation())
             if module.predict is not None:
                 self.observed[owner] = Observation(module.predict(cr, seen.facts, action))

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from kubectl_reconcile.core.annotations import SOURCE
 from kubectl_reconcile.core.objects import (
-    API_GROUP,
     GroupKind,
     Manifest,
     ObjectRef,
@@ -27,21 +27,6 @@ from kubectl_reconcile.core.objects import (
 
 PART_OF = "applyset.kubernetes.io/part-of"
 """Label on every member: the id of its set."""
-
-SOURCE = f"{API_GROUP}/source"
-"""Annotation on every member: the file that asked for it, relative to the followed path."""
-
-KEEP = f"{API_GROUP}/prune"
-"""Annotation: ``"false"`` keeps an object in the cluster when its file goes."""
-
-REPLACE = f"{API_GROUP}/replace"
-"""Annotation: ``"true"`` lets an object be deleted and made anew where a changed field is immutable."""
-
-MOVED_FROM = f"{API_GROUP}/moved-from"
-"""Annotation: ``namespace/name`` of the Sync that an object belonged to, which this one may take it from."""
-
-MOVED_TO = f"{API_GROUP}/moved-to"
-"""Annotation: ``namespace/name`` of the Sync that an object goes to; it is neither written nor deleted here."""
 
 ID = "applyset.kubernetes.io/id"
 """Label on the parent: the id of its set."""
@@ -114,22 +99,6 @@ def member(manifest: Manifest, *, set_id: str, source: str) -> dict[str, Any]:
     metadata["labels"] = {**labels_of(manifest), PART_OF: set_id}
     metadata["annotations"] = {**annotations_of(manifest), SOURCE: source}
     return {**manifest, "metadata": metadata}
-
-
-def is_kept(manifest: Manifest) -> bool:
-    """Tell whether the object asks to outlive its file."""
-    return annotations_of(manifest).get(KEEP) == "false"
-
-
-def is_leaving(manifest: Manifest) -> bool:
-    """Tell whether the manifest says that the object goes to another Sync."""
-    return MOVED_TO in annotations_of(manifest)
-
-
-def came_from(manifest: Manifest) -> ObjectRef | None:
-    """Return the Sync that an object says it moved from, or None."""
-    namespace, slash, name = annotations_of(manifest).get(MOVED_FROM, "").partition("/")
-    return ObjectRef(API_GROUP, "Sync", namespace, name) if slash and namespace and name else None
 
 
 def is_marked_by_us(manifest: Manifest, manager: str = "") -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self, TypeVar
 
+from kubectl_reconcile.core.annotations import APPROVED_PLAN, SYNC_REQUESTED_AT
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
 from kubectl_reconcile.core.objects import (
     API_GROUP,
@@ -27,18 +28,6 @@ from kubectl_reconcile.core.ssa.merge import ConflictPolicy
 
 SYNC = GroupVersionKind(API_GROUP, "v1alpha1", "Sync")
 """The kind of the Sync at the version that this program speaks."""
-
-REQUESTED_AT = f"{API_GROUP}/sync-requested-at"
-"""Annotation by which a person asks for a sync now; its value is echoed in ``status.lastHandledSyncAt``."""
-
-APPROVED_PLAN = f"{API_GROUP}/approved-plan"
-"""Annotation by which a person lets what is held through; its value is the plan's approval hash."""
-
-PUSHED_AT = f"{API_GROUP}/pushed-at"
-"""Annotation by which a replica that hears of a push tells the one that follows the Sync; any new value does."""
-
-RESUME_REQUESTED_AT = f"{API_GROUP}/resumeRequestedAt"
-"""Annotation by which a person ends contention, on a Sync or on a CR; any new value does, by custom the time."""
 
 _Policy = TypeVar("_Policy", bound=StrEnum)
 
@@ -172,7 +161,7 @@ class Sync:
             drift=_one_of(DriftPolicy, spec, "drift", DriftPolicy.CORRECT),
             deletion=_one_of(DeletionPolicy, spec, "deletionPolicy", DeletionPolicy.ORPHAN),
             depends_on=_depends_on(spec, metadata.get("namespace", "")),
-            requested_at=noted.get(REQUESTED_AT, ""),
+            requested_at=noted.get(SYNC_REQUESTED_AT, ""),
             approved_plan=noted.get(APPROVED_PLAN, ""),
         )
 

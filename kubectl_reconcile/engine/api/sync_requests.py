@@ -15,14 +15,12 @@ from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, Gone, NotFound, Unreachable
-from kubectl_reconcile.core.objects import API_GROUP, Manifest, labels_of
-from kubectl_reconcile.core.resources.sync import APPROVED_PLAN, REQUESTED_AT, Sync
+from kubectl_reconcile.core.annotations import APPROVED_PLAN, COMPONENT, FOLLOWS, SYNC_REQUESTED_AT
+from kubectl_reconcile.core.objects import Manifest, labels_of
+from kubectl_reconcile.core.resources.sync import Sync
 
-DAEMON_LABEL = f"{API_GROUP}/component=daemon"
+DAEMON_LABEL = f"{COMPONENT}=daemon"
 """Label selector of the Leases that daemons renew."""
-
-FOLLOWS_LABEL = f"{API_GROUP}/follows"
-"""Label on the Lease of a daemon that follows one namespace only: its name."""
 
 SYNCS = "/apis/reconcile.dev/v1alpha1"
 _LEASES = "/apis/coordination.k8s.io/v1"
@@ -66,9 +64,7 @@ async def living_daemons(client: Client) -> list[Living]:
     """
     leases, _ = await client.list(f"{_LEASES}/leases", labelSelector=DAEMON_LABEL)
     fresh = (lease for lease in leases if _is_fresh(lease.get("spec") or {}))
-    return [
-        Living(str(lease["spec"].get("holderIdentity", "")), labels_of(lease).get(FOLLOWS_LABEL, "")) for lease in fresh
-    ]
+    return [Living(str(lease["spec"].get("holderIdentity", "")), labels_of(lease).get(FOLLOWS, "")) for lease in fresh]
 
 
 def _is_fresh(spec: Manifest) -> bool:
@@ -87,7 +83,7 @@ async def request_sync(client: Client, sync: Sync) -> str:
         ApiError: the server refuses, or doesn't answer.
     """
     token = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    await _annotate(client, sync, {REQUESTED_AT: token})
+    await _annotate(client, sync, {SYNC_REQUESTED_AT: token})
     return token
 
 
@@ -98,7 +94,7 @@ async def approve(client: Client, sync: Sync, approval: str) -> None:
         ApiError: the server refuses, or doesn't answer.
     """
     token = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    await _annotate(client, sync, {APPROVED_PLAN: approval, REQUESTED_AT: token})
+    await _annotate(client, sync, {APPROVED_PLAN: approval, SYNC_REQUESTED_AT: token})
 
 
 async def _annotate(client: Client, sync: Sync, annotations: dict[str, str]) -> dict[str, Any]:

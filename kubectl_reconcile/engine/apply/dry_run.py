@@ -21,12 +21,12 @@ from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Invalid, NotFound, Unreachable
+from kubectl_reconcile.core.annotations import REPLACE
 from kubectl_reconcile.core.apply.replace import is_immutable
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, is_approved
 from kubectl_reconcile.core.redaction import redacted
-from kubectl_reconcile.core.resources.applyset import REPLACE
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 

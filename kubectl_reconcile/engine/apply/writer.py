@@ -27,17 +27,17 @@ from typing import Any, Protocol
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, BadRequest, Conflict, Invalid, NotFound
+from kubectl_reconcile.core.annotations import MODULE_LABEL, HookPoint, MemberOptions
 from kubectl_reconcile.core.apply.replace import as_restored
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.health.cel_rules import HealthRules
-from kubectl_reconcile.core.module.api import MODULE_LABEL, with_owner_uid
+from kubectl_reconcile.core.module.api import with_owner_uid
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of, labels_of
-from kubectl_reconcile.core.planning.hooks import PRE_SYNC
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, Phase, kinds_of_crd
 from kubectl_reconcile.core.planning.order import Barrier
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Provenance, StatusWrite
 from kubectl_reconcile.core.redaction import redacted
-from kubectl_reconcile.core.resources.applyset import PART_OF, is_kept
+from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.ssa.csa_upgrade import rebased
 from kubectl_reconcile.engine.apply.flow_control import MOST, FlowControl, patiently
 from kubectl_reconcile.engine.apply.health_wait import HealthWait
@@ -363,7 +363,7 @@ class _Run:
         if live["metadata"]["uid"] != uid:
             return None
         same = all(labels_of(live).get(mark) == labels_of(before).get(mark) for mark in (PART_OF, MODULE_LABEL))
-        if not same or (is_kept(live) and not is_kept(before)):
+        if not same or (MemberOptions.of(live).kept and not MemberOptions.of(before).kept):
             raise Conflict("somebody changed its membership meanwhile; it is left alone", status=409)
         return live
 
@@ -462,7 +462,9 @@ class _Run:
 
     async def _hooks_before(self, something: bool) -> None:  # noqa: FBT001 - whether there is something to write
         """Wait for hooks that an earlier sync started; what they guard isn't written if they failed."""
-        hooks = [change.ref for change in self._plan.schedule.awaited if something and change.gate.hook == PRE_SYNC]
+        hooks = [
+            change.ref for change in self._plan.schedule.awaited if something and change.gate.hook == HookPoint.PRE_SYNC
+        ]
         faults = await asyncio.gather(*map(self._fit, hooks))
         self._halted = _first("waits for the hook", zip(hooks, faults, strict=True))
 
@@ -472,7 +474,7 @@ class _Run:
         faults = await asyncio.gather(*(self._fit(each.change.ref) for each in jobs))
         failed = [(each, why) for each, why in zip(jobs, faults, strict=True) if why]
         for each, why in failed:
-            if each.change.gate.hook == PRE_SYNC:
+            if each.change.gate.hook == HookPoint.PRE_SYNC:
                 self._halted = f"the hook {each.change.ref} failed: {why}"
         return [
             self._told(Result(each.change, ResultState.FAILED, why, each.duration_ms, each.live))

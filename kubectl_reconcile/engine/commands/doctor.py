@@ -26,6 +26,7 @@ import kubectl_reconcile
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, KubeconfigError, NotFound
+from kubectl_reconcile.core.annotations import AGGREGATE_TO_DAEMON
 from kubectl_reconcile.core.module.rbac import MANAGE
 from kubectl_reconcile.core.objects import GroupKind, Manifest, condition_of
 from kubectl_reconcile.core.resources.applyset import Contents
@@ -323,7 +324,7 @@ async def _rights_of_daemon(session: Session, syncs: Sequence[Manifest]) -> Find
         f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: [{", ".join(map(_quoted, verbs))}]}}'
         for (group, resource), verbs in lacking.items()
     )
-    advice = f'put these rules into a ClusterRole labelled reconcile.dev/aggregate-to-daemon: "true": {rules}'
+    advice = f'put these rules into a ClusterRole labelled {AGGREGATE_TO_DAEMON}: "true": {rules}'
     return Finding(Grade.FAIL, "daemon", text, advice)
 
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Gone, Unreachable
+from kubectl_reconcile.core.annotations import EVENT_CONTROLLER
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, controller_of, labels_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.engine.telemetry.events import CONTROLLER
 
 _EVENTS = "/apis/events.k8s.io/v1"
 _PAUSE_S = 1.0
@@ -152,4 +152,4 @@ class Stream:
             return None
 
 
-_OF_DAEMONS = f"reportingController={CONTROLLER}"
+_OF_DAEMONS = f"reportingController={EVENT_CONTROLLER}"

@@ -16,13 +16,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.core.objects import API_GROUP, Manifest, annotations_of, labels_of
+from kubectl_reconcile.core.annotations import PINNED_FROM, RESUME_REQUESTED_AT, names_of
+from kubectl_reconcile.core.objects import Manifest, annotations_of, labels_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
-from kubectl_reconcile.core.resources.sync import RESUME_REQUESTED_AT
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
-
-PINNED_FROM = f"{API_GROUP}/pinned-from"
-"""Annotation on a pinned Sync: the ref it followed before, as JSON (``{"branch": "main"}``)."""
 
 _MANAGER = "kubectl-reconcile-cli"
 _REFS = ("branch", "tag", "commit")
@@ -44,7 +41,7 @@ async def resume(client: Client, live: Manifest) -> Manifest:
         ApiError: the server refuses, or doesn't answer.
     """
     spec: dict[str, Any] = {"suspend": None}
-    annotations: dict[str, str | None] = {RESUME_REQUESTED_AT: _now()}
+    annotations = _resuming()
     if is_pinned(live):
         spec["source"] = {"git": {**dict.fromkeys(_REFS), **followed_before(live)}}
         annotations[PINNED_FROM] = None
@@ -61,7 +58,7 @@ async def pin(client: Client, live: Manifest, sha: str) -> Manifest:
     """
     before = followed_before(live) if is_pinned(live) else ref_of(live)
     body = {
-        "metadata": {"annotations": {PINNED_FROM: json.dumps(before, sort_keys=True), RESUME_REQUESTED_AT: _now()}},
+        "metadata": {"annotations": {**_resuming(), PINNED_FROM: json.dumps(before, sort_keys=True)}},
         "spec": {"suspend": None, "source": {"git": {**dict.fromkeys(_REFS), "commit": sha}}},
     }
     return await _patch(client, live, body)
@@ -105,6 +102,12 @@ async def _patch(client: Client, live: Manifest, body: Manifest) -> Manifest:
     metadata = live["metadata"]
     path = f"{SYNCS}/namespaces/{metadata['namespace']}/syncs/{metadata['name']}"
     return await client.patch(path, body, manager=_MANAGER)
+
+
+def _resuming() -> dict[str, str | None]:
+    """Return the annotations by which what made the daemon stop is forgotten; a former name goes."""
+    name, *former = names_of(RESUME_REQUESTED_AT)
+    return {**dict.fromkeys(former), name: _now()}
 
 
 def _now() -> str:

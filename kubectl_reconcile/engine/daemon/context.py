@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
+from kubectl_reconcile.core.annotations import renamed
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.daemon.contention import ContentionTracker
 from kubectl_reconcile.core.module.api import Ask
@@ -111,8 +112,14 @@ class DaemonContext:
         self.queue.forget(ref)
         self.contention.forget(ref)
         self.files.unwatch(ref)
-        for about in ("pass", "source", "status"):
+        for about in ("pass", "source", "status", "renamed"):
             self.news.of((about, ref), ())
+
+    async def warn_of_renamed(self, ref: ObjectRef, live: Manifest) -> None:
+        """Say once, in the log and as an event, that an object carries annotations by names of earlier versions."""
+        for sentence in self.news.of(("renamed", ref), renamed(live)):
+            event(log, logging.WARNING, "annotation renamed", object=ref, error=sentence)
+            await self.events.warning(live, "AnnotationRenamed", sentence, action="Read")
 
     def stop(self, ref: ObjectRef) -> Stop:
         """Return what ends a pass over *ref* early."""

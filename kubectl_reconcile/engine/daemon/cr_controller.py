@@ -41,6 +41,7 @@ class CrController:
         cr = self.context.live(ref)
         if cr is None or GroupVersionKind.of(cr) not in self.context.session.modules:
             return
+        await self.context.warn_of_renamed(ref, cr)
         started = time.perf_counter()
         self.context.contention.lapse(ref, time.monotonic())
         is_paced, stop = self.context.queue.pause_s(ref) > 0, self.context.stop(ref)

@@ -30,13 +30,14 @@ from kubectl_reconcile.cluster.cache import Event, Feed, StoredObject
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.connection import FENCE
 from kubectl_reconcile.cluster.errors import ApiError, ServerError, TooManyRequests, Unreachable
-from kubectl_reconcile.core.module.api import INSTANCE_LABEL, MODULE_LABEL, Context
+from kubectl_reconcile.core.annotations import MODULE_LABEL, PUSHED_AT, RESUME_REQUESTED_AT, names_of
+from kubectl_reconcile.core.module.api import INSTANCE_LABEL, Context
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef, annotations_of, condition_of
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
-from kubectl_reconcile.core.resources.sync import PUSHED_AT, RESUME_REQUESTED_AT, SYNC, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.api.sync_requests import SYNCS, now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.cr_controller import CrController
@@ -470,10 +471,11 @@ def _tell_of_failure(task: asyncio.Task[Any]) -> None:
 
 def _is_new(annotation: str, happened: Event) -> bool:
     """Tell whether somebody just set an annotation to another value."""
-    if happened.old is None or happened.new is None or annotation.encode() not in happened.new.raw:
+    if happened.old is None or happened.new is None:
         return False
-    before, after = (annotations_of(each.manifest()).get(annotation) for each in (happened.old, happened.new))
-    return bool(after) and before != after
+    names = [name for name in names_of(annotation) if name.encode() in happened.new.raw]
+    before, after = (annotations_of(each.manifest()) if names else {} for each in (happened.old, happened.new))
+    return any(after.get(name) and after.get(name) != before.get(name) for name in names)
 
 
 def _generation(stored: StoredObject | None) -> int:

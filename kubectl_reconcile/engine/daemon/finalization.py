@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.cluster.errors import NotFound
+from kubectl_reconcile.core.annotations import PRUNE_FINALIZER, MemberOptions
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.objects import API_GROUP, Manifest
+from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.plan import Inputs, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, is_kept
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.daemon.context import DaemonContext
@@ -26,7 +27,6 @@ from kubectl_reconcile.engine.daemon.queue import Priority
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.telemetry.logs import event
 
-FINALIZER = f"{API_GROUP}/prune"
 _PATIENCE = dt.timedelta(hours=1)
 _LOOK_AGAIN_S = 2.0
 
@@ -47,9 +47,9 @@ class Finalization:
         """
         finalizers = list(manifest["metadata"].get("finalizers") or ())
         wanted = sync.deletion is DeletionPolicy.PRUNE
-        if wanted != (FINALIZER in finalizers):
+        if wanted != (PRUNE_FINALIZER in finalizers):
             await self._set_finalizers(
-                sync, manifest, [*(each for each in finalizers if each != FINALIZER), *[FINALIZER] * wanted]
+                sync, manifest, [*(each for each in finalizers if each != PRUNE_FINALIZER), *[PRUNE_FINALIZER] * wanted]
             )
 
     async def run(self, sync: Sync, manifest: Manifest) -> None:
@@ -59,7 +59,7 @@ class Finalization:
             ApiError: the server refuses, or doesn't answer.
         """
         finalizers = list(manifest["metadata"].get("finalizers") or ())
-        if FINALIZER not in finalizers:
+        if PRUNE_FINALIZER not in finalizers:
             return
         left = await self._remove_members(sync, manifest) if sync.deletion is DeletionPolicy.PRUNE else 0
         if left and not _is_overdue(manifest):
@@ -69,7 +69,7 @@ class Finalization:
             note = f"{left} members are still there after {_PATIENCE}; they are left behind"
             await self.context.events.warning(manifest, "PruneGivenUp", note, action="Delete")
         event(log, logging.INFO, "let go", sync=f"{sync.namespace}/{sync.name}", left=left)
-        await self._set_finalizers(sync, manifest, [each for each in finalizers if each != FINALIZER])
+        await self._set_finalizers(sync, manifest, [each for each in finalizers if each != PRUNE_FINALIZER])
 
     async def _remove_members(self, sync: Sync, manifest: Manifest) -> int:
         """Delete what is left of the set; return how many members are still there."""
@@ -103,7 +103,7 @@ class Finalization:
 def _members(snapshot: Snapshot, sync: Sync) -> int:
     """Count the members that are still there; those that ask to be kept don't count."""
     found = snapshot.labelled(PART_OF, set_id_of(sync))
-    return sum(1 for each in found if not is_kept(each.manifest()))
+    return sum(1 for each in found if not MemberOptions.of(each.manifest()).kept)
 
 
 def _is_overdue(manifest: Manifest) -> bool:

@@ -30,10 +30,10 @@ from kubectl_reconcile.cluster.cache import Cache, Event, Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kubectl_reconcile.core.annotations import ACKNOWLEDGED_GENERATION, COMPONENT, FOLLOWS, LEAVING, MEMBERS, PROCESS
 from kubectl_reconcile.core.daemon.sharding import Group, Member, Share
-from kubectl_reconcile.core.objects import API_GROUP, GroupKind, GroupVersionKind, Manifest, annotations_of, labels_of
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, annotations_of, labels_of
 from kubectl_reconcile.engine.api.identity import identity, is_gone, proof
-from kubectl_reconcile.engine.api.sync_requests import DAEMON_LABEL, FOLLOWS_LABEL
 from kubectl_reconcile.engine.telemetry.logs import News, event
 
 LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
@@ -46,11 +46,7 @@ _RENEW_S = 4.0
 _AGAIN_S = 1.0
 _TICK_S = 0.25
 _MANAGER = "kubectl-reconcile-lease"
-_ACKNOWLEDGED = f"{API_GROUP}/acknowledged-generation"
-_LEAVING = f"{API_GROUP}/leaving"
-_MEMBERS = f"{API_GROUP}/members"
-_PROCESS = f"{API_GROUP}/process"
-_COMPONENT, _, _DAEMON = DAEMON_LABEL.partition("=")
+_DAEMON = "daemon"
 _GROUP = "daemon-group"
 _NEVER = "1970-01-01T00:00:00.000000Z"
 
@@ -95,8 +91,8 @@ class Shard:
     async def run(self, resource: Resource) -> None:
         """Take part, for ever; cancel it to stop. *resource* is the server's Lease."""
         self.cache.subscribe(self._on_event)
-        scope = f"{FOLLOWS_LABEL}={self.follows}" if self.follows else f"!{FOLLOWS_LABEL}"
-        feed = Feed(resource, f"{_COMPONENT} in ({_DAEMON},{_GROUP}),{scope}", self.namespace)
+        scope = f"{FOLLOWS}={self.follows}" if self.follows else f"!{FOLLOWS}"
+        feed = Feed(resource, f"{COMPONENT} in ({_DAEMON},{_GROUP}),{scope}", self.namespace)
         self.cache.follow(feed)
         async with asyncio.TaskGroup() as tasks:  # should one of the two end, both do, and the daemon says so
             tasks.create_task(self._renewing(), name="lease")
@@ -113,7 +109,7 @@ class Shard:
         if me is None:
             return
         with suppress(ApiError):
-            await self._patch_own(me, {_LEAVING: "true"}, renewed=_NEVER)
+            await self._patch_own(me, {LEAVING: "true"}, renewed=_NEVER)
             with suppress(Conflict, NotFound):  # another leader has taken us out already
                 await self._write_group_without(me)
             await self.client.delete(self._path(me.identity), uid=me.uid)
@@ -143,13 +139,13 @@ class Shard:
         if happened.ref.group_kind != LEASE.group_kind:
             return
         stored = happened.new or happened.old
-        if stored is None or stored.labels.get(_COMPONENT) != _DAEMON:
+        if stored is None or stored.labels.get(COMPONENT) != _DAEMON:
             self._wake.set()
             return
         member, now_s = Member(_identity_of(stored.ref.name), stored.uid), time.monotonic()
         if happened.new is not None:
             self._seen_s[member] = now_s
-            if _LEAVING.encode() in stored.raw and annotations_of(stored.manifest()).get(_LEAVING):
+            if LEAVING.encode() in stored.raw and annotations_of(stored.manifest()).get(LEAVING):
                 self._left.add(member)
                 self._wake.set()
         if happened.kind != "modified" or not self.share.is_settled:
@@ -184,7 +180,7 @@ class Shard:
     async def _renew(self) -> None:
         if self.share.me is not None:
             try:
-                await self._patch_own(self.share.me, {_ACKNOWLEDGED: str(self.share.acknowledged)})
+                await self._patch_own(self.share.me, {ACKNOWLEDGED_GENERATION: str(self.share.acknowledged)})
             except (NotFound, Conflict):
                 event(log, logging.WARNING, "expelled", lease=identity())
                 self._valid_until_s = 0.0
@@ -271,7 +267,7 @@ class Shard:
         """Write the group over the very version that was read; of two leaders one wins."""
         name = f"kubectl-reconcile-{self.follows or 'all'}-group"
         metadata: dict[str, Any] = {"name": name, "namespace": self.namespace, "labels": self._labels(_GROUP)}
-        metadata["annotations"] = {_MEMBERS: group.text()}
+        metadata["annotations"] = {MEMBERS: group.text()}
         body = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata}
         body["spec"] = {
             "holderIdentity": group.leader, "leaseTransitions": group.generation, "renewTime": _now(),
@@ -291,25 +287,25 @@ class Shard:
         self.changed()
         await self.let_go()
         if self.share.acknowledge(me, group):
-            await self._patch_own(me, {_ACKNOWLEDGED: str(group.generation)})
+            await self._patch_own(me, {ACKNOWLEDGED_GENERATION: str(group.generation)})
 
     def _group(self) -> tuple[Group, Manifest | None]:
-        found = [each for each in self._all() if labels_of(each).get(_COMPONENT) == _GROUP]
+        found = [each for each in self._all() if labels_of(each).get(COMPONENT) == _GROUP]
         if not found:
             return Group(), None
         spec = found[0].get("spec") or {}
-        members = annotations_of(found[0]).get(_MEMBERS, "")
+        members = annotations_of(found[0]).get(MEMBERS, "")
         return Group.parse(spec.get("leaseTransitions") or 0, spec.get("holderIdentity") or "", members), found[0]
 
     def _leases(self) -> Iterable[Manifest]:
-        return (each for each in self._all() if labels_of(each).get(_COMPONENT) == _DAEMON)
+        return (each for each in self._all() if labels_of(each).get(COMPONENT) == _DAEMON)
 
     def _all(self) -> list[Manifest]:
         kind = GroupKind(LEASE.group, LEASE.kind)
         return [stored.manifest() for stored in self.cache.snapshot().of_kind(kind, self.namespace)]
 
     def _is_dead(self, member: Member, lease: Manifest) -> bool:
-        return member in self._left or self._is_overdue(member) or is_gone(annotations_of(lease).get(_PROCESS, ""))
+        return member in self._left or self._is_overdue(member) or is_gone(annotations_of(lease).get(PROCESS, ""))
 
     def _is_lost(self, member: Member) -> bool:
         """Tell whether a member whose Lease is gone may be given up: it said so, or its time is over."""
@@ -332,7 +328,7 @@ class Shard:
         return f"{self._collection}/kubectl-reconcile-{who}" if who else self._collection
 
     def _labels(self, component: str) -> dict[str, str]:
-        return {_COMPONENT: component} | ({FOLLOWS_LABEL: self.follows} if self.follows else {})
+        return {COMPONENT: component} | ({FOLLOWS: self.follows} if self.follows else {})
 
     def _lease(self) -> Manifest:
         return {
@@ -342,7 +338,7 @@ class Shard:
                 "name": f"kubectl-reconcile-{identity()}",
                 "namespace": self.namespace,
                 "labels": self._labels(_DAEMON),
-                "annotations": {_PROCESS: proof()},
+                "annotations": {PROCESS: proof()},
             },
             "spec": {"holderIdentity": identity(), "leaseDurationSeconds": DURATION_S, "renewTime": _now()},
         }
@@ -353,7 +349,7 @@ def _identity_of(name: str) -> str:
 
 
 def _generation_in(lease: Manifest) -> int:
-    text = annotations_of(lease).get(_ACKNOWLEDGED, "")
+    text = annotations_of(lease).get(ACKNOWLEDGED_GENERATION, "")
     return int(text) if text.isdecimal() else 0
 
 

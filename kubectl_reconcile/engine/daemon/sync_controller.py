@@ -16,12 +16,13 @@ import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 
+from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, condition_of
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report, reconciling, sync_status
-from kubectl_reconcile.core.resources.sync import REQUESTED_AT, DriftPolicy, GitSpec, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.sync import DriftPolicy, GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.ssa.merge import Reason
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 
 def is_asked(manifest: Manifest) -> bool:
     """Tell whether somebody asked for a sync that wasn't answered yet."""
-    asked = annotations_of(manifest).get(REQUESTED_AT)
+    asked = annotations_of(manifest).get(SYNC_REQUESTED_AT)
     return bool(asked) and asked != (manifest.get("status") or {}).get("lastHandledSyncAt")
 
 
@@ -106,6 +107,7 @@ class SyncController:
         manifest = self.context.live(ref)
         if manifest is None:
             return
+        await self.context.warn_of_renamed(ref, manifest)
         try:
             sync = Sync.of(manifest)
         except SyncSpecError as error:

@@ -23,7 +23,8 @@ from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
-from kubectl_reconcile.core.module.action_journal import JOURNAL, ActionJournal, ActionProgress, is_approved, unmet
+from kubectl_reconcile.core.annotations import ACTIONS
+from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, is_approved, unmet
 from kubectl_reconcile.core.module.api import Action, Module, Observation, Owned
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
@@ -164,7 +165,7 @@ class ActionRunner:
                 await asyncio.sleep(0.02)
 
     async def _note(self, path: str, cr: Manifest, module: Module, journal: ActionJournal) -> Manifest:
-        return await self._patch(path, cr, module, {"annotations": {JOURNAL: journal.text()}})
+        return await self._patch(path, cr, module, {"annotations": {ACTIONS: journal.text()}})
 
     async def _patch(self, path: str, cr: Manifest, module: Module, metadata: dict[str, Any]) -> Manifest:
         guard = {"resourceVersion": cr["metadata"]["resourceVersion"], "uid": cr["metadata"]["uid"]}

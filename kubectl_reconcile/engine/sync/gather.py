@@ -18,7 +18,8 @@ from typing import TypeAlias
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
-from kubectl_reconcile.core.module.api import MODULE_LABEL, Module, Observation
+from kubectl_reconcile.core.annotations import MODULE_LABEL
+from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan, Unobserved

@@ -17,16 +17,17 @@ import kubectl_reconcile
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.apply.results import Result, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.module.api import Ask
-from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, simulation
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Inputs, Memory, Modules, Op, Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
-from kubectl_reconcile.core.resources.applyset import PART_OF, SOURCE, Contents
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
@@ -206,7 +207,7 @@ def _manifests_at(
 ) -> dict[ObjectRef, Manifest]:
     """Return the manifests of *updates* as they were at *sha*; what can't be read is left out."""
     refs = {change.ref for change in updates}
-    files = {annotations_of(change.before or {}).get(SOURCE) or change.provenance.file for change in updates}
+    files = {MemberOptions.of(change.before or {}).source or change.provenance.file for change in updates}
     found = {}
     for path in files:
         content = history(sha, path)

@@ -14,11 +14,9 @@ from typing import Any, TypeAlias
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError
-from kubectl_reconcile.core.objects import API_GROUP, Manifest
+from kubectl_reconcile.core.annotations import EVENT_CONTROLLER
+from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.engine.api.identity import identity
-
-CONTROLLER = f"{API_GROUP}/daemon"
-"""Who reports: the name under which daemons write events."""
 
 _QUIET_S = 600.0
 _SERIES_S = 60.0
@@ -78,7 +76,7 @@ class Events:
             return
         said.told_s = now_s
         series = {"count": said.count, "lastObservedTime": _now()}
-        await self.client.patch(said.path, {"series": series}, manager=CONTROLLER)
+        await self.client.patch(said.path, {"series": series}, manager=EVENT_CONTROLLER)
 
 
 def _event(about: Manifest, type_: str, reason: str, note: str, action: str) -> dict[str, Any]:
@@ -98,7 +96,7 @@ def _event(about: Manifest, type_: str, reason: str, note: str, action: str) -> 
         "action": action,
         "note": note if len(note) <= _NOTE else f"{note[: _NOTE - 1]}…",
         "regarding": regarding,
-        "reportingController": CONTROLLER,
+        "reportingController": EVENT_CONTROLLER,
         "reportingInstance": identity(),
     }
 

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubectl_reconcile.core.annotations import ACTIONS, APPROVE_ACTIONS, APPROVED_ACTIONS
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.module.action_journal import (
-    APPROVE,
-    APPROVED,
-    JOURNAL,
-    ActionJournal,
-    ActionProgress,
-    approving,
-    is_approved,
-    unmet,
-)
+from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, approving, is_approved, unmet
 from kubectl_reconcile.core.module.api import Action, Observation, Outcome, Reads, Select, in_turn, module
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
@@ -275,10 +267,10 @@ def test_what_needs_approval_is_held_and_the_rest_waits():
 
 
 APPROVALS = {
-    "the verb, in Git": {APPROVE: "other, risk"},
-    "the key, in Git": {APPROVE: "risky-1"},
-    "everything, in Git": {APPROVE: "*"},
-    "the key, by hand": {APPROVED: "risky-0,risky-1"},
+    "the verb, in Git": {APPROVE_ACTIONS: "other, risk"},
+    "the key, in Git": {APPROVE_ACTIONS: "risky-1"},
+    "everything, in Git": {APPROVE_ACTIONS: "*"},
+    "the key, by hand": {APPROVED_ACTIONS: "risky-0,risky-1"},
 }
 
 
@@ -289,7 +281,8 @@ def test_an_approved_action_runs(annotations):
 
 
 @pytest.mark.parametrize(
-    "annotations", [{APPROVE: "risky"}, {APPROVED: "risk"}, {APPROVED: "*"}, {APPROVED: "risky-2"}]
+    "annotations",
+    [{APPROVE_ACTIONS: "risky"}, {APPROVED_ACTIONS: "risk"}, {APPROVED_ACTIONS: "*"}, {APPROVED_ACTIONS: "risky-2"}],
 )
 def test_no_other_word_approves(annotations):
     assert not is_approved(RISKY, cache(**annotations))
@@ -297,7 +290,7 @@ def test_no_other_word_approves(annotations):
 
 def test_what_is_done_never_runs_again():
     journal = ActionJournal().started(STEP, NOW).ended(STEP, NOW, ActionProgress.DONE)
-    made = plan(acting(STEP, NEXT), cache(**{JOURNAL: journal.text()}), observed=Observation())
+    made = plan(acting(STEP, NEXT), cache(**{ACTIONS: journal.text()}), observed=Observation())
     assert [change.action.key for change in made.changes] == ["next-1"]
 
 
@@ -306,7 +299,7 @@ def test_what_was_begun_or_failed_is_tried_again():
         ActionJournal().started(STEP, NOW),
         ActionJournal().started(STEP, NOW).ended(STEP, NOW, ActionProgress.FAILED, "no"),
     ):
-        assert plan(acting(STEP), cache(**{JOURNAL: journal.text()}), observed=Observation()).changes
+        assert plan(acting(STEP), cache(**{ACTIONS: journal.text()}), observed=Observation()).changes
 
 
 def test_a_system_that_does_not_answer_stops_actions_and_keeps_children():
@@ -319,7 +312,7 @@ def test_the_journal_survives_its_own_text():
     journal = (
         ActionJournal().started(STEP, NOW).ended(STEP, NOW, ActionProgress.FAILED, "out of cocoa").started(STEP, NOW)
     )
-    assert ActionJournal.of(cache(**{JOURNAL: journal.text()})) == journal
+    assert ActionJournal.of(cache(**{ACTIONS: journal.text()})) == journal
     assert journal.entry("step-1").attempts == 2
 
 
@@ -327,12 +320,14 @@ def test_the_journal_survives_its_own_text():
     "text", ["", "nonsense", "{}", "[1]", '[{"key":"a"}]', '[{"key":"a","verb":"b","progress":"x","at":""}]']
 )
 def test_a_journal_that_cannot_be_read_is_empty(text):
-    assert ActionJournal.of(cache(**{JOURNAL: text})) == ActionJournal()
+    assert ActionJournal.of(cache(**{ACTIONS: text})) == ActionJournal()
 
 
 def test_approving_adds_keys_and_drops_those_that_are_done():
     journal = ActionJournal().started(STEP, NOW).ended(STEP, NOW, ActionProgress.DONE)
-    assert approving(cache(**{JOURNAL: journal.text(), APPROVED: "step-1,other"}), ("risky-1",)) == "other,risky-1"
+    assert (
+        approving(cache(**{ACTIONS: journal.text(), APPROVED_ACTIONS: "step-1,other"}), ("risky-1",)) == "other,risky-1"
+    )
 
 
 PRECONDITIONS = {

@@ -10,47 +10,9 @@ from kubectl_reconcile.core.apply.replace import as_restored, is_immutable
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
 from kubectl_reconcile.core.health.kstatus import HealthStatus
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.order import OrderError, arranged, cycles_in, targets_of, wave_of
+from kubectl_reconcile.core.planning.order import arranged, cycles_in
 from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.sync import Sync
-
-
-def annotated(**annotations):
-    return {
-        "metadata": {
-            "annotations": {f"reconcile.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
-        }
-    }
-
-
-TARGETS = {
-    "as kubectl writes it": ("Deployment.apps/shop/web", ObjectRef("apps", "Deployment", "shop", "web")),
-    "as we print it": ("Deployment.apps shop/web", ObjectRef("apps", "Deployment", "shop", "web")),
-    "the core group": ("ConfigMap/shop/web", ObjectRef("", "ConfigMap", "shop", "web")),
-    "no namespace": ("Namespace/shop", ObjectRef("", "Namespace", "", "shop")),
-    "a name with dots": (
-        "CustomResourceDefinition.apiextensions.k8s.io/caches.example.com",
-        ObjectRef("apiextensions.k8s.io", "CustomResourceDefinition", "", "caches.example.com"),
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "ref"), TARGETS.values(), ids=TARGETS)
-def test_what_an_object_depends_on_can_be_written(text, ref):
-    assert targets_of(annotated(depends_on=text)) == (ref,)
-    assert targets_of(annotated(depends_on=f"{text}, {text}")) == (ref, ref)
-
-
-@pytest.mark.parametrize("text", ["web", "Deployment", "a/b/c/d", "Deployment.apps/shop/", "/shop/web"])
-def test_what_cannot_be_read_as_an_object_is_refused_with_an_example(text):
-    with pytest.raises(OrderError, match=r"Deployment\.apps/shop/web"):
-        targets_of(annotated(depends_on=text))
-
-
-def test_a_wave_is_an_integer():
-    assert [wave_of(annotated(wave="-3")), wave_of({"metadata": {}})] == [-3, 0]
-    with pytest.raises(OrderError, match="soon"):
-        wave_of(annotated(wave="soon"))
 
 
 def ref(name):

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_reconcile.core.annotations import MODULE_LABEL, SOURCE
 from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.module.api import MODULE_LABEL
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Problem
 from kubectl_reconcile.core.planning.kinds import Kind, Phase, kinds_of_crd
 from kubectl_reconcile.core.planning.order import Barrier
 from kubectl_reconcile.core.planning.plan import Contention, Op
 from kubectl_reconcile.core.planning.planner import build, build_children
 from kubectl_reconcile.core.planning.snapshot import Objects
-from kubectl_reconcile.core.resources.applyset import PART_OF, SOURCE, applyset_id, member
+from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id, member
 from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
 from kubectl_reconcile.core.ssa.merge import three_way
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
@@ -562,3 +562,45 @@ def test_a_verdict_under_a_ceasefire_holds_only_as_long_as_that():
     left = plan(desired, [at_rest], contentions={SESSIONS: (CONTEST,)})
     assert ops(left) == {"sessions": Op.UNCHANGED}
     assert ops(plan(desired, [at_rest], verdicts=left.verdicts)) == {"sessions": Op.UPDATE}
+
+
+BAD_OPTIONS = {
+    "a wave that is no number is taken as 0": ({"wave": "soon"}, "must be an integer, not 'soon'", {"a": Op.CREATE}),
+    "a flag with a capital": ({"prune": "False"}, '"true" or "false", not \'False\'', {}),
+    "a move from nowhere": ({"moved_from": "old"}, "NAMESPACE/NAME", {}),
+    "a policy that there isn't": ({"conflicts": "Win"}, "Override, Yield or Fail", {}),
+}
+
+
+@pytest.mark.parametrize(("annotations", "words", "written"), BAD_OPTIONS.values(), ids=BAD_OPTIONS)
+def test_an_annotation_that_cannot_be_meant_is_a_problem_with_its_line(annotations, words, written):
+    made = plan([config("z"), config("a", **annotations)])
+    (problem,) = made.problems
+    assert words in str(problem)
+    assert str(problem).startswith("caches.yaml:11: ConfigMap shop/a: ")
+    assert ops(made) == {"z": Op.CREATE, **written}
+
+
+def test_an_object_with_such_an_annotation_is_not_deleted_either():
+    assert plan([config("z"), config("a", prune="no")], [live(config("a"))]).counts()[Op.DELETE] == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "blocked", "fields"),
+    [(None, False, 1), ("Override", False, 1), ("Yield", False, 0), ("Fail", True, 1)],
+)
+def test_an_object_may_have_a_policy_of_its_own_for_conflicts(policy, blocked, fields):
+    annotations = {"conflicts": policy} if policy else {}
+    asked = {**config("a", **annotations), "data": {"color": "red"}}
+    held = live(asked)
+    theirs = {
+        "manager": "another", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {"f:color": {}}},
+    }  # fmt: skip
+    [ours] = held["metadata"]["managedFields"]
+    rest = {**ours, "fieldsV1": {name: below for name, below in ours["fieldsV1"].items() if name != "f:data"}}
+    metadata = {**held["metadata"], "managedFields": [rest, theirs]}
+    made = plan([asked], [{**held, "data": {"color": "blue"}, "metadata": metadata}])
+    (change,) = made.changes
+    data = [each for each in change.fields if each.path[0] == "f:data"]
+    assert (bool(change.gate.blocked), len(data)) == (blocked, fields)

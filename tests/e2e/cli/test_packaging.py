@@ -32,8 +32,9 @@ DATA = {
 }
 
 
-def test_the_reference_of_the_command_line_is_current():
-    assert (ROOT / "docs" / "cli.md").read_text() == f"{reference.page().rstrip()}\n", "run make manifests"
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_what_is_made_from_the_program_is_current(name):
+    assert (ROOT / "docs" / f"{name}.md").read_text() == reference.page(name), "run make manifests"
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,7 @@ def test_the_sdist_holds_all_sources(dist):
         "deploy/install.yaml",
         "plugin/release.py",
         "docs/cli.md",
+        "docs/annotations.md",
         "requirements.lock",
         "tests/conftest.py",
         "crds/syncs.reconcile.dev.yaml",

@@ -222,7 +222,7 @@ def test_a_suspended_sync_leaves_drift_alone_until_it_is_resumed(plugin, shop, c
     assert (done.status, done.out) == (0, f"{namespace}/shop: resumed\n")
     eventually(lambda: cluster.get("ConfigMap", "settings")["data"]["colour"] == "red", "drift is put back")
     assert not shop.live["spec"].get("suspend")
-    assert shop.live["metadata"]["annotations"]["reconcile.dev/resumeRequestedAt"].endswith("Z")
+    assert shop.live["metadata"]["annotations"]["reconcile.dev/resume-requested-at"].endswith("Z")
 
 
 def test_several_syncs_and_all_of_them(plugin, kept_by_hand, cluster):

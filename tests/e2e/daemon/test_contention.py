@@ -93,7 +93,7 @@ def test_a_ceasefire_ends_when_the_other_gives_in_and_when_a_person_says_so(
     contention()
     assert cluster.get("ConfigMap", "web")["data"]["color"] == "blue"
     cluster.edit(
-        "Sync", "shop", {"metadata": {"annotations": {"reconcile.dev/resumeRequestedAt": "2026-11-20T12:00:00Z"}}}
+        "Sync", "shop", {"metadata": {"annotations": {"reconcile.dev/resume-requested-at": "2026-11-20T12:00:00Z"}}}
     )
     eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "red", "it is put back as asked")
     eventually(lambda: condition(sync.live)["status"] == "False", "the contention is over")
@@ -118,7 +118,7 @@ def test_the_contended_field_of_a_child_is_told_on_its_cr_and_ended_by_the_sync(
     assert ".spec.replicas: rival overwrote it" in contended["message"]
     found.stop()
     cluster.edit(
-        "Sync", "shop", {"metadata": {"annotations": {"reconcile.dev/resumeRequestedAt": "2026-11-20T12:00:00Z"}}}
+        "Sync", "shop", {"metadata": {"annotations": {"reconcile.dev/resume-requested-at": "2026-11-20T12:00:00Z"}}}
     )
     eventually(lambda: cluster.get("Deployment", "cache")["spec"]["replicas"] == 1, "the child is as its CR asks")
     eventually(lambda: condition(cluster.get("Memcached", "cache"))["status"] == "False", "the contention is over")

@@ -1,0 +1,363 @@
+"""Every ``reconcile.dev/…`` annotation, label and finalizer: its name, its meaning, and what an object says by it.
+
+Vocabulary: a *name* is the key as it stands in ``metadata``. Names are spelled in kebab-case. Each has a row in
+`TABLE`, which says where it stands, on which objects, who writes it and which values it may have; ``docs/annotations.md`` is made of it.
+
+An object's *options* are what its annotations ask for, read once. A value that can't be meant is a *fault*. Reading
+never fails: annotations of live objects are anybody's to write, so a fault there costs nothing but the option itself. In doubt
+an object stays: an option that keeps it and can't be read counts as given.
+
+Names of earlier versions are honoured until 1.0; whoever reads one says what it is called now.
+
+Pure: metadata in, values out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias, TypeVar
+
+from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.ssa.merge import ConflictPolicy
+
+PREFIX: Final = f"{API_GROUP}/"
+"""What all names begin with."""
+
+# What each name means stands in TABLE.
+
+# On objects in a source, by whoever writes manifests.
+WAVE: Final = f"{PREFIX}wave"
+DEPENDS_ON: Final = f"{PREFIX}depends-on"
+HOOK: Final = f"{PREFIX}hook"
+REPLACE: Final = f"{PREFIX}replace"
+KEEP: Final = f"{PREFIX}prune"
+CONFLICTS: Final = f"{PREFIX}conflicts"
+MOVED_FROM: Final = f"{PREFIX}moved-from"
+MOVED_TO: Final = f"{PREFIX}moved-to"
+
+# On live members, by the program.
+SOURCE: Final = f"{PREFIX}source"
+HOOK_RUN: Final = f"{PREFIX}hook-run"
+
+# On custom resources that have a module.
+PAUSED: Final = f"{PREFIX}paused"
+ABANDON: Final = f"{PREFIX}abandon"
+APPROVE_ACTIONS: Final = f"{PREFIX}approve-actions"
+APPROVED_ACTIONS: Final = f"{PREFIX}approved-actions"
+ACTIONS: Final = f"{PREFIX}actions"
+
+# On Syncs.
+SYNC_REQUESTED_AT: Final = f"{PREFIX}sync-requested-at"
+RESUME_REQUESTED_AT: Final = f"{PREFIX}resume-requested-at"
+APPROVED_PLAN: Final = f"{PREFIX}approved-plan"
+PINNED_FROM: Final = f"{PREFIX}pinned-from"
+PUSHED_AT: Final = f"{PREFIX}pushed-at"
+PRUNE_FINALIZER: Final = f"{PREFIX}prune"
+
+# On Leases of daemons.
+COMPONENT: Final = f"{PREFIX}component"
+FOLLOWS: Final = f"{PREFIX}follows"
+MEMBERS: Final = f"{PREFIX}members"
+ACKNOWLEDGED_GENERATION: Final = f"{PREFIX}acknowledged-generation"
+LEAVING: Final = f"{PREFIX}leaving"
+PROCESS: Final = f"{PREFIX}process"
+
+# Elsewhere.
+MODULE_LABEL: Final = f"{PREFIX}module"
+AGGREGATE_TO_DAEMON: Final = f"{PREFIX}aggregate-to-daemon"
+EVENT_CONTROLLER: Final = f"{PREFIX}daemon"
+
+
+def finalizer_of(module: str) -> str:
+    """Return the finalizer of a module's CRs."""
+    return f"{PREFIX}{module}"
+
+
+class HookPoint(StrEnum):
+    """When a hook runs."""
+
+    PRE_SYNC = "pre-sync"
+    """Before anything is written; nothing is, unless it completes."""
+    POST_SYNC = "post-sync"
+    """Once everything is written and healthy."""
+    SYNC_FAIL = "sync-fail"
+    """When something failed."""
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+
+class Place(StrEnum):
+    """Where in an object a name stands."""
+
+    ANNOTATION = "annotation"
+    LABEL = "label"
+    FINALIZER = "finalizer"
+    EVENT = "`reportingController`"
+
+
+class Writer(StrEnum):
+    """Who writes a name."""
+
+    PERSON = "a person, in Git"
+    ANYBODY = "a person, in Git or by hand"
+    CLI = "`kubectl reconcile`"
+    PROGRAM = "the daemon, and `kubectl reconcile sync`"
+    DAEMON = "the daemon"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One name: where it stands, on which objects, who writes it, which values it has, and what it is for.
+
+    *former* is what it was called before.
+    """
+
+    name: str
+    place: Place
+    objects: str
+    writer: Writer
+    values: str
+    meaning: str
+    former: str = ""
+
+
+_MEMBERS = "objects in a source"
+_CRS = "custom resources with a module"
+_BOOLEAN = '`"true"`, `"false"` (the default)'
+
+TABLE: Final = (
+    Row(WAVE, Place.ANNOTATION, _MEMBERS, Writer.PERSON, "an integer; `0` is the default",
+        "Objects of a lower wave are written first, and healthy before the next wave begins."),
+    Row(DEPENDS_ON, Place.ANNOTATION, _MEMBERS, Writer.PERSON, "`Kind.group/namespace/name`, separated by commas",
+        "The object is written once these objects of the same source are healthy."),
+    Row(HOOK, Place.ANNOTATION, "Jobs in a source", Writer.PERSON, ", ".join(f"`{point}`" for point in HookPoint),
+        "The Job runs at this point of a sync, once for each state of the files."),
+    Row(REPLACE, Place.ANNOTATION, _MEMBERS, Writer.PERSON, '`"true"`, `"false"`; the default is the Sync\'s `spec.replace`',
+        "Whether the object may be deleted and made anew where a changed field is immutable. What it holds is lost."),
+    Row(KEEP, Place.ANNOTATION, _MEMBERS, Writer.ANYBODY, '`"false"`, `"true"` (the default)',
+        '`"false"` keeps the object in the cluster when its file goes.'),
+    Row(CONFLICTS, Place.ANNOTATION, _MEMBERS, Writer.PERSON,
+        "`Override`, `Yield`, `Fail`; the default is the Sync's `spec.conflicts`",
+        "What happens to a field of this object that another manager owns and Git wants otherwise."),
+    Row(MOVED_FROM, Place.ANNOTATION, _MEMBERS, Writer.PERSON, "`NAMESPACE/NAME` of a Sync",
+        "This Sync takes the object over from that one, without its being deleted."),
+    Row(MOVED_TO, Place.ANNOTATION, _MEMBERS, Writer.PERSON, "`NAMESPACE/NAME` of a Sync",
+        "The object goes to that Sync; until it has, it is neither written nor deleted here."),
+    Row(SOURCE, Place.ANNOTATION, "members of a Sync", Writer.PROGRAM, "a path, relative to the Sync's own",
+        "The file that asks for the object."),
+    Row(HOOK_RUN, Place.ANNOTATION, "Jobs that ran as hooks", Writer.PROGRAM, "a digest",
+        "The state of the files that the Job ran for."),
+    Row(PAUSED, Place.ANNOTATION, _CRS, Writer.ANYBODY, _BOOLEAN,
+        "Leave the resource, its children and external systems as they are."),
+    Row(ABANDON, Place.ANNOTATION, _CRS, Writer.ANYBODY, _BOOLEAN,
+        "Let the resource go without cleaning up outside, for an external system that is gone for good."),
+    Row(APPROVE_ACTIONS, Place.ANNOTATION, _CRS, Writer.PERSON,
+        "verbs or keys of actions, separated by commas; `*` is all",
+        "These actions need no further approval."),
+    Row(APPROVED_ACTIONS, Place.ANNOTATION, _CRS, Writer.CLI, "keys of actions, separated by commas",
+        "Actions that a person let through by `kubectl reconcile approve`."),
+    Row(ACTIONS, Place.ANNOTATION, _CRS, Writer.PROGRAM, "JSON",
+        "The journal of actions: which were started, are done, or failed."),
+    Row(SYNC_REQUESTED_AT, Place.ANNOTATION, "Syncs", Writer.CLI, "any new value, by custom the time",
+        "Sync now; the value is echoed in `status.lastHandledSyncAt`."),
+    Row(RESUME_REQUESTED_AT, Place.ANNOTATION, f"Syncs, {_CRS}", Writer.CLI, "any new value, by custom the time",
+        "End contention: write fields again that were left to another controller.", former=f"{PREFIX}resumeRequestedAt"),
+    Row(APPROVED_PLAN, Place.ANNOTATION, "Syncs", Writer.CLI, "the approval hash of a plan",
+        "Let through what is held."),
+    Row(PINNED_FROM, Place.ANNOTATION, "Syncs", Writer.CLI, 'JSON, as in `{"branch": "main"}`',
+        "What the Sync followed before `rollback` took it back to a commit; `resume` goes back to it."),
+    Row(PUSHED_AT, Place.ANNOTATION, "Syncs", Writer.DAEMON, "any new value",
+        "A Git server told of a push: the replica that follows the Sync asks for news at once."),
+    Row(PRUNE_FINALIZER, Place.FINALIZER, "Syncs with `deletionPolicy: Prune`", Writer.DAEMON, "",
+        "The Sync's members are deleted before it goes."),
+    Row(finalizer_of("MODULE"), Place.FINALIZER, _CRS, Writer.DAEMON, "",
+        "The module cleans up outside before the resource goes."),
+    Row(MODULE_LABEL, Place.LABEL, "children of custom resources", Writer.PROGRAM, "the module's name",
+        "The module that made the object."),
+    Row(AGGREGATE_TO_DAEMON, Place.LABEL, "ClusterRoles", Writer.ANYBODY, '`"true"`',
+        "The role's rules become the daemon's, by the cluster's own aggregation."),
+    Row(COMPONENT, Place.LABEL, "Leases of daemons", Writer.DAEMON, "`daemon`, `group`",
+        "Whether the Lease is a replica's or that of the group of replicas."),
+    Row(FOLLOWS, Place.LABEL, "Leases of daemons", Writer.DAEMON, "a namespace",
+        "The only namespace whose Syncs the daemon follows; without it, all are followed."),
+    Row(MEMBERS, Place.ANNOTATION, "the Lease of the group", Writer.DAEMON, "generation and names",
+        "The replicas that share the work."),
+    Row(ACKNOWLEDGED_GENERATION, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, "an integer",
+        "The generation of the group that the replica knows of and keeps to."),
+    Row(LEAVING, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, '`"true"`',
+        "The replica ends: its share is free."),
+    Row(PROCESS, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, "machine, process id and start",
+        "By which another replica on the same machine finds that the process is gone."),
+    Row(EVENT_CONTROLLER, Place.EVENT, "Events", Writer.DAEMON, "",
+        "Who reports."),
+)  # fmt: skip
+"""All names."""
+
+_FORMER = {row.name: row.former for row in TABLE if row.former}
+
+
+def names_of(name: str) -> tuple[str, ...]:
+    """Return the names under which an annotation counts: its own, and the one that it had before."""
+    return (name, _FORMER[name]) if name in _FORMER else (name,)
+
+
+def renamed(manifest: Manifest) -> Iterator[str]:
+    """Yield for each annotation of an earlier version what it is called now, as a sentence."""
+    noted = annotations_of(manifest)
+    for name, former in _FORMER.items():
+        if former in noted:
+            yield f"annotation {former} is called {name} now; the old name is honoured until 1.0"
+
+
+# --- what an object asks for --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An annotation whose value can't be meant: what is wrong, and what to do."""
+
+    name: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberOptions:
+    """What an object's annotations ask for; the rows of `TABLE` say what each means.
+
+    *replace* and *conflicts* are None where the Sync decides. *source* is empty unless it is a clean relative path. In *depends_on*
+    the namespace is empty where the text names none.
+    """
+
+    wave: int = 0
+    depends_on: tuple[ObjectRef, ...] = ()
+    hook: HookPoint | None = None
+    hook_run: str = ""
+    replace: bool | None = None
+    kept: bool = False
+    conflicts: ConflictPolicy | None = None
+    moved_from: ObjectRef | None = None
+    moved_to: ObjectRef | None = None
+    source: str = ""
+    paused: bool = False
+    abandoned: bool = False
+    faults: tuple[Fault, ...] = ()
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> MemberOptions:
+        """Return the options of an object, live or in a source. Never raises."""
+        noted = {name: text for name, text in annotations_of(manifest).items() if name.startswith(PREFIX)}
+        return _read(noted) if noted else NO_OPTIONS
+
+    def fault(self, *names: str) -> Fault | None:
+        """Return what is wrong with the first of these annotations that has a fault; None where none has."""
+        return next((fault for fault in self.faults if fault.name in names), None)
+
+
+NO_OPTIONS: Final = MemberOptions()
+"""The options of an object that asks for nothing."""
+
+_Value = TypeVar("_Value")
+_Reader: TypeAlias = Callable[[str], _Value]
+
+
+class _UnusableError(ValueError):
+    """A value that can't be meant; the first argument is what is wrong, the second what to write."""
+
+
+def _read(noted: Mapping[str, str]) -> MemberOptions:
+    faults: list[Fault] = []
+
+    def value(name: str, reader: _Reader[_Value], default: _Value, otherwise: _Value) -> _Value:
+        """Return what an annotation says, *default* where it isn't there, *otherwise* where it can't be read."""
+        if name not in noted:
+            return default
+        try:
+            return reader(noted[name])
+        except _UnusableError as error:
+            faults.append(Fault(name, f"{name} {error.args[0]}", error.args[1]))
+            return otherwise
+
+    return MemberOptions(
+        wave=value(WAVE, _integer, 0, 0),
+        depends_on=value(DEPENDS_ON, _targets, (), ()),
+        hook=value(HOOK, _hook_point, None, None),
+        hook_run=noted.get(HOOK_RUN, ""),
+        replace=value(REPLACE, _boolean, None, False),
+        kept=not value(KEEP, _boolean, default=True, otherwise=False),
+        conflicts=value(CONFLICTS, _policy, None, ConflictPolicy.FAIL),
+        moved_from=value(MOVED_FROM, _sync, None, None),
+        moved_to=value(MOVED_TO, _sync, None, None),
+        source=noted[SOURCE] if _is_clean_path(noted.get(SOURCE, "")) else "",
+        paused=value(PAUSED, _boolean, default=False, otherwise=True),
+        abandoned=value(ABANDON, _boolean, default=False, otherwise=False),
+        faults=tuple(faults),
+    )
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", text):
+        raise _UnusableError(f"must be an integer, not {_shown(text)}", 'write it in digits, as in "2"')
+    return int(text)
+
+
+def _boolean(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise _UnusableError(f'must be "true" or "false", not {_shown(text)}', 'write "true" or "false", quoted')
+    return text == "true"
+
+
+def _hook_point(text: str) -> HookPoint | None:
+    if not text:
+        return None
+    try:
+        return HookPoint(text)
+    except ValueError:
+        raise _UnusableError(f"is {_shown(text)}", f"write {', '.join(HookPoint)}") from None
+
+
+def _policy(text: str) -> ConflictPolicy:
+    try:
+        return ConflictPolicy(text.lower())
+    except ValueError:
+        raise _UnusableError(f"is {_shown(text)}", "write Override, Yield or Fail") from None
+
+
+def _sync(text: str) -> ObjectRef:
+    namespace, _, name = text.strip().partition("/")
+    if not namespace or not name or "/" in name:
+        raise _UnusableError(f"is {_shown(text)}, which names no Sync", "write NAMESPACE/NAME")
+    return ObjectRef(API_GROUP, "Sync", namespace, name)
+
+
+_TARGET = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\.([a-z0-9.-]+))?/(?:([a-z0-9-]+)/)?([^/\s,]+)")
+
+
+def _targets(text: str) -> tuple[ObjectRef, ...]:
+    return tuple(_target(entry.strip()) for entry in text.split(",") if entry.strip())
+
+
+def _target(entry: str) -> ObjectRef:
+    found = _TARGET.fullmatch(entry.replace(" ", "/", 1))
+    if not found:
+        what = "write Kind.group/namespace/name, as in Deployment.apps/shop/web"
+        raise _UnusableError(f"has {_shown(entry)}", what)
+    kind, group, namespace, name = found.groups()
+    return ObjectRef(group or "", kind, namespace or "", name)
+
+
+def _is_clean_path(path: str) -> bool:
+    """Tell whether *path* may name a file of a source: relative, going nowhere up, of printable characters."""
+    return path.isprintable() and all(step not in {"", ".", ".."} for step in path.split("/"))
+
+
+def _shown(text: str) -> str:
+    """Return a value as it may be shown: escaped, and not at any length."""
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
+
+
+_LONGEST_SHOWN = 80
