@@ -6,6 +6,7 @@ nobody here reads them.
 
 Rules: only the documents that hold a wanted kind are fetched, once per content. A file of the disk cache is only
 believed if its checksum fits, and only for the server it came from: another one can't plant schemas by claiming a hash.
+A document that has changed since the index was read has moved: the index is read again.
 A disk that is full or read-only costs speed, never correctness. A kind that no document describes has schema
 ``UNKNOWN``, so that its verdicts are left to the server.
 """
@@ -24,7 +25,7 @@ from typing import Any
 import orjson
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.cluster.errors import Forbidden, NotFound, ServerError
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.objects import GroupVersionKind
 from kubectl_reconcile.core.ssa.schema import UNKNOWN, Schema, schemas_of_document
 
@@ -32,6 +33,9 @@ _INDEX = "/openapi/v3"
 _MOST_FILES = 256
 _MOST_BYTES = 128 * 2**20
 _FILE_FORMAT = "1"
+_MOVED = frozenset({301, 302, 307, 308})
+_MOST_READS = 5
+"""How often the index is read again for documents that change while they are fetched, as they do while CRDs come in."""
 _VALUES = frozenset({"default", "enum", "example"})
 
 
@@ -59,14 +63,22 @@ class Schemas:
         if not wanted:
             return {}
         async with self._lock:
+            urls = await self._fetched(wanted)
+        return {gvk: self._documents.get(urls.get(gvk, ""), {}).get(gvk, UNKNOWN) for gvk in wanted}
+
+    async def _fetched(self, wanted: Iterable[GroupVersionKind]) -> dict[GroupVersionKind, str]:
+        """Fetch the documents of *wanted* and return where each kind's is, by an index as new as they are."""
+        urls: dict[GroupVersionKind, str] = {}
+        for _ in range(_MOST_READS):
             index = await self._known_index()
-            keys = {gvk: key for gvk in wanted if (key := _key_of(gvk)) in index}
-            documents = {index[key]: key for key in keys.values() if index[key] not in self._documents}
-            for url, found in zip(documents, await asyncio.gather(*map(self._document, documents)), strict=True):
+            urls = {gvk: index[key] for gvk in wanted if (key := _key_of(gvk)) in index}
+            missing = [url for url in dict.fromkeys(urls.values()) if url not in self._documents]
+            for url, found in zip(missing, await asyncio.gather(*map(self._document, missing)), strict=True):
                 if found is not None:
                     self._documents[url] = schemas_of_document(found)
-            urls = {gvk: index[key] for gvk, key in keys.items()}
-        return {gvk: self._documents.get(urls.get(gvk, ""), {}).get(gvk, UNKNOWN) for gvk in wanted}
+            if self._index is not None:
+                break
+        return urls
 
     async def _known_index(self) -> Mapping[str, str]:
         if self._index is None:
@@ -92,6 +104,11 @@ class Schemas:
         try:
             document = await self._client.get(url)
         except (NotFound, Forbidden, ServerError):
+            return None
+        except ApiError as error:
+            if error.status not in _MOVED:
+                raise
+            self._index = None  # another content by now, and so another URL: a CRD came or went
             return None
         slimmed = {"paths": _slim_paths(document), "components": _slim(document.get("components") or {})}
         if file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -267,6 +268,28 @@ async def test_a_new_kind_has_its_schema_after_a_refresh(discovery, namespace, w
     while not (await discovery.schemas([widget]))[widget].known:
         await discovery.refresh()
     assert (await discovery.schemas([widget]))[widget].is_custom
+
+
+async def test_a_document_that_changed_since_the_index_was_read_is_found_at_its_new_place(
+    client, namespace, widget_kind
+):
+    widget = GroupVersionKind(f"{namespace}.test", "v1", "Widget")
+
+    async def published(with_notes):
+        while True:
+            schema = (await (await Discovery.load(client)).schemas([widget]))[widget]
+            if schema.known and ("notes" in schema.root.map.names) is with_notes:
+                return
+            await asyncio.sleep(0.05)
+
+    path = await widget_kind()
+    await published(with_notes=False)
+    early = await Discovery.load(client)
+    await early.schemas([CONFIG_MAP])  # reads the index, not the widgets' document
+    place = "/spec/versions/0/schema/openAPIV3Schema/properties/notes"
+    await client.patch(path, [{"op": "add", "path": place, "value": {"type": "string"}}])
+    await published(with_notes=True)
+    assert "notes" in (await early.schemas([widget]))[widget].root.map.names
 
 
 async def test_servers_without_openapi_v3_describe_nothing(through_faults, faults):
