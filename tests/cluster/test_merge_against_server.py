@@ -4,6 +4,7 @@ Every `ask` puts one question to both: the server answers with dry-runs, and the
 fields and the conflicts must be the same (tests/oracle/judge.py).
 """
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from oracle.judge import Step, Subject, ask, tell
 
+from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.core.objects import FIELD_MANAGER as US
 from kubectl_reconcile.core.objects import GroupVersionKind
 from kubectl_reconcile.core.ssa.csa_upgrade import LAST_APPLIED
@@ -132,7 +134,22 @@ async def _custom(client, namespace, crd):
         if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
             break
     path = f"/apis/merge.example.com/v1/namespaces/{namespace}/{names['plural']}"
-    return Subject("merge.example.com/v1", names["kind"], path, schema_of_crd(crd, "v1"))
+    return Subject(
+        "merge.example.com/v1",
+        names["kind"],
+        path,
+        schema_of_crd(crd, "v1"),
+        discovered=await _discovered(client, GroupVersionKind("merge.example.com", "v1", names["kind"])),
+    )
+
+
+async def _discovered(client, gvk):
+    """The schema as production reads it, once the server has published it."""
+    while True:
+        schema = (await (await Discovery.load(client)).schemas([gvk]))[gvk]
+        if schema.known:
+            return schema
+        await asyncio.sleep(0.1)
 
 
 def deployment(*, replicas=2, strategy=None, **container):
@@ -341,6 +358,13 @@ async def test_null_where_it_is_not_allowed_is_refused_and_never_called_unchange
     desired = shop.manifest(spec={"size": 4, "cpu": None})
     assert not await tell(shop.client, shop.subject, "one", Step("force", US, desired))
     assert (await shop.ask(spec=desired["spec"])).verdict is Verdict.DIFFERENT
+
+
+@pytest.mark.parametrize("empty", [{"labels": {}, "annotations": {}}, {"finalizers": [], "ownerReferences": []}])
+async def test_empty_metadata_of_a_custom_resource_is_no_change(world, empty):
+    shop = await world("Shop")
+    await shop.applied(metadata=empty, spec={"cpu": "1"})
+    assert await shop.unchanged(metadata=empty, spec={"cpu": "1"})
 
 
 async def test_null_and_empty_in_a_built_in_kind(world):

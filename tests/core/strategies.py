@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
-from kubectl_reconcile.core.ssa.schema import schema_of_crd
+from kubectl_reconcile.core.ssa.schema import schema_of_crd, schemas_of_document
 from kubectl_reconcile.core.ssa.typed import fields_of
 
 TEXT = {"type": "string"}
@@ -62,6 +62,29 @@ CRD = {
     },
 }
 SCHEMA = schema_of_crd(CRD, "v1")
+
+
+def _published(crd):
+    """Return the OpenAPI v3 document that the server publishes for *crd*: metadata is a reference, and no more is said of it."""
+    spec, version = crd["spec"], crd["spec"]["versions"][0]
+    gvk = {"group": spec["group"], "version": version["name"], "kind": spec["names"]["kind"]}
+    metadata = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+    openapi = version["schema"]["openAPIV3Schema"]
+    properties = {
+        "apiVersion": TEXT,
+        "kind": TEXT,
+        "metadata": {"allOf": [{"$ref": f"#/components/schemas/{metadata}"}]},
+        **openapi["properties"],
+    }
+    definition = {**openapi, "properties": properties, "x-kubernetes-group-version-kind": [gvk]}
+    path = f"/apis/{spec['group']}/{gvk['version']}/namespaces/{{namespace}}/{spec['names']['plural']}/{{name}}/status"
+    return {
+        "paths": {path: {"get": {"x-kubernetes-group-version-kind": gvk}}},
+        "components": {"schemas": {"com.example.v1.Thing": definition, metadata: {"type": "object"}}},
+    }
+
+
+PUBLISHED = schemas_of_document(_published(CRD))[SCHEMA.gvk]
 
 words = st.sampled_from(["a", "b", "c", ""])
 tables = st.dictionaries(words, words, max_size=3)

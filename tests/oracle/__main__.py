@@ -12,10 +12,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_reconcile.cluster.client import Access, ApiError, Client
+from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.core.objects import GroupVersionKind
 from kubectl_reconcile.core.ssa.schema import Schema, schema_of_crd, schemas_of_document
 from kubectl_reconcile.sandbox.components import Options
@@ -27,6 +28,7 @@ from oracle.shapes import Shape
 from oracle.shrink import shrunk
 from oracle.stories import Story
 
+GROUP_VERSION = f"{GROUP}/v1"
 QUESTIONS = 5
 AT_ONCE = 8
 
@@ -44,6 +46,7 @@ class Tally:
     never_begun: Counter[str] = field(default_factory=Counter)
     unsure: Counter[str] = field(default_factory=Counter)
     mismatches: list[dict[str, Any]] = field(default_factory=list)
+    phantoms: list[str] = field(default_factory=list)
 
 
 async def subjects(client: Client, seed: str, crds: int, namespace: str) -> list[tuple[Subject, Shape, int]]:
@@ -62,9 +65,9 @@ async def subjects(client: Client, seed: str, crds: int, namespace: str) -> list
         found.append((subject, kind.shape, kind.weight))
     weight = max(1, sum(kind.weight for kind in KINDS) // max(1, crds))
     tag = namespace.rpartition("-")[2]
-    installed = 0
+    custom: list[tuple[Subject, Shape, int]] = []
     for index in range(crds * 3):
-        if installed == crds:
+        if len(custom) == crds:
             break
         name = f"R{tag}x{index}"
         crd, shape = random_crd(random.Random(f"{seed}/crd/{index}"), name)
@@ -74,15 +77,27 @@ async def subjects(client: Client, seed: str, crds: int, namespace: str) -> list
             if error.status != 422:
                 raise
             continue
-        installed += 1
-        path = f"/apis/{GROUP}/v1/namespaces/{namespace}/{crd['spec']['names']['plural']}"
+        path = f"/apis/{GROUP_VERSION}/namespaces/{namespace}/{crd['spec']['names']['plural']}"
         schema = schema_of_crd(crd, "v1")
         versions = tuple(f"{GROUP}/{entry['name']}" for entry in crd["spec"]["versions"])
-        subject = Subject(f"{GROUP}/v1", name, path, schema, schema.has_status, versions=versions[1:])
-        found.append((subject, shape, weight))
-    for subject, _, _ in found:
+        subject = Subject(GROUP_VERSION, name, path, schema, schema.has_status, versions=versions[1:])
+        custom.append((subject, shape, weight))
+    for subject, _, _ in found + custom:
         await _until_served(client, subject.path)
-    return found
+    discovered = await _discovered(client, [GroupVersionKind.parse(GROUP_VERSION, each.kind) for each, _, _ in custom])
+    return found + [(replace(each, discovered=discovered[each.kind]), shape, weight) for each, shape, weight in custom]
+
+
+async def _discovered(client: Client, kinds: list[GroupVersionKind]) -> dict[str, Schema]:
+    """Return the schemas of *kinds* as production finds them, once the server has published them all."""
+    deadline = time.monotonic() + 60
+    while True:
+        found = await (await Discovery.load(client)).schemas(kinds)
+        if all(schema.known for schema in found.values()):
+            return {gvk.kind: schema for gvk, schema in found.items()}
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not published: {[str(gvk) for gvk, schema in found.items() if not schema.known]}")
+        await asyncio.sleep(0.2)
 
 
 async def _until_served(client: Client, path: str) -> None:
@@ -120,6 +135,7 @@ async def one_story(
                 tally.verdicts[answer.verdict] += 1
             if answer.verdict == "unsure":
                 tally.unsure[kind] += 1
+            tally.phantoms += [f"{kind}, seed {seed}: {one.what}: {one.predicted}" for one in answer.phantoms]
             if answer.mismatches:
                 tally.mismatches.append(
                     {
@@ -260,7 +276,11 @@ def main() -> int:
     unasked = {kind.kind for kind in KINDS} - set(tally.kinds)
     if unasked and not chosen.only and chosen.story is None:
         print(f"kinds that nothing was asked about: {', '.join(sorted(unasked))}")
-    print(f"mismatches {len(tally.mismatches)}, false unchanged {tally.false_same}")
+    for phantom in tally.phantoms[: chosen.show]:
+        print(phantom)
+    print(
+        f"mismatches {len(tally.mismatches)}, false unchanged {tally.false_same}, phantom changes {len(tally.phantoms)}"
+    )
     return 1 if tally.mismatches else 0
 
 

@@ -22,11 +22,21 @@ def labels() -> Shape:
     return Table(("app", "tier", "example.com/x"), text("one", "two", ""), most=2)
 
 
+OWNER = Obj(
+    {
+        "apiVersion": (Fixed("v1"), 1),
+        "kind": (Fixed("ConfigMap"), 1),
+        "name": (text("one", "two"), 1),
+        "uid": (text("00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"), 1),
+        "blockOwnerDeletion": (Choice((True, False)), 0.3),
+    }
+)
 METADATA = Obj(
     {
         "labels": (labels(), 0.6),
         "annotations": (Table(("note", "example.com/hint", "a.b/c"), text("1", "2", "", "<&>")), 0.4),
         "finalizers": (Items(text("example.com/one", "example.com/two"), most=2, key=lambda item: item), 0.1),
+        "ownerReferences": (Items(OWNER, most=2, key=keyed("uid")), 0.1),
     }
 )
 TEMPLATE_METADATA = Obj(

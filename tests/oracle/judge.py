@@ -46,7 +46,10 @@ BY_SERVICE_TYPE = {f"f:{name}" for name in ("nodePort", "healthCheckNodePort", "
 
 @dataclass(frozen=True)
 class Subject:
-    """A kind under test: where its objects are and how they merge."""
+    """A kind under test: where its objects are and how they merge.
+
+    *discovered* is the schema as production reads it, by discovery, where *schema* has another source.
+    """
 
     api_version: str
     kind: str
@@ -55,6 +58,7 @@ class Subject:
     has_status: bool = False
     scalable: bool = False
     versions: tuple[str, ...] = ()
+    discovered: Schema | None = None
 
     def at(self, body: Mapping[str, Any]) -> str:
         """Return the collection at the version of *body*, ours if it says none."""
@@ -90,6 +94,7 @@ class Answer:
     refused: bool = False
     false_same: bool = False
     mismatches: list[Mismatch] = field(default_factory=list)
+    phantoms: list[Mismatch] = field(default_factory=list)
     merge: Merge | None = None
     ignores: Sequence[IgnoreRule] = ()
     version: str = ""
@@ -138,6 +143,11 @@ async def ask(
     answer = Answer(verdict=ours.verdict, merge=ours, ignores=ignores)
     if (repr(desired), repr(live)) != before:
         answer.mismatches.append(Mismatch("inputs", "never mutated", "mutated"))
+    if subject.discovered is not None:
+        again = three_way(
+            desired=desired, live=live, schema=subject.discovered, base=base, policy=policy, ignores=ignores
+        )
+        _compare_sources(ours, again, answer)
     if ours.takeover:
         live = await client.patch(path, list(ours.takeover), manager=US)
     answer.version = live["metadata"]["resourceVersion"]
@@ -146,6 +156,7 @@ async def ask(
         if ours.verdict is not Verdict.UNSURE or not ours.doubt.endswith("can convert"):
             _compare_ownership(ours, live, after, answer)
             await _compare_values(client, path, subject, ours, live, after, answer)
+            _compare_changes(subject, ours, live, after, answer)
         _compare_ignored(ignores, subject, desired, live, after, answer)
     return answer
 
@@ -158,6 +169,8 @@ async def ask_create(client: Client, subject: Subject, desired: Mapping[str, Any
     except MergeError as error:
         return await _refusal(client, path, desired, error)
     answer = Answer(verdict=ours.verdict)
+    if subject.discovered is not None:
+        _compare_sources(ours, three_way(desired=desired, live=None, schema=subject.discovered), answer)
     try:
         after = await client.apply(path, ours.intent, dry_run=True)
     except ApiError as error:
@@ -176,6 +189,16 @@ async def ask_create(client: Client, subject: Subject, desired: Mapping[str, Any
     if not same(predicted, actual):
         answer.mismatches.append(Mismatch("created", _first_difference(predicted, actual), "see left"))
     return answer
+
+
+def _compare_sources(ours: Merge, again: Merge, answer: Answer) -> None:
+    """The schema from the CRD and the one by discovery tell the same; what converts into what only the CRD knows."""
+    if again.verdict is Verdict.UNSURE and again.doubt.endswith("can convert"):
+        return
+    for what in ("verdict", "merged", "intent", "owned", "changes", "conflicts", "takeover"):
+        one, other = getattr(ours, what), getattr(again, what)
+        if one != other:
+            answer.mismatches.append(Mismatch(f"{what} by discovery", other, one))
 
 
 def _compare_ignored(
@@ -331,6 +354,18 @@ async def _compare_values(
         if same(predicted, actual):
             return
     answer.mismatches.append(Mismatch("merged", _first_difference(predicted, actual), "see left"))
+
+
+def _compare_changes(
+    subject: Subject, ours: Merge, live: Mapping[str, Any], after: Mapping[str, Any], answer: Answer
+) -> None:
+    """Every field that we say changes does change: a change that the server doesn't make is a *phantom*."""
+    for change in ours.changes:
+        was, became = (value_at(_comparable(tree), change.path, subject.schema.root) for tree in (live, after))
+        if was is became or (was is not ABSENT and became is not ABSENT and same(was, became)):
+            answer.phantoms.append(
+                Mismatch(f"phantom at {change.path}", f"{ours.verdict} {change.before!r} -> {change.after!r}", was)
+            )
 
 
 def _holds(want: Any, have: Any) -> bool:

@@ -298,10 +298,9 @@ class _Schemas(Mapping[GroupVersionKind, Schema]):
         if found is None:
             name = self._names[gvk]
             is_custom = self._is_custom(name)
-            resolver = self._custom if is_custom else self._go
             found = Schema(
                 gvk,
-                resolver.named(name),
+                _root_of_custom(self._definitions[name], self._custom) if is_custom else self._go.named(name),
                 is_custom=is_custom,
                 has_status=gvk in self._with_status,
                 same_versions=frozenset({gvk.api_version}),
@@ -371,6 +370,11 @@ def _root_of_crd(openapi: Mapping[str, Any] | None, *, preserve: bool) -> Type:
     resolver = _Resolver({}, respells=False, preserve=preserve)
     if openapi is None:
         return Type({"type": "object"}, resolver)
+    return _root_of_custom(openapi, resolver)
+
+
+def _root_of_custom(openapi: Mapping[str, Any], resolver: _Resolver) -> Type:
+    """Return the type of a whole custom resource: a resource like an embedded one, whose metadata is a Go type."""
     return resolver.type_of({**openapi, "x-kubernetes-embedded-resource": True})
 
 

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 from hypothesis import given
-from strategies import SCHEMA, entry, field_sets, living, objects
+from strategies import PUBLISHED, SCHEMA, entry, field_sets, living, objects
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER as US
 from kubectl_reconcile.core.objects import FieldPath
@@ -126,6 +126,26 @@ def test_a_struct_stated_empty_goes_where_only_an_empty_list_is_left_in_it():
 def test_a_removed_default_comes_back():
     result = judge(thing(text="x"), after_apply(thing(text="x", size=5)))
     assert result.merged["spec"]["size"] == 3
+
+
+EMPTY_METADATA = {
+    "labels": {"labels": {}},
+    "annotations": {"annotations": {}},
+    "finalizers": {"finalizers": []},
+    "owner references": {"ownerReferences": []},
+    "all of them": {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []},
+}
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, PUBLISHED], ids=["from the CRD", "from OpenAPI"])
+@pytest.mark.parametrize("empty", EMPTY_METADATA.values(), ids=EMPTY_METADATA)
+def test_empty_metadata_of_a_custom_resource_is_stored_by_nobody_and_no_change(schema, empty):
+    desired = {**thing(text="x"), "metadata": {"name": "one", **empty}}
+    created = three_way(desired=desired, live=None, schema=schema)
+    assert created.merged["metadata"] == {"name": "one"}
+    live = living(created.merged, entry(US, created.owned))
+    result = three_way(desired=desired, live=live, schema=schema)
+    assert (result.verdict, result.changes) == (Verdict.SAME, ())
 
 
 def test_items_are_found_by_their_keys_not_by_their_place():
