@@ -58,6 +58,20 @@ class _BackedOff:
     length_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class ContentionBegun:
+    """A field is left to somebody else from now on."""
+
+    contention: Contention
+
+
+@dataclass(frozen=True, slots=True)
+class ContentionSettled:
+    """A field that was left to somebody else is as we want it."""
+
+    contention: Contention
+
+
 @dataclass(slots=True)
 class ContentionTracker:
     """All contentions of one daemon. Told of what is about to be written and of what was, it says what to leave."""

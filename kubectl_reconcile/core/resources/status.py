@@ -101,8 +101,8 @@ def sync_status(before: Manifest, report: Report, *, generation: int, requested_
         status["summary"] = _summary(before.get("summary") or {}, report.counts)
         status["problems"] = [problem[:_SENTENCE] for problem in report.problems[:_PROBLEMS]]
         status["history"] = _history(before.get("history") or [], report, now)
-    if report.reason is ConditionReason.SYNCED:
-        status["lastAppliedRevision"] = report.revision
+    if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
+        status["lastAppliedRevision"] = report.revision  # drift that waits for a person is none of Git's
     ready = _condition("Ready", report.reason is ConditionReason.SYNCED, report)
     stalled = _condition("Stalled", report.reason.is_stalled, report)
     idle = Condition("Reconciling", "False", "Idle")

@@ -17,24 +17,25 @@ from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
 from kubectl_reconcile.core.annotations import renamed
 from kubectl_reconcile.core.apply.results import Result, ResultState
-from kubectl_reconcile.core.daemon.contention import ContentionTracker
+from kubectl_reconcile.core.daemon.contention import ContentionBegun, ContentionSettled, ContentionTracker
+from kubectl_reconcile.core.daemon.pass_events import AnnotationRenamed
 from kubectl_reconcile.core.module.api import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
-from kubectl_reconcile.core.planning.plan import Contention, Contentions, Plan
+from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF
-from kubectl_reconcile.core.resources.status import CONTENDED
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
 from kubectl_reconcile.engine.apply.writer import Hooks, Signal, Writer
 from kubectl_reconcile.engine.daemon.file_watch import FileWatch
+from kubectl_reconcile.engine.daemon.listeners import EventListener, Listener, LogListener, MetricsListener
 from kubectl_reconcile.engine.daemon.queue import WorkQueue
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls
 from kubectl_reconcile.engine.sync.reconcile import write_sync_status
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
-from kubectl_reconcile.engine.telemetry.logs import News, event
+from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 
 _SYNCED_WITHIN_S = 30.0
@@ -88,19 +89,23 @@ class DaemonContext:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: Metrics = field(default_factory=Metrics)
     queue: WorkQueue[ObjectRef] = field(default_factory=WorkQueue)
-    news: News = field(default_factory=News)
     contention: ContentionTracker = field(default_factory=ContentionTracker)
     files: FileWatch = field(default_factory=FileWatch)
     pace: FlowControl = field(default_factory=FlowControl)
     cache: Cache = field(init=False)
     view: FollowingView = field(init=False)
     events: Events = field(init=False)
+    listeners: tuple[Listener, ...] = field(init=False)
+    _log_listener: LogListener = field(default_factory=LogListener)
+    _event_listener: EventListener = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make what hangs on the session's connection."""
+        """Make what hangs on the session's connection, and whoever listens."""
         self.cache = Cache(self.session.client)
         self.view = FollowingView(self.cache, ModuleCalls(self.metrics))
         self.events = Events(self.session.client)
+        self.listeners = (self._log_listener, MetricsListener(self.metrics))
+        self._event_listener = EventListener(self.events, self.live)
 
     def live(self, ref: ObjectRef) -> Manifest | None:
         """Return the live object as the cache has it."""
@@ -112,14 +117,12 @@ class DaemonContext:
         self.queue.forget(ref)
         self.contention.forget(ref)
         self.files.unwatch(ref)
-        for about in ("pass", "source", "status", "renamed"):
-            self.news.of((about, ref), ())
+        self._log_listener.forget(ref)
 
     async def warn_of_renamed(self, ref: ObjectRef, live: Manifest) -> None:
-        """Say once, in the log and as an event, that an object carries annotations by names of earlier versions."""
-        for sentence in self.news.of(("renamed", ref), renamed(live)):
-            event(log, logging.WARNING, "annotation renamed", object=ref, error=sentence)
-            await self.events.warning(live, "AnnotationRenamed", sentence, action="Read")
+        """Say once that an object carries annotations by names of earlier versions."""
+        for sentence in self._log_listener.news.of(("renamed", ref), renamed(live)):
+            await self.hear(ref, AnnotationRenamed(sentence))
 
     def stop(self, ref: ObjectRef) -> Stop:
         """Return what ends a pass over *ref* early."""
@@ -127,56 +130,42 @@ class DaemonContext:
 
     def writer(self, stop: Signal, *, provisional: bool = False) -> Writer:
         """Return a writer that keeps the cache up to date, counts what it does, and heeds *stop*; all share one pace."""
-        hooks = Hooks(result=self._count, wrote=self.cache.wrote, deleted=self.cache.deleted)
+        hooks = Hooks(result=self._heard, wrote=self.cache.wrote, deleted=self.cache.deleted)
         actor = ActionRunner(self.session.client, self.session.systems, self.session.modules)
         return Writer(self.session.client, hooks, stop, self.pace, provisional=provisional, act=actor.run)
 
-    def _count(self, result: Result) -> None:
-        change = result.change
+    def _heard(self, result: Result) -> None:
+        """Tell listeners of a write, and remember it for contention; what is taken is looked at before it is judged."""
         if result.state is ResultState.TAKEN:
-            return  # it is looked at before it is judged
-        if result.state is not ResultState.SUCCEEDED:
-            level = self.news.level(change.ref, result.error)
-            event(log, level, "not applied", object=change.ref, op=change.op, error=result.error)
             return
-        self.news.of(change.ref, ())
-        if result.wrote:
-            self.contention.wrote(change, time.monotonic())
-            self.metrics.changes.labels(change.op.value).inc()
-            event(
-                log, logging.INFO, "applied", object=change.ref, op=change.op,
-                fields=len(change.fields), duration_ms=round(result.duration_ms),
-            )  # fmt: skip
+        if result.state is ResultState.SUCCEEDED and result.wrote:
+            self.contention.wrote(result.change, time.monotonic())
+        for listener in self.listeners:
+            listener.hear(result.change.ref, result)
 
-    async def peaceful(self, holder: ObjectRef, build: Callable[[Contentions], Awaitable[Plan]]) -> Plan:
-        """Return the plan that *build* makes for *holder* without the fields that are contended; tell of new contentions.
+    async def hear(self, item: ObjectRef, what: object) -> None:
+        """Tell all listeners what happened to an item, or what is done about it."""
+        for listener in self.listeners:
+            listener.hear(item, what)
+        await self._event_listener.hear(item, what)
+
+    async def plan_uncontended(self, holder: ObjectRef, build: Callable[[Contentions], Awaitable[Plan]]) -> Plan:
+        """Return the plan that *build* makes for *holder* without contended fields, planned anew where some just became so.
 
         Raises:
             ApiError: building it failed.
         """
-        fires = self.contention
+        tracker = self.contention
         while True:
-            made = await build(fires.contentions())
-            fires.settle(made.settled)
-            for contention in made.settled:
-                event(log, logging.INFO, "contention settled", object=contention.ref, field=contention.path)
-            begun = fires.begin(holder, made.changes, now_s=time.monotonic(), now=now_text())
+            made = await build(tracker.contentions())
+            tracker.settle(made.settled)
+            for settled in made.settled:
+                await self.hear(holder, ContentionSettled(settled))
+            begun = tracker.begin(holder, made.changes, now_s=time.monotonic(), now=now_text())
             if not begun:
                 return made
-            await self._tell_contentions(holder, begun)
-
-    async def _tell_contentions(self, holder: ObjectRef, begun: Iterable[Contention]) -> None:
-        about = self.live(holder)
-        for contention in begun:
-            self.metrics.backoffs.labels(str(contention.ref.group_kind), contention.manager).inc()
-            event(
-                log, logging.WARNING, "contended", object=contention.ref, field=contention.path, manager=contention.manager,
-                times=contention.times,
-            )  # fmt: skip
-            if about is not None:
-                await self.events.warning(
-                    about, CONTENDED, f"{contention}; it is left alone for a while", action="Apply"
-                )
+            for each in begun:
+                await self.hear(holder, ContentionBegun(each))
 
     async def set_status(self, ref: ObjectRef, status: Callable[[Manifest], Manifest]) -> None:
         """Write a Sync's status, made from the live object, and only if it says something new."""
@@ -191,5 +180,5 @@ class DaemonContext:
         except (NotFound, Conflict):
             return  # it is gone, or was made anew: there is nobody to tell
         except ApiError as error:
-            level = self.news.level(("status", ref), str(error))
+            level = self._log_listener.news.level(("status", ref), str(error))
             event(log, level, "status not written", object=ref, error=error)

@@ -10,20 +10,26 @@ event on that CR; it is tried again, later and later, and the others go on.
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass
 
+from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.apply.results import Result, ResultState
+from kubectl_reconcile.core.daemon.cr_pass import (
+    CrApplied,
+    CrEvent,
+    CrFailed,
+    CrInstruction,
+    CrInterrupted,
+    Pace,
+    after_cr_pass,
+)
+from kubectl_reconcile.core.daemon.pass_events import ForgetFailures, LookAgain, Retry, RetryScheduled
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply.writer import Signal
 from kubectl_reconcile.engine.daemon.context import DaemonContext
-from kubectl_reconcile.engine.daemon.queue import Priority
 from kubectl_reconcile.engine.sync.cr_plan import plan_of
-from kubectl_reconcile.engine.telemetry.logs import event
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -33,15 +39,22 @@ class CrController:
     context: DaemonContext
 
     async def run(self, ref: ObjectRef) -> None:
-        """Ask the module of one CR, and write what it wants.
-
-        Raises:
-            ApiError: the server refuses, or doesn't answer; the pass is to be tried again.
-        """
+        """Ask the module of one CR, and write what it wants. Whatever goes wrong, it is tried again."""
         cr = self.context.live(ref)
         if cr is None or GroupVersionKind.of(cr) not in self.context.session.modules:
             return
-        await self.context.warn_of_renamed(ref, cr)
+        try:
+            await self.context.warn_of_renamed(ref, cr)
+            happened = await self._pass(ref, cr)
+        except ApiError as error:
+            stopped = self.context.stop(ref).is_set()
+            await self._follow_up(ref, CrInterrupted() if stopped else CrFailed(str(error)))
+        except Exception as error:  # noqa: BLE001 - one poison object must not stop the others
+            await self._follow_up(ref, CrFailed(f"{type(error).__name__}: {error}", is_crash=True))
+        else:
+            await self._follow_up(ref, happened)
+
+    async def _pass(self, ref: ObjectRef, cr: Manifest) -> CrEvent:
         started = time.perf_counter()
         self.context.contention.lapse(ref, time.monotonic())
         is_paced, stop = self.context.queue.pause_s(ref) > 0, self.context.stop(ref)
@@ -50,46 +63,41 @@ class CrController:
             earlier = [each for each in results if each.state is ResultState.SUCCEEDED]
             made, results = await self._written(ref, cr, stop, provisional=False)
             results = earlier + results
-        self.context.metrics.pass_seconds.labels("cr").observe(time.perf_counter() - started)
         if stop.is_set():
-            self.context.queue.add(ref, Priority.RESYNC)
-            return
-        await self._tell(ref, cr, made, results)
+            return CrInterrupted()
+        refused = [each for each in results if each.state is not ResultState.SUCCEEDED]
+        return CrApplied(
+            faults=(*map(str, made.problems), *(f"{each.change.ref}: {each.error}" for each in refused)),
+            has_written=any(each.wrote for each in results),
+            requeue_after_s=made.outcomes.requeue_after_s,
+            lapses_at_s=self.context.contention.due_s(ref),
+            duration_s=time.perf_counter() - started,
+        )
 
     async def _written(
         self, ref: ObjectRef, cr: Manifest, stop: Signal, *, provisional: bool
     ) -> tuple[Plan, list[Result]]:
         context = self.context
-        made = await context.peaceful(
+        made = await context.plan_uncontended(
             ref, lambda contentions: plan_of(context.session, context.view, cr, contentions, trusting=provisional)
         )
         return made, await context.writer(stop, provisional=provisional).run(made)
 
-    async def failed(self, ref: ObjectRef, why: str) -> None:
-        """Tell of a pass that came to nothing."""
-        self.context.metrics.passes.labels("cr", "failed").inc()
-        if cr := self.context.live(ref):
-            await self.context.events.warning(cr, "ReconcileFailed", why, action="Reconcile")
+    async def _follow_up(self, ref: ObjectRef, happened: CrEvent) -> None:
+        """Do what follows from how a pass went."""
+        await self.context.hear(ref, happened)
+        for instruction in after_cr_pass(happened, time.monotonic()):
+            await self._carry_out(ref, instruction)
 
-    async def _tell(self, ref: ObjectRef, cr: Manifest, made: Plan, results: list[Result]) -> None:
-        """Log what went wrong, make events of it, and say when to look again."""
-        faults = [str(problem) for problem in made.problems]
-        faults += [f"{each.change.ref}: {each.error}" for each in results if each.state is not ResultState.SUCCEEDED]
-        self.context.metrics.passes.labels("cr", "failed" if faults else "succeeded").inc()
-        for fault in self.context.news.of(("pass", ref), faults):
-            event(log, logging.WARNING, "module pass failed", object=ref, error=fault)
-        for fault in faults:
-            await self.context.events.warning(cr, "ReconcileFailed", fault, action="Reconcile")
-        wrote = any(each.wrote for each in results)
-        if wrote:
-            self.context.queue.wrote(ref)
-        if faults:
-            self.context.queue.failed(ref)
-            return
-        self.context.queue.succeeded(ref)
-        if wrote:
-            self.context.queue.changed(ref)  # what was written is there now, and the status should say so
-        elif made.outcomes.requeue_after_s is not None:
-            self.context.queue.add(ref, Priority.POLL, after_s=made.outcomes.requeue_after_s)
-        if (due_s := self.context.contention.due_s(ref)) is not None:
-            self.context.queue.add(ref, Priority.POLL, after_s=due_s - time.monotonic())
+    async def _carry_out(self, ref: ObjectRef, instruction: CrInstruction) -> None:
+        queue = self.context.queue
+        match instruction:
+            case Pace():
+                queue.wrote(ref)
+            case LookAgain():
+                queue.add(ref, instruction.priority, after_s=instruction.after_s)
+            case ForgetFailures():
+                queue.succeeded(ref)
+            case Retry():
+                delay_s = queue.failed(ref, instruction.priority, cap_s=instruction.cap_s)
+                await self.context.hear(ref, RetryScheduled(instruction, delay_s))

@@ -14,6 +14,7 @@ from typing import Any
 
 from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER, MemberOptions
+from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning import planner
@@ -23,7 +24,6 @@ from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.daemon.context import DaemonContext
-from kubectl_reconcile.engine.daemon.queue import Priority
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.telemetry.logs import event
 

@@ -68,7 +68,7 @@ class PushReceiver:
         return self._answer(202, "looking")
 
     def _answer(self, status: int, text: str) -> web.Response:
-        self.metrics.pushes.labels(str(status)).inc()
+        self.metrics.sources.pushes.labels(str(status)).inc()
         return web.Response(status=status, text=f"{text}\n")
 
     def _followed(self, ref: ObjectRef) -> GitSpec | None:

@@ -24,35 +24,15 @@ import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Generic, NamedTuple, TypeVar
 
+from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
+
 Item = TypeVar("Item", bound=Hashable)
-
-RETRY_CAP_S = 60.0
-"""The longest pause after failures, unless whoever failed knows better."""
-
-DEBOUNCE_S = 0.02
-"""How long news from the cluster is waited for to be complete."""
 
 _BURST = 10
 _REFILL_S = 3.0
 _MOST_ALLOWANCES = 1000
-
-
-class Priority(IntEnum):
-    """Why an item is looked at; the lower number goes first."""
-
-    ASKED = 0
-    """A person is waiting."""
-    PUSH = 1
-    """Git has something new."""
-    DRIFT = 2
-    """The cluster changed under us."""
-    POLL = 3
-    """Its time has come."""
-    RESYNC = 4
-    """Just to be sure."""
 
 
 def backoff_s(failures: int, *, base_s: float = 1.0, cap_s: float = RETRY_CAP_S) -> float:

@@ -49,7 +49,7 @@ class ModuleCalls:
         except _TooLongError:
             raise ModuleError(module.name, f"no outcome within {self.longest_s:g} s; it was broken off") from None
         finally:
-            self.metrics.module_seconds.labels(module.name).observe(time.perf_counter() - began_s)
+            self.metrics.passes.module_seconds.labels(module.name).observe(time.perf_counter() - began_s)
 
 
 @contextmanager

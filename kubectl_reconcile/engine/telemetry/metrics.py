@@ -1,11 +1,13 @@
 """What the daemon counts, for Prometheus.
 
-One registry per daemon, so that two in one process (as in tests) don't share counts.
+One registry per daemon, so that two in one process (as in tests) don't share counts. Names and labels are a promise to
+dashboards.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -14,67 +16,160 @@ import kubectl_reconcile
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
+@dataclass(frozen=True, slots=True)
+class PassMetrics:
+    """Passes over Syncs and CRs, and what modules take of them."""
+
+    count: Counter
+    seconds: Histogram
+    module_seconds: Histogram
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        return cls(
+            Counter(
+                "reconcile_passes",
+                "Passes over a Sync or a CR, by the reason of the condition Ready that they end with",
+                ["kind", "reason"],
+                registry=here,
+            ),
+            Histogram("reconcile_pass_seconds", "How long passes took", ["kind"], buckets=_SECONDS, registry=here),
+            Histogram(
+                "reconcile_module_seconds", "How long modules took for one CR", ["module"],
+                buckets=_SECONDS, registry=here,
+            ),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMetrics:
+    """What is written, and what of it puts drift back."""
+
+    changes: Counter
+    drift: Counter
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        return cls(
+            Counter("reconcile_changes", "Objects written, by operation", ["op"], registry=here),
+            Counter("reconcile_drift", "Drifted objects put back, by kind", ["kind"], registry=here),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMetrics:
+    """Repositories that are asked for news, and Git servers that bring it."""
+
+    polls: Counter
+    pushes: Counter
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        return cls(
+            Counter("reconcile_polls", "Times a repository was asked for news, by answer", ["answer"], registry=here),
+            Counter(
+                "reconcile_pushes", "Times a Git server told of a push, by the answer's status", ["status"],
+                registry=here,
+            ),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ContentionMetrics:
+    """Fields left to other managers."""
+
+    backoffs: Counter
+    fields: Gauge
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        return cls(
+            Counter(
+                "reconcile_backoffs", "Times a field was left to another manager that kept overwriting it",
+                ["kind", "manager"], registry=here,
+            ),
+            Gauge("reconcile_backed_off_fields", "Fields left to other managers now", registry=here),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMetrics:
+    """Who shares the work, and what of it is ours."""
+
+    members: Gauge
+    items: Gauge
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        return cls(
+            Gauge("reconcile_replicas", "Daemons that share the work, as this one sees it", registry=here),
+            Gauge("reconcile_owned_items", "Syncs and CRs that are this replica's", registry=here),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMetrics:
+    """What waits, and how long."""
+
+    depth: Gauge
+    seconds: Histogram
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        return cls(
+            Gauge("reconcile_queue_depth", "Items waiting to be looked at", registry=here),
+            Histogram(
+                "reconcile_queue_seconds",
+                "How long items that were due waited for their turn, by why they are looked at",
+                ["priority"], buckets=_SECONDS, registry=here,
+            ),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetrics:
+    """What the API server is asked, and what is held of its answers."""
+
+    requests: Counter
+    objects: Gauge
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        return cls(
+            Counter(
+                "reconcile_api_requests", "Requests to the API server, by verb and status (0: no answer)",
+                ["verb", "code"], registry=here,
+            ),
+            Gauge("reconcile_cached_objects", "Live objects held in caches", registry=here),
+        )  # fmt: skip
+
+
 @dataclass(slots=True)
 class Metrics:
-    """The daemon's metrics; names and labels are a promise to dashboards."""
+    """The daemon's metrics, by what they are about."""
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    passes: Counter = field(init=False)
-    pass_seconds: Histogram = field(init=False)
-    changes: Counter = field(init=False)
-    drift: Counter = field(init=False)
-    polls: Counter = field(init=False)
-    pushes: Counter = field(init=False)
-    backoffs: Counter = field(init=False)
-    backed_off: Gauge = field(init=False)
-    module_seconds: Histogram = field(init=False)
-    requests: Counter = field(init=False)
-    members: Gauge = field(init=False)
-    held: Gauge = field(init=False)
-    queue: Gauge = field(init=False)
-    queue_seconds: Histogram = field(init=False)
-    objects: Gauge = field(init=False)
+    passes: PassMetrics = field(init=False)
+    writes: WriteMetrics = field(init=False)
+    sources: SourceMetrics = field(init=False)
+    contention: ContentionMetrics = field(init=False)
+    shard: ShardMetrics = field(init=False)
+    queue: QueueMetrics = field(init=False)
+    cluster: ClusterMetrics = field(init=False)
 
     def __post_init__(self) -> None:
         """Register all metrics."""
         here = self.registry
-        self.passes = Counter(
-            "reconcile_passes",
-            "Passes over a Sync or a CR, by the reason of the condition Ready that they end with",
-            ["kind", "reason"],
-            registry=here,
-        )
-        self.pass_seconds = Histogram(
-            "reconcile_pass_seconds", "How long passes took", ["kind"], buckets=_SECONDS, registry=here
-        )
-        self.changes = Counter("reconcile_changes", "Objects written, by operation", ["op"], registry=here)
-        self.drift = Counter("reconcile_drift", "Drifted objects put back, by kind", ["kind"], registry=here)
-        self.polls = Counter(
-            "reconcile_polls", "Times a repository was asked for news, by answer", ["answer"], registry=here
-        )
-        self.pushes = Counter(
-            "reconcile_pushes", "Times a Git server told of a push, by the answer's status", ["status"], registry=here
-        )
-        self.module_seconds = Histogram(
-            "reconcile_module_seconds", "How long modules took for one CR", ["module"], buckets=_SECONDS, registry=here
-        )
-        self.requests = Counter(
-            "reconcile_api_requests", "Requests to the API server, by verb and status (0: no answer)",
-            ["verb", "code"], registry=here,
-        )  # fmt: skip
-        self.members = Gauge("reconcile_replicas", "Daemons that share the work, as this one sees it", registry=here)
-        self.held = Gauge("reconcile_owned_items", "Syncs and CRs that are this replica's", registry=here)
-        self.queue = Gauge("reconcile_queue_depth", "Items waiting to be looked at", registry=here)
-        self.backoffs = Counter(
-            "reconcile_backoffs", "Times a field was left to another manager that kept overwriting it",
-            ["kind", "manager"], registry=here,
-        )  # fmt: skip
-        self.backed_off = Gauge("reconcile_backed_off_fields", "Fields left to other managers now", registry=here)
-        self.queue_seconds = Histogram(
-            "reconcile_queue_seconds", "How long items that were due waited for their turn, by why they are looked at",
-            ["priority"], buckets=_SECONDS, registry=here,
-        )  # fmt: skip
-        self.objects = Gauge("reconcile_cached_objects", "Live objects held in caches", registry=here)
+        self.passes, self.writes, self.sources = PassMetrics.at(here), WriteMetrics.at(here), SourceMetrics.at(here)
+        self.contention, self.shard = ContentionMetrics.at(here), ShardMetrics.at(here)
+        self.queue, self.cluster = QueueMetrics.at(here), ClusterMetrics.at(here)
         build = Gauge("reconcile_build_info", "Always 1; the label is the version", ["version"], registry=here)
         build.labels(kubectl_reconcile.__version__).set(1)
 

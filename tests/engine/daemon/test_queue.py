@@ -7,7 +7,8 @@ import logging
 
 import pytest
 
-from kubectl_reconcile.engine.daemon.queue import Priority, WorkQueue, backoff_s
+from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.engine.daemon.queue import WorkQueue, backoff_s
 from kubectl_reconcile.engine.telemetry.logs import News
 
 BACKOFFS = {

@@ -1,0 +1,67 @@
+"""What follows from a pass over a CR: when it is looked at again.
+
+A pass over a CR keeps nothing for the next one, so there is no state: one event in, instructions out. A CR whose pass wrote
+is looked at once more, since its status should tell what is there now; one that always writes is paced.
+
+Pure: time is an argument.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kubectl_reconcile.core.daemon.pass_events import ForgetFailures, LookAgain, Retry, Scope
+from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
+
+
+@dataclass(frozen=True, slots=True)
+class CrApplied:
+    """A pass over a CR is done; *faults* are sentences on what went wrong, *requeue_after_s* is when its module wants another."""
+
+    faults: tuple[str, ...] = ()
+    has_written: bool = False
+    requeue_after_s: float | None = None
+    lapses_at_s: float | None = None
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CrFailed:
+    """A pass over a CR came to nothing; *is_crash* where that is a fault of this program."""
+
+    message: str
+    is_crash: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CrInterrupted:
+    """The daemon was told to end, or the CR became another replica's, in the middle of a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Count that a pass wrote, so that one that always does is made to wait."""
+
+
+CrEvent: TypeAlias = CrApplied | CrFailed | CrInterrupted
+CrInstruction: TypeAlias = LookAgain | Retry | ForgetFailures | Pace
+
+
+def after_cr_pass(happened: CrEvent, now_s: float) -> tuple[CrInstruction, ...]:
+    """Return what follows from how a pass over a CR went."""
+    if isinstance(happened, CrInterrupted):
+        return (LookAgain(Priority.RESYNC),)
+    if isinstance(happened, CrFailed):
+        return (Retry(Scope.BROKEN_OFF, Priority.RESYNC, RETRY_CAP_S, happened.message),)
+    pace = (Pace(),) * happened.has_written
+    if happened.faults:
+        return (*pace, Retry(Scope.OBJECTS, Priority.RESYNC, RETRY_CAP_S))
+    again: list[CrInstruction] = []
+    if happened.has_written:
+        again.append(LookAgain(Priority.DRIFT, DEBOUNCE_S))
+    elif happened.requeue_after_s is not None:
+        again.append(LookAgain(Priority.POLL, happened.requeue_after_s))
+    if happened.lapses_at_s is not None:
+        again.append(LookAgain(Priority.POLL, happened.lapses_at_s - now_s))
+    return (*pace, ForgetFailures(), *again)

@@ -1,0 +1,306 @@
+"""What happens to a followed Sync, and what is to be done about it, as data.
+
+Vocabulary: an *event* is something that happened, or the result of an instruction; an *instruction* is something to carry
+out. ``pass_state`` turns the first into the second.
+
+Pure: values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.plan import Change, Plan
+from kubectl_reconcile.core.resources.status import ConditionReason, Report
+from kubectl_reconcile.core.resources.sync import Sync
+
+# --- events that come from outside --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What a decision needs to know of the cluster and the queue, as of now.
+
+    *unready* is the first Sync that this one depends on and that isn't Ready. *has_lapsed* tells that fields that were
+    left to others are to be tried again, *lapses_at_s* when the next will be. *pauses_s* are objects that were put back so often
+    that they wait, and for how long.
+    """
+
+    unready: ObjectRef | None = None
+    is_contended: bool = False
+    has_lapsed: bool = False
+    lapses_at_s: float | None = None
+    pauses_s: Mapping[ObjectRef, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """It is this Sync's turn; *is_asked* tells that somebody waits for an answer."""
+
+    sync: Sync
+    facts: ClusterFacts = field(default_factory=ClusterFacts)
+    is_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SpecInvalid:
+    """The Sync can't be meant as it is written."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectsChanged:
+    """These members changed in the cluster, or came or went, and not by our own hand."""
+
+    refs: frozenset[ObjectRef]
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """Somebody says that the source has news."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindsChanged:
+    """The cluster serves other kinds than before, or other schemas of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A person ended the contention over fields: they are to be written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A person let through what is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyChanged:
+    """Another Sync came, went or got another status."""
+
+    ref: ObjectRef
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceCame:
+    """A namespace was made."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationRenamed:
+    """An object carries an annotation by the name of an earlier version; nothing follows but that it is told."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The Sync is gone, follows nothing any more, or is another replica's: what was known of it may be old by its return."""
+
+
+# --- events that are results of instructions ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRead:
+    """The source answered; *is_news* tells that it asks for something else than before."""
+
+    is_news: bool
+    facts: ClusterFacts = field(default_factory=ClusterFacts)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFailed:
+    """The source can't be read."""
+
+    message: str
+    facts: ClusterFacts = field(default_factory=ClusterFacts)
+
+
+@dataclass(frozen=True, slots=True)
+class MembersChecked:
+    """Whether all members are in the caches."""
+
+    are_there: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanMade:
+    """A plan was made; *members* are those that a file explains, *applied_revision* is what the status says was applied last.
+
+    *contention_changed* tells that other fields than before are left to others.
+    """
+
+    plan: Plan
+    members: frozenset[ObjectRef] = frozenset()
+    applied_revision: str = ""
+    contention_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A plan was carried out. *written* are the changes that wrote something, *has_failed* tells that some could not be.
+
+    *missing_namespaces* are those for want of which objects were refused.
+    """
+
+    report: Report
+    written: tuple[Change, ...] = ()
+    has_failed: bool = False
+    missing_namespaces: frozenset[str] = frozenset()
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The daemon was told to end, or the Sync became another replica's, in the middle of a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassFailed:
+    """A pass came to nothing; *is_answer* tells whether whoever asked need not be answered by a further one."""
+
+    reason: ConditionReason
+    message: str
+    is_answer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """What failed is tried again after a while."""
+
+    retry: Retry
+    after_s: float
+
+
+Event: TypeAlias = (
+    Turn | SpecInvalid | ObjectsChanged | Pushed | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame
+    | Forgotten | SourceRead | SourceFailed | MembersChecked | PlanMade | Applied | Interrupted | PassFailed | RetryScheduled
+)  # fmt: skip
+
+
+# --- instructions -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSource:
+    """Ask the source for news: ``SourceRead`` or ``SourceFailed``. Credentials are read anew where it is *opened*."""
+
+    opened: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckMembers:
+    """See whether all members are in the caches: ``MembersChecked``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSet:
+    """Plan the whole set: ``PlanMade``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanObjects:
+    """Plan these members alone: ``PlanMade``."""
+
+    refs: frozenset[ObjectRef]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplySet:
+    """Carry out the plan of the whole set, and record what it holds: ``Applied`` or ``Interrupted``."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyObjects:
+    """Carry out the plan of some members: ``Applied`` or ``Interrupted``."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """Say that so many objects are about to be written."""
+
+    writes: int
+    revision: str
+
+
+class Scope(StrEnum):
+    """What a report is about, or what is tried again."""
+
+    SYNC = "sync"
+    """The Sync itself: it can't be looked at, or needn't be."""
+    SOURCE = "source"
+    """What it follows."""
+    SET = "set"
+    """A pass over all its members."""
+    OBJECTS = "objects"
+    """A pass over some."""
+    BROKEN_OFF = "broken-off"
+    """A pass that broke off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Write how it went onto the Sync, and which request that answers."""
+
+    report: Report
+    scope: Scope
+    answers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Try again after a delay that grows with each failure up to *cap_s*: ``RetryScheduled``."""
+
+    scope: Scope
+    priority: Priority
+    cap_s: float
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetFailures:
+    """All went well: the next failure is the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Have another turn, at the earliest after so many seconds."""
+
+    priority: Priority
+    after_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DriftPutBack:
+    """Count and tell that drift was put back."""
+
+    ref: ObjectRef
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriftLeft:
+    """Tell of drift that is left alone."""
+
+    ref: ObjectRef
+    note: str
+
+
+Instruction: TypeAlias = (
+    ReadSource | CheckMembers | PlanSet | PlanObjects | ApplySet | ApplyObjects | Announce | Tell | Retry | ForgetFailures
+    | LookAgain | DriftPutBack | DriftLeft
+)  # fmt: skip

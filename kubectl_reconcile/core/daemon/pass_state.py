@@ -1,0 +1,433 @@
+"""One followed Sync as a state machine: (state, event, now) -> (state, instructions).
+
+A pass is over the *set*, all that Git asks for, when Git, the Sync or the kinds changed, when somebody asked, or when the
+last one failed; else it is over the *dirty* members alone, those that changed in the cluster. A turn with nothing to look at
+asks the source at most. Somebody who asks is told what the last pass over the set found, where the watches say that it
+still holds.
+
+========== ============================ =================================================== ==========
+phase      event                        what follows                                        next phase
+========== ============================ =================================================== ==========
+any        Turn, spec.suspend           all is forgotten; Tell Suspended                    IDLE
+IDLE       Turn, source due or asked    ReadSource                                          READING
+IDLE       Turn, else                   work (below)
+READING    SourceRead, news             the set is due at once; work
+READING    SourceRead, else             work
+READING    SourceFailed                 Retry, Tell; the dirty members, if it was ever read
+(work)     the source failed last       only the dirty members
+(work)     a dependency isn't Ready     Tell DependencyNotReady; the set stays due          IDLE
+(work)     asked, nothing changed       CheckMembers                                        CHECKING
+(work)     asked, or the set is due     PlanSet                                             ON_SET
+(work)     some are dirty, not paused   PlanObjects                                         ON_OBJECTS
+(work)     nothing of all that          nothing, or LookAgain when the pause is over        IDLE
+CHECKING   MembersChecked               Tell as before, or PlanSet                          IDLE, ON_SET
+ON_SET     PlanMade                     drift that is to be left is held; ApplySet          ON_SET
+ON_SET     Applied                      Tell; Retry where something failed                  IDLE
+ON_OBJECTS PlanMade                     drift is put back or told; ApplyObjects             ON_OBJECTS
+ON_OBJECTS Applied                      told; the set is due where something failed         IDLE
+any        Interrupted                  what was under way is due again                     IDLE
+any        PassFailed                   Tell, Retry; the set is due                         IDLE
+any        Forgotten                    all is forgotten                                    IDLE
+any        ObjectsChanged               members are dirty; for others the set is due        same
+any        Pushed                       the source is due; LookAgain                        same
+any        KindsChanged                 the set is due at once; LookAgain                   same
+any        Resumed, Approved            the set is due at once; LookAgain                   same
+any        NamespaceCame, if missed     the set is due at once; LookAgain                   same
+any        DependencyChanged, if due    LookAgain                                           same
+any        RetryScheduled               the source, or the set, is due then                 same
+any        a result nobody waits for    nothing: it is of a pass that was forgotten         same
+========== ============================ =================================================== ==========
+
+Pure: time is an argument, in seconds of a clock that only goes forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+from kubectl_reconcile.core.daemon import pass_events as on
+from kubectl_reconcile.core.daemon.drift import (
+    Drift,
+    drift_after,
+    drift_note,
+    is_mere_ownership,
+    with_drift,
+    without_drift,
+)
+from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
+from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
+
+SOON_S = 0.05
+"""The least pause before a turn whose time has come, so that the clock has certainly passed it."""
+
+_SHORTEST_CAP_S = 5.0
+_NO_DRIFT: Final[Drift] = {}
+
+
+class Phase(StrEnum):
+    """What is under way."""
+
+    IDLE = "idle"
+    """Nothing."""
+    READING = "reading"
+    """The source is asked for news."""
+    CHECKING = "checking"
+    """It is looked whether all members are in the caches."""
+    ON_SET = "on-set"
+    """All that Git asks for is planned and written."""
+    ON_OBJECTS = "on-objects"
+    """What changed in the cluster is planned and written."""
+
+
+class InvariantError(AssertionError):
+    """A state that can't be; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What is known of the source: was it *read* ever, did it answer last (*is_open*), and when it is asked again."""
+
+    is_open: bool = False
+    is_read: bool = False
+    due_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PassState:
+    """One Sync between two events. *sync* is None as long as nothing is known: then all else is as it is at first.
+
+    *is_due* tells that the set is, from *retry_s* on. *members* are those that a file explains; *dirty* ones changed in the
+    cluster, *under_way* ones are being looked at. *drift* is what is left alone. *settled* is what the last pass over the set
+    found if all was well and nothing but members can have changed since; *told* the reason told last. *missing* are
+    namespaces for want of which objects were refused.
+    """
+
+    phase: Phase = Phase.IDLE
+    sync: Sync | None = None
+    source: SourceState = field(default_factory=SourceState)
+    is_asked: bool = False
+    is_due: bool = True
+    retry_s: float = 0.0
+    members: frozenset[ObjectRef] = frozenset()
+    dirty: frozenset[ObjectRef] = frozenset()
+    under_way: frozenset[ObjectRef] = frozenset()
+    drift: Drift = field(default_factory=dict)
+    settled: Report | None = None
+    told: ConditionReason | None = None
+    missing: frozenset[str] = frozenset()
+
+    def validate(self) -> None:
+        """Return if the state can be.
+
+        Raises:
+            InvariantError: it can't; the message says why.
+        """
+        broken = [sentence for sentence, holds in _INVARIANTS.items() if not holds(self)]
+        if broken:
+            raise InvariantError(f"{'; '.join(broken)}: {self}")
+
+
+_INVARIANTS: Final[Mapping[str, Callable[[PassState], bool]]] = {
+    "of a Sync that isn't followed something is known": lambda state: (
+        state.sync is not None or replace(state, told=None) == PassState()
+    ),
+    "somebody asked, and nothing is under way": lambda state: not state.is_asked or state.phase is not Phase.IDLE,
+    "objects are under way in no pass over objects": lambda state: (
+        bool(state.under_way) == (state.phase is Phase.ON_OBJECTS)
+    ),
+    "an object is dirty that no file explains": lambda state: state.dirty <= state.members,
+    "members are worked on before the source was ever read": lambda state: (
+        state.source.is_read or state.phase in {Phase.IDLE, Phase.READING}
+    ),
+    "members are known before the source was ever read": lambda state: state.source.is_read or not state.members,
+    "the source answered and was never read": lambda state: state.source.is_read or not state.source.is_open,
+    "the set is due, and settled": lambda state: not (state.is_due and state.settled),
+    "what is settled isn't Synced": lambda state: (
+        state.settled is None or state.settled.reason is ConditionReason.SYNCED
+    ),
+    "drift is left that is to be put back": lambda state: (
+        not state.drift or (state.sync is not None and state.sync.drift is not DriftPolicy.CORRECT)
+    ),
+}
+
+Step: TypeAlias = tuple[PassState, tuple[on.Instruction, ...]]
+
+_AWAITED: Final[Mapping[type[Any], frozenset[Phase]]] = {
+    on.SourceRead: frozenset({Phase.READING}),
+    on.SourceFailed: frozenset({Phase.READING}),
+    on.MembersChecked: frozenset({Phase.CHECKING}),
+    on.PlanMade: frozenset({Phase.ON_SET, Phase.ON_OBJECTS}),
+    on.Applied: frozenset({Phase.ON_SET, Phase.ON_OBJECTS}),
+}
+"""In which phases the result of an instruction counts; in any other it is of a pass that was forgotten."""
+
+
+def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901, PLR0911, PLR0912 - one line per row
+    """Return what becomes of *state* by *event*, and what is to be done."""
+    if state.phase not in _AWAITED.get(type(event), frozenset(Phase)):
+        return state, ()
+    match event:
+        case on.Turn():
+            return _turn(state, event, now_s)
+        case on.SourceRead():
+            return _source_read(state, event, now_s)
+        case on.SourceFailed():
+            return _source_failed(state, event)
+        case on.MembersChecked():
+            return _members_checked(state, event)
+        case on.PlanMade():
+            return _set_planned(state, event) if state.phase is Phase.ON_SET else _objects_planned(state, event)
+        case on.Applied():
+            return _set_applied(state, event) if state.phase is Phase.ON_SET else _objects_applied(state, event)
+        case on.Interrupted():
+            return _unfinished(state), (on.LookAgain(Priority.RESYNC),)
+        case on.PassFailed():
+            return _failed(state, event)
+        case on.RetryScheduled():
+            return _retry_scheduled(state, event, now_s), ()
+        case on.ObjectsChanged():
+            return _objects_changed(state, event), ()
+        case on.SpecInvalid():
+            report = Report(ConditionReason.INVALID, event.message)
+            return replace(state, told=report.reason), (on.Tell(report, on.Scope.SYNC),)
+        case on.Forgotten():
+            return PassState(), ()
+        case on.Pushed():
+            known = state.sync is not None
+            pushed = replace(state, source=replace(state.source, due_s=0.0)) if known else state
+            return pushed, (on.LookAgain(Priority.PUSH),)
+        case on.KindsChanged():
+            return _due_now(state, Priority.RESYNC)
+        case on.Resumed():
+            return _due_now(state, Priority.ASKED)
+        case on.Approved():
+            return _due_now(state, Priority.ASKED)
+        case on.NamespaceCame():
+            return _due_now(state, Priority.PUSH) if event.name in state.missing else (state, ())
+        case on.DependencyChanged():
+            waits = state.is_due and state.sync is not None and event.ref in state.sync.depends_on
+            return state, (on.LookAgain(Priority.PUSH),) * waits
+
+
+# --- a turn -------------------------------------------------------------------------------------------------------------
+
+
+def _turn(state: PassState, event: on.Turn, now_s: float) -> Step:
+    sync = event.sync
+    if sync.suspend:
+        report = Report(ConditionReason.SUSPENDED, "spec.suspend is true")
+        return PassState(told=report.reason), (on.Tell(report, on.Scope.SYNC, sync.requested_at),)
+    if state.sync is None or state.sync.git != sync.git:
+        state = PassState()
+    elif state.sync.generation != sync.generation:
+        state = _due(state)
+    state = replace(state, sync=sync, drift={} if sync.drift is DriftPolicy.CORRECT else state.drift)
+    if event.is_asked or not state.source.is_read or now_s >= state.source.due_s:
+        reading = replace(state, phase=Phase.READING, is_asked=event.is_asked)
+        return reading, (on.ReadSource(opened=not state.source.is_open),)
+    return _work(state, event.facts, now_s)
+
+
+def _source_read(state: PassState, event: on.SourceRead, now_s: float) -> Step:
+    """Go on with what the source asks for; after an outage the set is due, so that the status tells that it is over."""
+    git = _sync(state).git
+    source = SourceState(is_open=True, is_read=True, due_s=now_s + (git.interval_s if git else 0.0))
+    is_changed = event.is_news or not state.source.is_open
+    state = replace(_due(state) if is_changed else state, source=source)
+    return _work(replace(state, retry_s=0.0) if event.is_news else state, event.facts, now_s)
+
+
+def _source_failed(state: PassState, event: on.SourceFailed) -> Step:
+    """Keep up what was read before. Credentials may be what is wrong, so they are read anew next time."""
+    sync, report = _sync(state), Report(ConditionReason.SOURCE, event.message)
+    cap_s = max(sync.git.interval_s if sync.git else 0.0, _SHORTEST_CAP_S)
+    told = (
+        on.Retry(on.Scope.SOURCE, Priority.POLL, cap_s, event.message),
+        on.Tell(report, on.Scope.SOURCE, sync.requested_at),
+    )
+    state = replace(_lapsed(state, event.facts), source=replace(state.source, is_open=False), told=report.reason)
+    state, instructions = _objects(state, event.facts)
+    return state, told + instructions
+
+
+def _work(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
+    """Choose what this turn is for, once the source was asked or needn't be."""
+    state = _lapsed(state, facts)
+    due_s = min(state.source.due_s, state.source.due_s if facts.lapses_at_s is None else facts.lapses_at_s)
+    again = on.LookAgain(Priority.POLL, max(due_s - now_s, SOON_S))
+    state, instructions = _chosen(state, facts, now_s)
+    return state, (again, *instructions)
+
+
+def _chosen(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
+    if not state.source.is_open:
+        return _objects(state, facts)
+    if facts.unready is not None:
+        waits = f"waits for Sync {facts.unready.namespace}/{facts.unready.name} to be Ready"
+        report = Report(ConditionReason.WAITING, waits)
+        return _idle(_due(state), told=report.reason), (on.Tell(report, on.Scope.SYNC, _sync(state).requested_at),)
+    if state.is_asked and state.settled and not state.dirty and not facts.is_contended:
+        return replace(state, phase=Phase.CHECKING), (on.CheckMembers(),)
+    if state.is_asked or (state.is_due and now_s >= state.retry_s):
+        return _set(state)
+    return _objects(state, facts)
+
+
+def _members_checked(state: PassState, event: on.MembersChecked) -> Step:
+    if state.settled is None or not event.are_there:
+        return _set(state)
+    answer = on.Tell(state.settled, on.Scope.SYNC, _sync(state).requested_at)
+    return _idle(state, told=state.settled.reason), (answer,)
+
+
+# --- a pass over the set ------------------------------------------------------------------------------------------------
+
+
+def _set(state: PassState) -> Step:
+    begun = replace(state, phase=Phase.ON_SET, is_due=False, dirty=frozenset(), settled=None)
+    return begun, (on.PlanSet(),)
+
+
+def _set_planned(state: PassState, event: on.PlanMade) -> Step:
+    """Carry the plan out; drift that is to be left alone is, unless somebody asked."""
+    made, drift = event.plan, _NO_DRIFT
+    if _sync(state).drift is not DriftPolicy.CORRECT and not state.is_asked:
+        made, drift = without_drift(made, state.drift, is_new=event.applied_revision != made.revision)
+    state = replace(state, members=event.members, dirty=state.dirty & event.members, drift=drift)
+    writes = sum(1 for change in made.changes if change.writes)
+    announced = (on.Announce(writes, made.revision),) * bool(writes)
+    return state, (*announced, on.ApplySet(made))
+
+
+def _set_applied(state: PassState, event: on.Applied) -> Step:
+    sync = _sync(state)
+    report = with_drift(event.report, sync.drift, state.drift)
+    told = on.Tell(report, on.Scope.SET, sync.requested_at)
+    state = _idle(state, told=report.reason, missing=event.missing_namespaces)
+    if report.reason in {ConditionReason.FAILED, ConditionReason.PROBLEMS}:
+        return _due(state), (told, _retry(sync))
+    if report.reason is ConditionReason.SYNCED and sync.drift is DriftPolicy.CORRECT and not state.is_due:
+        total = report.counts.total
+        state = replace(state, settled=replace(report, counts=Counts(total, unchanged=total)))
+    return state, (told, on.ForgetFailures())
+
+
+# --- a pass over objects ------------------------------------------------------------------------------------------------
+
+
+def _objects(state: PassState, facts: on.ClusterFacts) -> Step:
+    """Look at what changed in the cluster, which needs no source; what is put back again and again waits for its turn."""
+    ready = frozenset(ref for ref in state.dirty if not facts.pauses_s.get(ref))
+    if ready:
+        begun = replace(state, phase=Phase.ON_OBJECTS, dirty=state.dirty - ready, under_way=ready)
+        return begun, (on.PlanObjects(ready),)
+    if state.dirty:
+        pause_s = min(facts.pauses_s[ref] for ref in state.dirty)
+        return _idle(state), (on.LookAgain(Priority.DRIFT, pause_s),)
+    return _idle(state), ()
+
+
+def _objects_planned(state: PassState, event: on.PlanMade) -> Step:
+    """Have drift put back, or told; where contention changed, a pass over the set must tell."""
+    instructions: tuple[on.Instruction, ...] = ()
+    made = event.plan
+    if event.contention_changed:
+        state, instructions = _due(state), (on.LookAgain(Priority.DRIFT, DEBOUNCE_S),)
+    if _sync(state).drift is not DriftPolicy.CORRECT:
+        drift, news = drift_after(made.changes, state.drift)
+        state, made = replace(state, drift=drift), replace(made, changes=tuple(filter(is_mere_ownership, made.changes)))
+        instructions += tuple(on.DriftLeft(ref, note) for ref, note in news)
+    return state, (*instructions, on.ApplyObjects(made))
+
+
+def _objects_applied(state: PassState, event: on.Applied) -> Step:
+    sync, state = _sync(state), _idle(state, under_way=frozenset())
+    instructions: list[on.Instruction] = []
+    if sync.drift is DriftPolicy.CORRECT:
+        instructions += [on.DriftPutBack(change.ref, drift_note(change)) for change in event.written]
+    elif state.told in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
+        total = len(state.members)
+        found = Report(ConditionReason.SYNCED, f"{total} objects as Git asks for", event.report.revision, Counts(total))
+        report = with_drift(found, sync.drift, state.drift)
+        state = replace(state, told=report.reason)
+        instructions.append(on.Tell(report, on.Scope.OBJECTS))
+    if event.has_failed:
+        state = _due(state)
+        instructions.append(_retry(sync))
+    if state.dirty:
+        instructions.append(on.LookAgain(Priority.DRIFT, DEBOUNCE_S))
+    return state, tuple(instructions)
+
+
+def _objects_changed(state: PassState, event: on.ObjectsChanged) -> PassState:
+    """Note what changed; what no file explains calls for a pass over the set."""
+    if not state.source.is_read:
+        return state  # the first pass looks at all of them
+    known = event.refs & state.members
+    state = state if known == event.refs else _due(state)
+    return replace(state, dirty=state.dirty | known)
+
+
+# --- what goes wrong ----------------------------------------------------------------------------------------------------
+
+
+def _failed(state: PassState, event: on.PassFailed) -> Step:
+    report = Report(event.reason, event.message)
+    answers = state.sync.requested_at if state.sync and event.is_answer else ""
+    retry = on.Retry(on.Scope.BROKEN_OFF, Priority.RESYNC, RETRY_CAP_S, event.message)
+    state = _unfinished(state)
+    state = _due(state) if state.sync else state  # only a pass over the set tells that all is well again
+    return replace(state, told=report.reason), (retry, on.Tell(report, on.Scope.BROKEN_OFF, answers))
+
+
+def _unfinished(state: PassState) -> PassState:
+    """Have what was under way looked at again."""
+    again = _due(state) if state.phase is Phase.ON_SET else state
+    return _idle(again, dirty=(state.dirty | state.under_way) & state.members, under_way=frozenset())
+
+
+def _retry(sync: Sync) -> on.Retry:
+    """Have the set looked at again, later with each failure; polls in between only look for news."""
+    return on.Retry(on.Scope.SET, Priority.DRIFT, max(sync.git.interval_s if sync.git else 0.0, RETRY_CAP_S))
+
+
+def _retry_scheduled(state: PassState, event: on.RetryScheduled, now_s: float) -> PassState:
+    if state.sync is None:
+        return state
+    if event.retry.scope is on.Scope.SOURCE:
+        return replace(state, source=replace(state.source, due_s=now_s + event.after_s))
+    if event.retry.scope is on.Scope.SET:
+        return replace(state, retry_s=now_s + event.after_s - SOON_S)
+    return state
+
+
+# --- small moves --------------------------------------------------------------------------------------------------------
+
+
+def _sync(state: PassState) -> Sync:
+    if state.sync is None:
+        raise InvariantError("work is under way for a Sync that isn't followed")
+    return state.sync
+
+
+def _idle(state: PassState, **changes: Any) -> PassState:
+    return replace(state, phase=Phase.IDLE, is_asked=False, **changes)
+
+
+def _due(state: PassState) -> PassState:
+    return replace(state, is_due=True, settled=None)
+
+
+def _due_now(state: PassState, priority: Priority) -> Step:
+    """Have the set looked at without waiting for the pause after a failure."""
+    due = replace(_due(state), retry_s=0.0) if state.sync else state
+    return due, (on.LookAgain(priority),)
+
+
+def _lapsed(state: PassState, facts: on.ClusterFacts) -> PassState:
+    return _due(state) if facts.has_lapsed else state

@@ -1,0 +1,102 @@
+"""Which kinds the cluster serves, looked at again whenever CRDs come, change or go, and the feeds that all else hangs on.
+
+Established comes before discovery lists a kind, by moments or, where the server is busy, by seconds: until all that are
+promised are listed, it is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kubectl_reconcile.cluster.cache import Feed
+from kubectl_reconcile.cluster.errors import ApiError, ServerError, TooManyRequests, Unreachable
+from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.planning.kinds import CRD
+from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.sync import gather
+from kubectl_reconcile.engine.telemetry.logs import event
+
+_SETTLE_S = 0.3
+_RETRY_CAP_S = 10.0
+_KNOCK_S = 3.0
+_PASSING = (Unreachable, ServerError, TooManyRequests)
+"""Failures of a feed that end by themselves; any other is somebody's to mend, and logged."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class KindsWatch:
+    """Learns of kinds; *established* are those that CRDs promise, *learnt* is called after each look."""
+
+    context: DaemonContext
+    namespace: str
+    established: Mapping[ObjectRef, tuple[GroupVersionKind, ...]]
+    learnt: Callable[[], None]
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _roots: list[Feed] = field(default_factory=list)
+
+    async def start(self) -> bool:
+        """Bring in what everything hangs on: Syncs, CRDs, and the CRs of all modules; False if told to end before that."""
+        session = self.context.session
+        while not session.discovery.find(SYNC.api_version, SYNC.kind):
+            hint = "install the CRDs: kubectl reconcile sync --install"
+            event(log, logging.WARNING, "the cluster serves no Syncs", hint=hint)
+            if await self._is_told_to_end():
+                return False
+            with suppress(ApiError):
+                await session.refresh()
+        self._roots = self._root_feeds()
+        for feed, failure in (await self.context.view.ensure(self._roots)).items():
+            event(log, logging.ERROR, "not followed", kind=feed.resource.gvk.group_kind, error=failure)
+        return True
+
+    async def run(self) -> None:
+        """Look again at what the server knows whenever that may have changed."""
+        pause_s = _SETTLE_S
+        while True:
+            await self.changed.wait()
+            await asyncio.sleep(pause_s)
+            self.changed.clear()
+            try:
+                await self.context.session.refresh()
+                self._roots = self._root_feeds()
+                await self.context.view.ensure(self._roots)
+            except ApiError as error:
+                event(log, logging.WARNING, "kinds not refreshed", error=error)
+                self.changed.set()
+            if is_late := self._is_unlisted():
+                self.changed.set()
+            pause_s = min(pause_s * 2, _RETRY_CAP_S) if is_late else _SETTLE_S
+            self.learnt()
+
+    def trouble(self) -> str:
+        """Return which of the feeds that all hangs on isn't followed for now, and why, or nothing."""
+        cache = self.context.cache
+        late = next((feed for feed in self._roots if isinstance(cache.failure(feed), _PASSING)), None)
+        return f"{late} isn't followed: {cache.failure(late)}" if late else ""
+
+    async def _is_told_to_end(self) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.context.stopping.wait(), _KNOCK_S)
+        return self.context.stopping.is_set()
+
+    def _root_feeds(self) -> list[Feed]:
+        session, modules = self.context.session, self.context.session.modules
+        served = {
+            gvk: found for gvk in (SYNC, *modules) if (found := session.discovery.find(gvk.api_version, gvk.kind))
+        }
+        feeds = [Feed(resource, namespace=self.namespace) for resource in served.values()]
+        if crds := session.resource(CRD):
+            feeds.append(Feed(crds))
+        return feeds + gather.child_feeds(session, [modules[gvk] for gvk in served if gvk in modules])
+
+    def _is_unlisted(self) -> bool:
+        """Tell whether some kind that is Established isn't among those that we know."""
+        find = self.context.session.discovery.find
+        return any(not find(gvk.api_version, gvk.kind) for kinds in self.established.values() for gvk in kinds)

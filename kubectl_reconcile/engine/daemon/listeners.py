@@ -1,0 +1,181 @@
+"""Whoever logs, counts or makes Kubernetes Events of what the controllers do: they hear of each event and instruction.
+
+A listener changes nothing: without any of them the daemon does the same. What is found again at each retry is logged once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kubectl_reconcile.core.apply.results import Result, ResultState
+from kubectl_reconcile.core.daemon import pass_events as on
+from kubectl_reconcile.core.daemon.contention import ContentionBegun, ContentionSettled
+from kubectl_reconcile.core.daemon.cr_pass import CrApplied, CrFailed
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.resources.status import CONTENDED, ConditionReason, Report
+from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.engine.telemetry.events import Events
+from kubectl_reconcile.engine.telemetry.logs import News, event
+from kubectl_reconcile.engine.telemetry.metrics import Metrics
+
+log = logging.getLogger("kubectl_reconcile.daemon")
+
+
+class Listener(Protocol):
+    """Hears at once what happened to an item, or what is done about it."""
+
+    def hear(self, item: ObjectRef, what: object) -> None:
+        """Take notice of *what*; must neither wait nor fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsListener:
+    """Counts."""
+
+    metrics: Metrics
+
+    def hear(self, item: ObjectRef, what: object) -> None:  # noqa: ARG002 - of no item is counted by itself
+        """Count what is worth counting."""
+        metrics = self.metrics
+        match what:
+            case on.SourceRead(is_news=is_news):
+                metrics.sources.polls.labels("news" if is_news else "unchanged").inc()
+            case on.SourceFailed():
+                metrics.sources.polls.labels("failed").inc()
+            case on.Tell(report=report):
+                metrics.passes.count.labels("sync", report.reason.value).inc()
+            case on.Applied(duration_s=duration_s) if duration_s:
+                metrics.passes.seconds.labels("sync").observe(duration_s)
+            case on.DriftPutBack():
+                metrics.writes.drift.labels(str(what.ref.group_kind)).inc()
+            case CrApplied():
+                metrics.passes.count.labels("cr", "failed" if what.faults else "succeeded").inc()
+                metrics.passes.seconds.labels("cr").observe(what.duration_s)
+            case CrFailed():
+                metrics.passes.count.labels("cr", "failed").inc()
+            case ContentionBegun(contention=contention):
+                metrics.contention.backoffs.labels(str(contention.ref.group_kind), contention.manager).inc()
+            case Result(state=ResultState.SUCCEEDED, wrote=True):
+                metrics.writes.changes.labels(what.change.op.value).inc()
+
+
+@dataclass(frozen=True, slots=True)
+class LogListener:
+    """Writes log lines; *news* remembers what was said, so that a retry that fails as before says nothing."""
+
+    news: News = field(default_factory=News)
+
+    def forget(self, item: ObjectRef) -> None:
+        """Drop what was said of an item that is gone."""
+        for about in ("pass", "source", "status", "renamed"):
+            self.news.of((about, item), ())
+
+    def hear(self, item: ObjectRef, what: object) -> None:  # noqa: C901, PLR0912 - one line per thing that is logged
+        """Log what is worth a line."""
+        match what:
+            case on.SourceRead():
+                self.news.of(("source", item), ())
+            case on.RetryScheduled(retry=retry, after_s=after_s) if retry.scope is on.Scope.SOURCE:
+                level = self.news.level(("source", item), retry.message)
+                event(log, level, "source not read", sync=_name(item), error=retry.message, retry_s=after_s)
+            case on.RetryScheduled(retry=retry, after_s=after_s) if retry.scope is on.Scope.BROKEN_OFF:
+                level = self.news.level(("pass", item), retry.message)
+                event(log, level, "pass failed", object=item, error=retry.message, retry_s=after_s)
+            case on.PassFailed(reason=ConditionReason.CRASHED, message=message) | CrFailed(message, is_crash=True):
+                level = self.news.level(("pass", item), message, logging.ERROR)
+                event(log, level, "pass crashed", object=item, error=message, exc_info=True)
+            case on.Tell(report=report, scope=on.Scope.SET):
+                self._synced(item, report)
+            case on.DriftPutBack(ref=ref, note=note):
+                event(log, logging.INFO, "drift put back", object=ref, drift=note)
+            case on.DriftLeft(ref=ref, note=note):
+                event(log, logging.INFO, "drift left alone", object=ref, drift=note)
+            case CrApplied(faults=faults):
+                for fault in self.news.of(("pass", item), faults):
+                    event(log, logging.WARNING, "module pass failed", object=item, error=fault)
+            case ContentionBegun(contention=found):
+                event(
+                    log, logging.WARNING, "contended", object=found.ref, field=found.path, manager=found.manager,
+                    times=found.times,
+                )  # fmt: skip
+            case on.AnnotationRenamed(sentence=sentence):
+                event(log, logging.WARNING, "annotation renamed", object=item, error=sentence)
+            case ContentionSettled(contention=found):
+                event(log, logging.INFO, "contention settled", object=found.ref, field=found.path)
+            case Result():
+                self._written(what)
+
+    def _written(self, result: Result) -> None:
+        change = result.change
+        if result.state is not ResultState.SUCCEEDED:
+            level = self.news.level(change.ref, result.error)
+            event(log, level, "not applied", object=change.ref, op=change.op, error=result.error)
+            return
+        self.news.of(change.ref, ())
+        if result.wrote:
+            event(
+                log, logging.INFO, "applied", object=change.ref, op=change.op,
+                fields=len(change.fields), duration_ms=round(result.duration_ms),
+            )  # fmt: skip
+
+    def _synced(self, item: ObjectRef, report: Report) -> None:
+        """Log how a pass over a set went, and which problems are news."""
+        counts, name = report.counts, _name(item)
+        again = logging.DEBUG if report.problems and not counts.wrote else logging.INFO
+        news = self.news.of(("pass", item), [f"{report.revision} {report.reason}", *report.problems])
+        event(
+            log, logging.INFO if news else again, "synced", sync=name, revision=report.revision[:7],
+            reason=report.reason, created=counts.created, updated=counts.updated, deleted=counts.deleted,
+            unchanged=counts.unchanged, failed=counts.failed,
+        )  # fmt: skip
+        for problem in report.problems:
+            if problem in news:
+                event(log, logging.WARNING, "problem", sync=name, problem=problem)
+
+
+@dataclass(frozen=True, slots=True)
+class EventListener:
+    """Makes Kubernetes Events; *live* returns an item as it is, None where it isn't there any more."""
+
+    events: Events
+    live: Callable[[ObjectRef], Manifest | None]
+
+    async def hear(self, item: ObjectRef, what: object) -> None:  # noqa: C901 - one line per kind of event
+        """Make an event of what is worth one."""
+        match what:
+            case on.SourceFailed(message=message):
+                await self._warn(item, ConditionReason.SOURCE.value, message, "Fetch")
+            case on.Tell(report=report, scope=on.Scope.SET) if report.reason is not ConditionReason.SYNCED:
+                await self._warn(item, report.reason.value, report.message, "Sync")
+            case on.Tell(report=report, scope=on.Scope.SET) if report.counts.wrote:
+                counts = report.counts
+                done = f"{counts.created} created, {counts.updated} updated, {counts.deleted} deleted"
+                await self._say(item, "Synced", f"{report.revision[:7]}: {done}", "Sync")
+            case on.DriftPutBack(ref=ref, note=note):
+                await self._say(item, "DriftCorrected", f"{ref}: {note}; put back", "Apply")
+            case on.DriftLeft(ref=ref, note=note):
+                await self._warn(item, "Drifted", f"{ref}: {note}; left alone", "Compare")
+            case on.AnnotationRenamed(sentence=sentence):
+                await self._warn(item, "AnnotationRenamed", sentence, "Read")
+            case CrApplied(faults=faults):
+                for fault in faults:
+                    await self._warn(item, "ReconcileFailed", fault, "Reconcile")
+            case CrFailed(message=message):
+                await self._warn(item, "ReconcileFailed", message, "Reconcile")
+            case ContentionBegun(contention=contention):
+                await self._warn(item, CONTENDED, f"{contention}; it is left alone for a while", "Apply")
+
+    async def _say(self, item: ObjectRef, reason: str, note: str, action: str) -> None:
+        if (about := self.live(item)) is not None:
+            await self.events.normal(about, reason, note, action=action)
+
+    async def _warn(self, item: ObjectRef, reason: str, note: str, action: str) -> None:
+        if (about := self.live(item)) is not None:
+            await self.events.warning(about, reason, note, action=action)
+
+
+def _name(item: ObjectRef) -> str:
+    return f"{item.namespace}/{item.name}" if item.group_kind == SYNC.group_kind else str(item)

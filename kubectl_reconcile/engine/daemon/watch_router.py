@@ -1,0 +1,139 @@
+"""From watch events to items: what happened is handed to whom it concerns, and the queue has it looked at.
+
+What an event means is decided in ``core.daemon.watch_events``. Called in the event loop; nothing here waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kubectl_reconcile.cluster.cache import Event, StoredObject
+from kubectl_reconcile.core.annotations import RESUME_REQUESTED_AT
+from kubectl_reconcile.core.daemon import pass_events as on
+from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.daemon.watch_events import (
+    ItemIndex,
+    crd_facts,
+    established_kinds,
+    generation_of,
+    is_newly_set,
+    sync_events,
+    sync_priority,
+)
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.planning.kinds import CRD
+from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.daemon.sync_controller import SyncController
+
+
+@dataclass(slots=True)
+class WatchRouter:
+    """Hands events on; *kinds_changed* is called when the cluster serves other kinds, *established* are those promised."""
+
+    context: DaemonContext
+    syncs: SyncController
+    index: ItemIndex
+    kinds_changed: Callable[[], None]
+    established: dict[ObjectRef, tuple[GroupVersionKind, ...]] = field(default_factory=dict)
+
+    def on_event(self, happened: Event) -> None:
+        """Say which items an event concerns."""
+        newest = happened.new or happened.old
+        if newest is None:
+            return
+        is_of_module = newest.gvk in self.context.session.modules
+        if happened.ref.group_kind == SYNC.group_kind:
+            self._on_sync(happened)
+        elif happened.ref.group_kind == CRD:
+            self._on_crd(happened)
+        elif is_of_module:
+            self._on_cr(happened, newest)
+        if not happened.own:
+            self._on_member(happened)
+        # A status that we gave a nested CR is our own write, and news for the CR above it.
+        if not happened.own or is_of_module:
+            self._on_child(newest)
+
+    def top_of(self, ref: ObjectRef) -> ObjectRef:
+        """Return the item by which an item is shared out among replicas: the CR on top of a nested one, else itself."""
+        snapshot = self.context.cache.snapshot()
+
+        def controller_uid(each: ObjectRef) -> str:
+            stored = snapshot.stored(each)
+            return stored.controller_uid if stored else ""
+
+        return self.index.top_of(ref, controller_uid)
+
+    def _on_sync(self, happened: Event) -> None:
+        ref = happened.ref
+        if self.index.namespace not in {"", ref.namespace}:
+            return
+        if happened.new is None:
+            self.syncs.forget(ref)
+            return
+        before, after = _manifest(happened.old), happened.new.manifest()
+        if is_newly_set(RESUME_REQUESTED_AT, before, after):
+            self._resume(ref)
+        for each in sync_events(before, after):
+            self.syncs.notify(ref, each)
+        self.index.sync_came(after)
+        self.syncs.notify_all(on.DependencyChanged(ref))
+        priority = sync_priority(before, after, is_followed=self.syncs.is_followed(ref))
+        if priority is not None:
+            self.context.queue.add(ref, priority)
+
+    def _resume(self, sync: ObjectRef) -> None:
+        """End the contention of a Sync and of the CRs in it, and try again at once."""
+        snapshot = self.context.cache.snapshot()
+        for holder in self.context.contention.holders():
+            stored = snapshot.stored(holder)
+            if holder == sync:
+                self.context.contention.resume(holder)
+                self.syncs.notify(sync, on.Resumed())
+            elif stored and self.index.sync_of(stored.labels) == sync:
+                self.context.contention.resume(holder)
+                self.context.queue.add(holder, Priority.ASKED)
+
+    def _on_crd(self, happened: Event) -> None:
+        """A kind came, went or changed; mere status updates are no news, but Established is."""
+        before, after = _manifest(happened.old), _manifest(happened.new)
+        self.established[happened.ref] = established_kinds(after)
+        if crd_facts(before) != crd_facts(after):
+            self.kinds_changed()
+
+    def _on_cr(self, happened: Event, stored: StoredObject) -> None:
+        """Wake the CR itself; a status that we wrote ourselves is no news."""
+        before, after = _manifest(happened.old), _manifest(happened.new)
+        if happened.own and generation_of(before) == generation_of(after):
+            return
+        if not self.index.looks_after(stored.ref, stored.labels):
+            return
+        module = self.context.session.modules[stored.gvk]
+        if after is None:
+            self.index.cr_went(stored.ref, stored.uid, module, stored.manifest())
+            self.context.forget(stored.ref)
+            return
+        if is_newly_set(RESUME_REQUESTED_AT, before, after):
+            self.context.contention.resume(stored.ref)
+        self.index.cr_came(stored.ref, stored.uid, module, after)
+        self.context.queue.changed(stored.ref)
+
+    def _on_member(self, happened: Event) -> None:
+        syncs = {self.index.sync_of(stored.labels) for stored in (happened.old, happened.new) if stored}
+        for sync in syncs:
+            if sync is not None:
+                self.syncs.objects_changed(sync, happened.ref)
+
+    def _on_child(self, stored: StoredObject) -> None:
+        """Wake the CR that a child, or an object that its module reads, belongs to."""
+        owners = self.index.owners_of(stored.ref, stored.labels, stored.controller_uid)
+        modules = self.context.session.modules.values()
+        readers = self.index.readers_of(stored.ref, stored.manifest, modules, self.context.live)
+        for cr in owners.union(readers):
+            self.context.queue.changed(cr)
+
+
+def _manifest(stored: StoredObject | None) -> Manifest | None:
+    return stored.manifest() if stored else None

@@ -1,0 +1,309 @@
+"""The state machine of a pass, row by row of its table: one event at a time, on plain values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_reconcile.core.daemon import pass_events as on
+from kubectl_reconcile.core.daemon.pass_state import SOON_S, InvariantError, PassState, Phase, SourceState, step
+from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
+
+NOW_S = 1000.0
+WEB, DB, NEW = (ObjectRef("", "ConfigMap", "shop", name) for name in ("web", "db", "new"))
+BASE = ObjectRef(SYNC.group, SYNC.kind, "shop", "base")
+SYNCED = Report(ConditionReason.SYNCED, "2 objects as Git asks for", "3f9c2e1", Counts(2, created=2))
+
+
+def sync(*, generation=1, annotations=None, **spec):
+    source = {"git": {"url": "https://git.example.com/shop", "interval": "1m"}}
+    metadata = {"name": "shop", "namespace": "shop", "generation": generation, "annotations": annotations or {}}
+    return Sync.of({"metadata": metadata, "spec": {"source": source, "dependsOn": [{"name": "base"}], **spec}})
+
+
+def at_rest(**facts):
+    """A Sync in step with its source, which is asked again in half a minute."""
+    spec = facts.pop("spec", {})
+    settled = replace(SYNCED, counts=Counts(2, unchanged=2)) if spec.get("drift", "Correct") == "Correct" else None
+    source = SourceState(is_open=True, is_read=True, due_s=NOW_S + 30)
+    known = {
+        "sync": sync(**spec), "source": source, "is_due": False, "members": frozenset({WEB, DB}), "settled": settled,
+        "told": ConditionReason.SYNCED,
+    }  # fmt: skip
+    return PassState(**(known | facts))
+
+
+def after(state, *events, now_s=NOW_S):
+    """Return the state after these events, and the instructions of the last."""
+    instructions = ()
+    for event in events:
+        state, instructions = step(state, event, now_s)
+        state.validate()
+    return state, instructions
+
+
+def turn(state, **facts):
+    asked = facts.pop("is_asked", False)
+    return on.Turn(state.sync or sync(), on.ClusterFacts(**facts), is_asked=asked)
+
+
+def kinds(instructions):
+    return [type(each) for each in instructions]
+
+
+def test_a_turn_with_nothing_to_look_at_waits_for_its_source():
+    state, instructions = after(at_rest(), turn(at_rest()))
+    assert instructions == (on.LookAgain(Priority.POLL, 30.0),)
+    assert state == at_rest()
+
+
+def test_a_source_is_asked_when_its_time_has_come_and_opened_only_once():
+    state, first = after(PassState(), turn(PassState()))
+    assert (first, state.phase) == ((on.ReadSource(opened=True),), Phase.READING)
+    rested = at_rest(source=SourceState(is_open=True, is_read=True, due_s=NOW_S))
+    assert after(rested, turn(rested))[1] == (on.ReadSource(opened=False),)
+
+
+def test_news_has_the_set_planned_at_once_even_in_the_pause_after_a_failure():
+    failing = at_rest(is_due=True, settled=None, retry_s=NOW_S + 50)
+    asleep = after(failing, turn(failing))[1]
+    assert kinds(asleep) == [on.LookAgain]
+    reading = replace(failing, phase=Phase.READING)
+    assert kinds(after(reading, on.SourceRead(is_news=False))[1]) == [on.LookAgain]
+    assert kinds(after(reading, on.SourceRead(is_news=True))[1]) == [on.LookAgain, on.PlanSet]
+
+
+def test_the_next_poll_is_an_interval_after_the_last_or_when_contention_lapses():
+    reading = at_rest(phase=Phase.READING)
+    state, instructions = after(reading, on.SourceRead(is_news=False))
+    assert (state.source.due_s, instructions) == (NOW_S + 60, (on.LookAgain(Priority.POLL, 60.0),))
+    lapsing = on.ClusterFacts(lapses_at_s=NOW_S + 7)
+    assert after(reading, on.SourceRead(is_news=False, facts=lapsing))[1] == (on.LookAgain(Priority.POLL, 7.0),)
+    over = on.ClusterFacts(lapses_at_s=NOW_S - 7)
+    assert after(reading, on.SourceRead(is_news=False, facts=over))[1] == (on.LookAgain(Priority.POLL, SOON_S),)
+
+
+def test_an_outage_of_the_source_is_told_once_a_try_and_what_was_read_is_kept_up():
+    reading = at_rest(phase=Phase.READING, dirty=frozenset({WEB}))
+    state, (retry, told, planned) = after(reading, on.SourceFailed("no route to host"))
+    assert (retry.scope, retry.cap_s, retry.priority) == (on.Scope.SOURCE, 60.0, Priority.POLL)
+    assert (told.report.reason, told.report.message) == (ConditionReason.SOURCE, "no route to host")
+    assert planned == on.PlanObjects(frozenset({WEB}))
+    assert not state.source.is_open
+    state, _ = after(state, on.RetryScheduled(retry, 8.0))
+    assert state.source.due_s == NOW_S + 8
+
+
+def test_a_source_that_answers_again_is_told_by_a_pass_over_the_set():
+    reading = at_rest(phase=Phase.READING, source=SourceState(is_read=True, due_s=NOW_S))
+    assert kinds(after(reading, on.SourceRead(is_news=False))[1]) == [on.LookAgain, on.PlanSet]
+
+
+def test_a_source_that_is_down_has_only_what_is_dirty_looked_at():
+    down = at_rest(source=SourceState(is_read=True, due_s=NOW_S + 30), is_due=True, settled=None)
+    assert kinds(after(down, turn(down))[1]) == [on.LookAgain]
+    dirty = replace(down, dirty=frozenset({WEB}))
+    assert kinds(after(dirty, turn(dirty))[1]) == [on.LookAgain, on.PlanObjects]
+
+
+def test_who_depends_on_another_waits_and_is_woken_by_it():
+    state, (_, told) = after(at_rest(), turn(at_rest(), unready=BASE))
+    assert (told.report.reason, told.report.message) == (
+        ConditionReason.WAITING,
+        "waits for Sync shop/base to be Ready",
+    )
+    assert after(state, on.DependencyChanged(BASE))[1] == (on.LookAgain(Priority.PUSH),)
+    assert after(state, on.DependencyChanged(WEB))[1] == ()
+    assert after(at_rest(), on.DependencyChanged(BASE))[1] == ()
+
+
+def test_who_asks_is_told_as_before_if_nothing_can_have_changed():
+    asked = at_rest(phase=Phase.READING, is_asked=True)
+    state, instructions = after(asked, on.SourceRead(is_news=False))
+    assert kinds(instructions) == [on.LookAgain, on.CheckMembers]
+    assert after(state, on.MembersChecked(are_there=False))[1] == (on.PlanSet(),)
+    rested, (told,) = after(state, on.MembersChecked(are_there=True))
+    assert (told.report.counts, rested.phase) == (Counts(2, unchanged=2), Phase.IDLE)
+
+
+NEWS_FOR_WHO_ASKS = {
+    "an object changed": ({"dirty": frozenset({WEB})}, {}),
+    "fields are contended": ({}, {"is_contended": True}),
+    "contention lapsed": ({}, {"has_lapsed": True}),
+    "the last pass failed": ({"settled": None, "is_due": True, "retry_s": NOW_S + 50}, {}),
+    "deletions are held": ({"settled": None}, {}),
+}
+
+
+@pytest.mark.parametrize(("known", "facts"), NEWS_FOR_WHO_ASKS.values(), ids=NEWS_FOR_WHO_ASKS)
+def test_who_asks_gets_a_pass_over_the_set_if_something_may_have_changed(known, facts):
+    asked = at_rest(phase=Phase.READING, is_asked=True, **known)
+    news = on.SourceRead(is_news=False, facts=on.ClusterFacts(**facts))
+    assert kinds(after(asked, news)[1]) == [on.LookAgain, on.PlanSet]
+
+
+def test_objects_that_are_put_back_too_often_wait_for_their_turn():
+    dirty = at_rest(dirty=frozenset({WEB, DB}))
+    state, (_, planned) = after(dirty, turn(dirty, pauses_s={WEB: 3.0, DB: 0.0}))
+    assert (planned.refs, state.dirty, state.under_way) == (frozenset({DB}), frozenset({WEB}), frozenset({DB}))
+    state, (_, again) = after(dirty, turn(dirty, pauses_s={WEB: 3.0, DB: 2.0}))
+    assert (again, state.dirty, state.phase) == (on.LookAgain(Priority.DRIFT, 2.0), frozenset({WEB, DB}), Phase.IDLE)
+
+
+def test_a_change_of_a_member_makes_it_dirty_and_of_a_stranger_the_set_due():
+    state, _ = after(at_rest(), on.ObjectsChanged(frozenset({WEB})))
+    assert (state.dirty, state.is_due) == (frozenset({WEB}), False)
+    state, _ = after(at_rest(), on.ObjectsChanged(frozenset({WEB, NEW})))
+    assert (state.dirty, state.is_due) == (frozenset({WEB}), True)
+    assert after(PassState(), on.ObjectsChanged(frozenset({WEB})))[0] == PassState()
+
+
+DUE_NOW = {
+    "other kinds": (on.KindsChanged(), Priority.RESYNC),
+    "an approval": (on.Approved(), Priority.ASKED),
+    "contention that a person ends": (on.Resumed(), Priority.ASKED),
+    "a namespace that was missed": (on.NamespaceCame("shop"), Priority.PUSH),
+}
+
+
+@pytest.mark.parametrize(("event", "priority"), DUE_NOW.values(), ids=DUE_NOW)
+def test_what_may_mend_a_failure_does_not_wait_for_the_pause_after_it(event, priority):
+    failing = at_rest(is_due=False, settled=None, retry_s=NOW_S + 50, missing=frozenset({"shop"}))
+    state, instructions = after(failing, event)
+    assert instructions == (on.LookAgain(priority),)
+    assert kinds(after(state, turn(state))[1]) == [on.LookAgain, on.PlanSet]
+
+
+def test_a_namespace_that_nobody_missed_is_no_news():
+    assert after(at_rest(missing=frozenset({"shop"})), on.NamespaceCame("stall"))[1] == ()
+
+
+def test_a_push_has_the_source_asked_whatever_its_interval():
+    state, instructions = after(at_rest(), on.Pushed())
+    assert instructions == (on.LookAgain(Priority.PUSH),)
+    assert after(state, turn(state))[1] == (on.ReadSource(opened=False),)
+
+
+def test_a_set_that_failed_is_tried_again_after_its_pause_and_not_before():
+    planned = at_rest(phase=Phase.ON_SET, settled=None)
+    failed = Report(ConditionReason.FAILED, "no", "3f9c2e1")
+    state, (told, retry) = after(planned, on.Applied(failed, missing_namespaces=frozenset({"shop"})))
+    assert (told.scope, retry.scope, retry.cap_s, retry.priority) == (on.Scope.SET, on.Scope.SET, 60.0, Priority.DRIFT)
+    assert (state.is_due, state.missing, state.settled) == (True, frozenset({"shop"}), None)
+    state, _ = after(state, on.RetryScheduled(retry, 10.0))
+    assert kinds(after(state, turn(state), now_s=NOW_S + 9)[1]) == [on.LookAgain]
+    assert kinds(after(state, turn(state), now_s=NOW_S + 10)[1]) == [on.LookAgain, on.PlanSet]
+
+
+def test_a_set_that_is_as_it_should_be_is_settled_with_what_holds_from_now_on():
+    planned = at_rest(phase=Phase.ON_SET, settled=None)
+    state, instructions = after(planned, on.Applied(SYNCED))
+    assert instructions == (on.Tell(SYNCED, on.Scope.SET), on.ForgetFailures())
+    assert state.settled == replace(SYNCED, counts=Counts(2, unchanged=2))
+    busy = replace(planned, is_due=True)
+    assert after(busy, on.Applied(SYNCED))[0].settled is None
+
+
+def test_a_plan_that_writes_is_announced():
+    planning = at_rest(phase=Phase.ON_SET, settled=None)
+    made = Plan(
+        None, "3f9c2e1", (Change(WEB, Op.CREATE), Change(DB, Op.UNCHANGED), Change(NEW, Op.CREATE).gated(blocked="x"))
+    )
+    assert after(planning, on.PlanMade(made))[1] == (on.Announce(1, "3f9c2e1"), on.ApplySet(made))
+    idle = replace(made, changes=(Change(DB, Op.UNCHANGED),))
+    assert after(planning, on.PlanMade(idle))[1] == (on.ApplySet(idle),)
+
+
+def test_contention_that_changed_is_told_by_a_pass_over_the_set():
+    planning = at_rest(phase=Phase.ON_OBJECTS, under_way=frozenset({WEB}))
+    made = Plan(None, "3f9c2e1", ())
+    state, instructions = after(planning, on.PlanMade(made, contention_changed=True))
+    assert (state.is_due, instructions) == (True, (on.LookAgain(Priority.DRIFT, DEBOUNCE_S), on.ApplyObjects(made)))
+
+
+def test_drift_that_could_not_be_put_back_has_the_set_looked_at_after_a_pause():
+    working = at_rest(phase=Phase.ON_OBJECTS, under_way=frozenset({WEB}), dirty=frozenset({DB}))
+    applied = on.Applied(SYNCED, written=(Change(DB, Op.CREATE),), has_failed=True)
+    state, (put_back, retry, again) = after(working, applied)
+    assert (put_back, retry.scope) == (on.DriftPutBack(DB, "somebody deleted it"), on.Scope.SET)
+    assert (again, state.is_due) == (on.LookAgain(Priority.DRIFT, DEBOUNCE_S), True)
+
+
+ENDS = {
+    "told to end": (on.Interrupted(), [on.LookAgain], False),
+    "the server went": (on.PassFailed(ConditionReason.CLUSTER, "no answer"), [on.Retry, on.Tell], True),
+}
+
+
+@pytest.mark.parametrize(("event", "instructions", "is_told"), ENDS.values(), ids=ENDS)
+def test_a_pass_that_breaks_off_leaves_its_work_for_the_next(event, instructions, is_told):
+    on_set = at_rest(phase=Phase.ON_SET, settled=None)
+    state, found = after(on_set, event)
+    assert (state.is_due, state.phase, kinds(found)) == (True, Phase.IDLE, instructions)
+    on_objects = at_rest(phase=Phase.ON_OBJECTS, under_way=frozenset({WEB}), dirty=frozenset({DB}))
+    state, _ = after(on_objects, event)
+    assert (state.dirty, state.under_way) == (frozenset({WEB, DB}), frozenset())
+    assert state.is_due is is_told, "what was told is taken back by a pass over the set"
+
+
+def test_only_a_pass_that_took_too_long_answers_who_asked():
+    asked = at_rest(spec={"annotations": {"reconcile.dev/sync-requested-at": "noon"}}, phase=Phase.ON_SET, settled=None)
+    late = on.PassFailed(ConditionReason.FAILED, "too late", is_answer=True)
+    assert after(asked, late)[1][1].answers == "noon"
+    assert after(asked, replace(late, is_answer=False))[1][1].answers == ""
+
+
+def test_suspension_forgets_all_but_what_was_told():
+    state, (told,) = after(at_rest(), on.Turn(sync(suspend=True, generation=2)))
+    assert (state, told.report.reason) == (PassState(told=ConditionReason.SUSPENDED), ConditionReason.SUSPENDED)
+
+
+def test_another_repository_starts_from_nothing_and_another_spec_with_the_set():
+    moved = sync(generation=2, source={"git": {"url": "https://git.example.com/other"}})
+    state, instructions = after(at_rest(), on.Turn(moved))
+    assert (instructions, state.members) == ((on.ReadSource(opened=True),), frozenset())
+    assert kinds(after(at_rest(), on.Turn(sync(generation=2, prune=False)))[1]) == [on.LookAgain, on.PlanSet]
+
+
+LATE = {
+    "a source": on.SourceRead(is_news=True),
+    "an outage": on.SourceFailed("no"),
+    "a plan": on.PlanMade(Plan(None, "1", ())),
+    "writes": on.Applied(SYNCED),
+    "a look at members": on.MembersChecked(are_there=True),
+    "a pause": on.RetryScheduled(on.Retry(on.Scope.SOURCE, Priority.POLL, 60.0), 5.0),
+}
+
+
+@pytest.mark.parametrize("event", LATE.values(), ids=LATE)
+def test_results_of_a_pass_that_was_forgotten_change_nothing(event):
+    under_way = at_rest(phase=Phase.ON_SET, settled=None)
+    assert after(under_way, on.Forgotten(), event) == (PassState(), ())
+
+
+IMPOSSIBLE = {
+    "of a Sync that isn't followed something is known": {"sync": None},
+    "somebody asked, and nothing is under way": {"is_asked": True},
+    "objects are under way in no pass over objects": {"under_way": frozenset({WEB})},
+    "an object is dirty that no file explains": {"dirty": frozenset({NEW})},
+    "members are worked on before the source was ever read": {
+        "source": SourceState(), "members": frozenset(), "phase": Phase.ON_SET,
+    },
+    "members are known before the source was ever read": {"source": SourceState()},
+    "the source answered and was never read": {"source": SourceState(is_open=True), "members": frozenset()},
+    "the set is due, and settled": {"is_due": True},
+    "what is settled isn't Synced": {"settled": Report(ConditionReason.HELD, "x")},
+    "drift is left that is to be put back": {"drift": {WEB: "somebody deleted it"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sentence", "facts"), IMPOSSIBLE.items(), ids=IMPOSSIBLE)
+def test_a_state_that_cannot_be_is_found_and_named(sentence, facts):
+    at_rest().validate()
+    with pytest.raises(InvariantError, match=f"^{sentence}: "):
+        at_rest(**facts).validate()
