@@ -10,6 +10,7 @@ cheap; ``connect`` loads what reading a kubeconfig takes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeAlias
@@ -64,6 +65,9 @@ PAGE_SIZE = 1000
 from the server's cache, so paging takes some three times as long; it is for what may be too large for one answer."""
 
 _APPLY_PATCH = "application/apply-patch+yaml"
+
+_NOT_IN_YAML = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\xbe\xbf]|\xef\xbb\xbf")
+"""Characters that JSON may hold as they are, and that a server which reads its applies as YAML refuses or takes for a line's end."""
 _MERGE_PATCH = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
 _WATCH_S = 290
@@ -177,7 +181,7 @@ class Client(Connection):
             ApiError: the server refuses, or doesn't answer.
         """
         params = {**_write_params(manager, field_validation, dry_run=dry_run), "force": force}
-        answer = await self.request("PATCH", path, params=params, body=body, content_type=_APPLY_PATCH)
+        answer = await self.request("PATCH", path, params=params, body=_as_yaml(body), content_type=_APPLY_PATCH)
         return _parsed(answer, path)
 
     async def create(
@@ -263,6 +267,15 @@ class Client(Connection):
 
 def _write_params(manager: str, field_validation: str, *, dry_run: bool) -> dict[str, Param]:
     return {"fieldManager": manager, "fieldValidation": field_validation, "dryRun": "All" if dry_run else None}
+
+
+def _as_yaml(body: Manifest | bytes) -> bytes:
+    """Return *body* as JSON that means the same to who reads it as YAML."""
+    return _NOT_IN_YAML.sub(_escaped, body if isinstance(body, bytes) else orjson.dumps(body))
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(found[0].decode())
 
 
 def _parsed(answer: Response, path: str) -> dict[str, Any]:

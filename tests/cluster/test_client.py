@@ -61,6 +61,16 @@ async def test_apply_returns_the_object_with_our_fields(client, maps, config_map
     assert await client.get(f"{maps}/web") == found
 
 
+@pytest.mark.parametrize(
+    "text", ["\x9b", "\x7f", "\x85", "\u2028", "\u2029", "\ufffe", "\uffff", "\ufeff", "\x01", "\\u009b"]
+)
+async def test_apply_takes_every_character_that_create_takes(client, maps, config_map, text):
+    data = {"text": f"a{text}b", "lines": f"a\n{text}\n"}
+    created = await client.create(maps, config_map("created", data=data))
+    applied = await client.apply(f"{maps}/applied", config_map("applied", data=data))
+    assert applied["data"] == created["data"] == data
+
+
 async def test_a_dry_run_writes_nothing(client, maps, config_map):
     assert (await client.apply(f"{maps}/web", config_map("web"), dry_run=True))["metadata"]["uid"]
     with pytest.raises(NotFound):
