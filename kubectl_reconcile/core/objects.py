@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple, Self, TypeAlias
 
 Manifest: TypeAlias = Mapping[str, Any]
@@ -133,6 +134,15 @@ def _element_text(element: str) -> str:
     return f"[={body}]" if kind == "v" else f"[{body}]"
 
 
+class Severity(StrEnum):
+    """How much a problem stands in the way."""
+
+    ERROR = "error"
+    """Something can't be used as it is: deletions wait until it is mended, and the Sync isn't Ready meanwhile."""
+    WARNING = "warning"
+    """It is used as it is, though most likely meant otherwise: nothing waits for it, and the Sync is Ready all the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something wrong in the source. Problems are data: one never hides the rest.
@@ -144,11 +154,27 @@ class Problem:
     line: int
     message: str
     hint: str = ""
+    severity: Severity = Severity.ERROR
+
+    @property
+    def is_error(self) -> bool:
+        """Tell whether something can't be used because of it."""
+        return self.severity is Severity.ERROR
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}" if self.line else self.path
         hint = f" (hint: {self.hint})" if self.hint else ""
         return f"{where}: {self.message}{hint}"
+
+
+def errors_among(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return those of *problems* because of which something can't be used."""
+    return tuple(problem for problem in problems if problem.is_error)
+
+
+def warnings_among(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return those of *problems* that nothing waits for."""
+    return tuple(problem for problem in problems if not problem.is_error)
 
 
 @dataclass(frozen=True, slots=True)

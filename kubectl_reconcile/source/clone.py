@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from kubectl_reconcile.core.manifests.yaml_reader import MAX_BYTES
+from kubectl_reconcile.core.manifests.limits import MAX_BYTES
 from kubectl_reconcile.source.errors import SourceError, SourceFault, scrubbed
 from kubectl_reconcile.source.remote import Repository
 

@@ -23,7 +23,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, SourceIgnore, is_manifest_path
+from kubectl_reconcile.core.manifests.files import (
+    IGNORE_FILE,
+    SourceIgnore,
+    is_manifest_path,
+    is_renderer_path,
+    without_unrendered,
+)
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.source.clone import Clone
@@ -314,7 +320,15 @@ class GitSource:
         entries = self._entries(sha)
         ignore = SourceIgnore(self._ignore_files(sha, entries))
         files, problems = _select(entries, self.path, ignore)
-        return Revision(sha, _rfc3339(when), files, (*ignore.problems, *problems))
+        chosen = without_unrendered(files, _renderers(entries, self.path, ignore))
+        return Revision(
+            sha,
+            _rfc3339(when),
+            chosen.files,
+            (*ignore.problems, *chosen.problems, *problems),
+            chosen.unrendered,
+            self.path or ".",
+        )
 
     def _entries(self, sha: str) -> list[tuple[str, str, str]]:
         """Return mode, id and path of everything below the path; of one file if that is what it names."""
@@ -378,6 +392,19 @@ def _is_ignore_file(mode: str, path: str) -> bool:
     return path.rpartition("/")[2] == IGNORE_FILE and mode not in {_LINK, _SUBMODULE}
 
 
+def _inside(path: str, root: str) -> str:
+    """Return *path* as seen from the followed folder; a file that is followed itself goes by its name."""
+    return path[len(root) + 1 :] if root and path != root else path.rpartition("/")[2] if root else path
+
+
+def _renderers(entries: list[tuple[str, str, str]], root: str, ignore: SourceIgnore) -> list[str]:
+    """Return the files among *entries* that make their folder the input of a renderer."""
+    files = (
+        path for mode, _, path in entries if mode not in {_FOLDER, _SUBMODULE} and is_renderer_path(_inside(path, root))
+    )
+    return [path for path in files if path.isprintable() and not ignore.matches(path)]
+
+
 def _select(
     entries: list[tuple[str, str, str]], root: str, ignore: SourceIgnore
 ) -> tuple[dict[str, str], list[Problem]]:
@@ -385,7 +412,7 @@ def _select(
     files: dict[str, str] = {}
     problems: list[Problem] = []
     for mode, blob, path in entries:
-        inside = path[len(root) + 1 :] if root and path != root else path.rpartition("/")[2] if root else path
+        inside = _inside(path, root)
         chosen = path == root or is_manifest_path(inside)
         if mode in {_LINK, _SUBMODULE}:
             chosen = chosen or (

@@ -14,7 +14,7 @@ from typing import Self
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, is_manifest_path
+from kubectl_reconcile.core.manifests.files import matters
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 
 
@@ -90,4 +90,4 @@ class _FolderHandler(FileSystemEventHandler):
             return inside == self._only
         if is_folder:
             return not any(part.startswith(".") for part in Path(inside).parts)
-        return is_manifest_path(inside) or inside.rpartition(os.sep)[2] == IGNORE_FILE
+        return matters(inside)

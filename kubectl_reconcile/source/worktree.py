@@ -24,9 +24,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kubectl_reconcile.core.manifests.parse import IGNORE_FILE, SourceIgnore, is_manifest_path
+from kubectl_reconcile.core.manifests.files import (
+    IGNORE_FILE,
+    SourceIgnore,
+    is_manifest_path,
+    is_renderer_path,
+    without_unrendered,
+)
+from kubectl_reconcile.core.manifests.limits import MAX_BYTES
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.manifests.yaml_reader import MAX_BYTES
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.remote import check_path
@@ -53,6 +59,7 @@ class WorktreeSource:
     def __init__(self, location: Path, below: str = "", *, recursive: bool = True) -> None:
         self._root, self._below, self._recursive = location, check_path(below), recursive
         location = location / self._below
+        self._name = str(location)
         try:
             mode = location.stat().st_mode
             self._root = self._root.resolve(strict=True)
@@ -93,7 +100,8 @@ class WorktreeSource:
             there = {str(file) for file in found.files.values()}
             self._digests = {name: known for name, known in self._digests.items() if name in there}
         digest = hashlib.sha256("".join(f"{path}\0{blob_id}\n" for path, blob_id in files.items()).encode())
-        return Revision(f"worktree-{digest.hexdigest()[:32]}", "", files, tuple(problems))
+        sha = f"worktree-{digest.hexdigest()[:32]}"
+        return Revision(sha, "", files, tuple(problems), found.unrendered, one_line(self._name))
 
     def read(self, blob_id: str) -> bytes:
         """Return the content that the newest revision lists as *blob_id*.
@@ -149,7 +157,10 @@ class WorktreeSource:
     def _single(self) -> _Found:
         if not self.location.is_file():
             raise _not_there(self.location, FileNotFoundError(2, "No such file or directory"))
-        return _Found({self._below or self.location.name: self.location})
+        path = self._below or self.location.name
+        return _Found(
+            {path: self.location}, renderers=[path] if is_renderer_path(self.location.name) else []
+        ).readable()
 
     def _digest(self, file: Path) -> str:
         stamp = _Stamp.of(file.stat())
@@ -206,6 +217,17 @@ def _not_there(location: Path, error: Exception) -> SourceError:
 class _Found:
     files: dict[str, Path] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    renderers: list[str] = field(default_factory=list)
+    unrendered: tuple[str, ...] = ()
+
+    def readable(self, ignore: SourceIgnore | None = None) -> _Found:
+        """Return what is to be read of it: neither what is ignored nor what would have to be rendered."""
+        ignore = ignore or SourceIgnore({})
+        files = {path: file for path, file in self.files.items() if not ignore.matches(path)}
+        problems = [problem for problem in self.problems if not ignore.matches(problem.path)]
+        chosen = without_unrendered(files, [path for path in self.renderers if not ignore.matches(path)])
+        told = [*ignore.problems, *chosen.problems, *problems]
+        return _Found(dict(chosen.files), told, unrendered=chosen.unrendered)
 
 
 class _Walk:
@@ -233,10 +255,7 @@ class _Walk:
         read_anyway = set(self._found.files.values())
         for path, target in self._links:
             self._link(path, target, read_anyway)
-        ignore = SourceIgnore(self._ignored)
-        files = {path: file for path, file in self._found.files.items() if not ignore.matches(path)}
-        problems = [problem for problem in self._found.problems if not ignore.matches(problem.path)]
-        return _Found(files, [*ignore.problems, *problems])
+        return self._found.readable(SourceIgnore(self._ignored))
 
     def _look_above(self) -> None:
         """Take in what the folders above the path ignore."""
@@ -266,6 +285,8 @@ class _Walk:
                 self._ignored[path.rpartition("/")[0]] = _content(Path(entry.path))
         elif entry.name.startswith("."):
             return
+        elif is_renderer_path(path) and path.isprintable() and not entry.is_dir():
+            self._found.renderers.append(path)
         elif entry.is_symlink():
             self._links.append((path, Path(entry.path)))
         elif entry.is_dir():

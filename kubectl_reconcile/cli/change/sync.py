@@ -256,6 +256,8 @@ def _outcome(live: Manifest, wishes: SyncOptions) -> int:
     reason, message = str(ready.get("reason", "")), str(ready.get("message", ""))
     found = live.get("status") or {}
     wishes.err.write((line(str(problem), Tone.BAD) for problem in found.get("problems") or ()), options.stderr())
+    warned = (line(f"warning: {each}", Tone.WARNING) for each in found.get("warnings") or ())
+    wishes.err.write(warned, options.stderr())
     counts = dict(found.get("summary") or {})
     revision = status.short(str(found.get("lastAttemptedRevision", "")))
     ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if ready.get("status") != "True" else ExitStatus.OK
@@ -411,6 +413,6 @@ def _confirmed(question: str) -> bool:
 def _ended(plan: Plan, counts: Counter[str]) -> ExitStatus:
     if counts["failed"] or counts["skipped"]:
         return ExitStatus.FAILED
-    if plan.problems:
+    if plan.errors:
         return ExitStatus.SOURCE
     return ExitStatus.HELD if plan.holds else ExitStatus.OK

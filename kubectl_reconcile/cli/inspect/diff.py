@@ -145,7 +145,7 @@ def status_of(plan: Plan) -> ExitStatus:
     """Return the exit status of a preview."""
     if any(change.gate.blocked for change in plan.changes):
         return ExitStatus.FAILED
-    if plan.problems:
+    if plan.errors:
         return ExitStatus.SOURCE
     return ExitStatus.OK if plan.is_clean else ExitStatus.DIFFERENT
 

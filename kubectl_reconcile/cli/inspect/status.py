@@ -194,6 +194,7 @@ def details(sync: Manifest, now: str) -> Iterator[Line]:
     yield from _facts(sync, found)
     yield from _section("Conditions", [_condition(one, now) for one in found.get("conditions") or ()])
     yield from _section("Problems", [line(f"  {problem}", Tone.BAD) for problem in found.get("problems") or ()])
+    yield from _section("Warnings", [line(f"  {each}", Tone.WARNING) for each in found.get("warnings") or ()])
     yield from _section("History", _history((found.get("history") or ())[:_HISTORY_SHOWN], now))
 
 

@@ -256,7 +256,8 @@ def results_document(plan: Plan, report: Report, results: Sequence[Result]) -> d
         "result": report.reason.value,
         "message": report.message,
         "results": [_result(each) for each in results],
-        "problems": [str(problem) for problem in plan.problems],
+        "problems": [str(problem) for problem in plan.errors],
+        "warnings": list(report.warnings),
         "held": [hold.message for hold in plan.holds],
     }
 

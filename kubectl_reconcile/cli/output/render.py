@@ -23,7 +23,7 @@ from typing import Any
 from kubectl_reconcile.cli.output.masking import masked
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.cli.output.yamltext import dump
-from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, warnings_among
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
 
@@ -332,12 +332,14 @@ def summary(plan: Plan) -> Line:
     counts = tally(plan)
     pending = [f"{counts[op]} {words}" for op, words in _TO.items() if counts[op]]
     extras = [f"{counts[word]} {word}" for word in ("held", "blocked") if counts[word]]
-    problems = _counted(len(plan.problems), "problem") if plan.problems else ""
+    problems = _counted(len(plan.errors), "problem") if plan.errors else ""
+    warned = len(plan.problems) - len(plan.errors)
     parts = [
         *(pending or ([] if extras or problems else ["no changes"])),
         *extras,
         f"{counts[Op.UNCHANGED]} unchanged",
         problems,
+        _counted(warned, "warning") if warned else "",
     ]
     text = ", ".join(part for part in parts if part)
     return line(text, Tone.BAD if counts["blocked"] or problems else Tone.WARNING if pending or extras else Tone.GOOD)
@@ -380,7 +382,8 @@ def obstacles(plan: Plan) -> Iterator[Line]:
 
 def waiting(plan: Plan) -> Iterator[Line]:
     """Yield what no writing could bring about: problems in the source, and deletions that are held."""
-    yield from (line(str(problem), Tone.BAD) for problem in plan.problems)
+    yield from (line(str(problem), Tone.BAD) for problem in plan.errors)
+    yield from (line(f"warning: {problem}", Tone.WARNING) for problem in warnings_among(plan.problems))
     yield from held(plan)
     if plan.holds and plan.sync is not None:
         yield line(f"to let them go: {approve_command(plan)}", Tone.WARNING)
@@ -419,7 +422,14 @@ def document(plan: Plan, view: PlanView) -> dict[str, Any]:
         "summary": {str(what): count for what, count in sorted(tally(plan).items())},
         "changes": [_change(view.of(change), view, fingerprint(change)) for change, _ in in_order(plan)],
         "problems": [
-            {"path": one.path, "line": one.line, "message": one.message, "hint": one.hint} for one in plan.problems
+            {
+                "path": one.path,
+                "line": one.line,
+                "severity": one.severity.value,
+                "message": one.message,
+                "hint": one.hint,
+            }
+            for one in plan.problems
         ],
         "observed": [
             {"object": _ref(ref), "facts": seen.facts, "error": seen.error}

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, warnings_among
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
 
@@ -77,11 +77,12 @@ def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -
         unchanged=made.counts()[Op.UNCHANGED],
         failed=len(failed),
     )
-    faults = [str(problem) for problem in made.problems]
+    faults = [str(problem) for problem in made.errors]
     faults += [f"{result.change.ref}: {result.error}" for result in failed]
     faults += [hold.message for hold in made.holds]
     reason = _reason_of(made, failed, stopped=stopped)
-    return Report(reason, _sentence(reason, made, counts, faults), made.revision, counts, faults)
+    warnings = [str(problem) for problem in warnings_among(made.problems)]
+    return Report(reason, _sentence(reason, made, counts, faults), made.revision, counts, faults, warnings=warnings)
 
 
 def _count(results: Iterable[Result], op: Op) -> int:
@@ -93,7 +94,7 @@ def _reason_of(made: Plan, failed: list[Result], *, stopped: bool) -> ConditionR
         return ConditionReason.STOPPED
     if failed:
         return ConditionReason.FAILED
-    if made.problems:
+    if made.errors:
         return ConditionReason.PROBLEMS
     return ConditionReason.HELD if made.holds else ConditionReason.SYNCED
 

@@ -24,8 +24,8 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString, ScalarString
 
 from kubectl_reconcile.core.manifests.parse import Parsed, parse
-from kubectl_reconcile.core.manifests.yaml_reader import resolve
-from kubectl_reconcile.core.objects import FieldPath, Manifest, ObjectRef
+from kubectl_reconcile.core.manifests.scalars import resolve
+from kubectl_reconcile.core.objects import FieldPath, Manifest, ObjectRef, errors_among
 from kubectl_reconcile.core.ssa.fieldset import canonical_element
 from kubectl_reconcile.core.ssa.schema import ListType, Type
 from kubectl_reconcile.core.ssa.typed import ABSENT, element_of
@@ -93,7 +93,7 @@ def _unshared(tree: Any) -> Any:
 def _holds(found: Parsed, wanted: Sequence[Manifest]) -> bool:
     manifests = [each.manifest for each in found.manifests]
     return (
-        not found.problems
+        not errors_among(found.problems)
         and len(manifests) == len(wanted)
         and all(same(one, other) for one, other in zip(manifests, wanted, strict=True))
     )

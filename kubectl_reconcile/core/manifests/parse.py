@@ -1,16 +1,15 @@
 """From the files of a source to the manifests they hold, with a line for everything.
 
-A *manifest file* is named ``*.yaml``, ``*.yml`` or ``*.json``. Three kinds of such files are left
-unread, by name alone: those of other tools (``kustomization.yaml``, ``Chart.yaml``,
-``values.yaml``), dot-files and whatever is below a dot-folder, and what ``.reconcileignore``
-lists. Every document of any other file must be an object: one that isn't is a problem, never
-skipped in silence, since an object that vanishes from the source is pruned from the cluster.
+Which files are read is in ``files``. Every document of such a file must be an object: one that isn't
+is a problem, never skipped in silence, since an object that vanishes from the source is pruned from
+the cluster.
 
 A *list* (``kind: List``, or ``PodList`` and the like) stands for its items.
 
 What is checked here is what holds for objects of every kind: ``apiVersion``, ``kind``,
 ``metadata`` with its name, namespace, labels and annotations. Everything else is the API
-server's to judge. A document with a problem yields no manifest, and hides no other document.
+server's to judge. A document with an error yields no manifest, and hides no other document; one with a
+warning is used as it is, without what only a server can have written.
 
 Pure: bytes in, values out.
 """
@@ -20,33 +19,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
+from kubectl_reconcile.core.annotations import HOOK, WAVE
 from kubectl_reconcile.core.manifests import yaml_reader
-from kubectl_reconcile.core.manifests.yaml_reader import Place, shown
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem
-
-if TYPE_CHECKING:  # few sources have an ignore file, and it takes longer to import than all else here
-    from pathspec import GitIgnoreSpec
+from kubectl_reconcile.core.manifests.files import IGNORE_FILE
+from kubectl_reconcile.core.manifests.limits import MAX_PROBLEMS
+from kubectl_reconcile.core.manifests.scalars import shown
+from kubectl_reconcile.core.manifests.yaml_reader import Place
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity
 
 Steps: TypeAlias = tuple[int | str, ...]
 """Where a field stands in a manifest: names and indexes from its root."""
-
-IGNORE_FILE = ".reconcileignore"
-"""Lists what is no manifest, in .gitignore's syntax; counts for its own folder and those below."""
-
-FOREIGN_FILES = frozenset(
-    (
-        "kustomization.yaml",
-        "kustomization.yml",
-        "Chart.yaml",
-        "Chart.yml",
-        "values.yaml",
-        "values.yml",
-        "values.schema.json",
-    )
-)
-"""Files of other tools, which hold no objects. Neither kustomize nor Helm is run on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,45 +54,35 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What one file holds. With problems, the file may hold more objects than *manifests* has."""
+    """What one file holds. With errors among the problems, the file may hold more objects than *manifests* has."""
 
     manifests: tuple[Located, ...]
     problems: tuple[Problem, ...]
-
-
-def is_manifest_path(path: str) -> bool:
-    """Return whether the file at *path* is to be read as manifests. *path* is relative to the followed folder."""
-    *folders, name = path.split("/")
-    return (
-        name.lower().endswith((".yaml", ".yml", ".json"))
-        and name not in FOREIGN_FILES
-        and not name.startswith(".")
-        and not any(folder.startswith(".") for folder in folders)
-    )
 
 
 def parse(data: bytes, path: str) -> Parsed:
     """Return the manifests of one file in order, lists expanded, and its problems, both with lines.
 
     Never raises for anything that *data* holds. A file that can't be read to its end yields what
-    stands before that point, and a problem: nothing of a file with problems may be pruned.
+    stands before that point, and a problem: nothing of a file with errors may be pruned.
     """
     found, unread = yaml_reader.read(data, path)
     objects: list[tuple[Manifest, _Where]] = []
     faults: list[_Fault] = []
     for document in found:
         start = _Where((document.number,), document.line)
-        for manifest, where in _expand(document.tree, start):
-            own = list(_faults(manifest, where))
-            faults.extend(own)
+        for tree, where in _expand(document.tree, start):
+            own = list(_faults(tree, where))
             if not own:
-                objects.append((manifest, where))
+                own = list(_oddities(tree, where))
+                objects.append((_without_bookkeeping(tree), where))
+            faults.extend(own)
     line_of = _LineIndex(data, [where for _, where in objects] + [fault.where for fault in faults])
     manifests = tuple(Located.of(manifest, path, line_of(where)) for manifest, where in objects)
-    problems = [Problem(path, line_of(fault.where), fault.message, fault.hint) for fault in faults]
+    problems = [fault.problem(path, line_of(fault.where)) for fault in faults]
     problems += unread
-    problems.sort(key=lambda problem: (problem.line == 0, problem.line))
-    return Parsed(manifests, tuple(problems[: yaml_reader.MAX_PROBLEMS + 1]))
+    problems.sort(key=lambda problem: (not problem.is_error, problem.line == 0, problem.line))
+    return Parsed(manifests, tuple(problems[: MAX_PROBLEMS + 1]))
 
 
 def field_lines(data: bytes, located: Located, fields: Collection[Steps]) -> Mapping[Steps, int]:
@@ -118,8 +92,8 @@ def field_lines(data: bytes, located: Located, fields: Collection[Steps]) -> Map
     """
     found, _ = yaml_reader.read(data, located.path)
     for document in found:
-        for manifest, where in _expand(document.tree, _Where((document.number,), document.line)):
-            if manifest == located.manifest:
+        for tree, where in _expand(document.tree, _Where((document.number,), document.line)):
+            if isinstance(tree, dict) and _without_bookkeeping(tree) == located.manifest:
                 places = {steps: where.at(*steps) for steps in fields}
                 line_of = _LineIndex(data, [where, *places.values()])
                 if line_of(where) == located.line:
@@ -128,52 +102,6 @@ def field_lines(data: bytes, located: Located, fields: Collection[Steps]) -> Map
                         for steps, place in places.items()
                     }
     return dict.fromkeys(fields, located.line)
-
-
-class SourceIgnore:
-    """What a source leaves out: the ``.reconcileignore`` files of a folder and those below it.
-
-    As with .gitignore, a deeper file wins over one above it and a later line over an earlier
-    one; ``!`` takes back in. Lines that are no pattern are among the *problems*.
-    """
-
-    __slots__ = ("_specs", "problems")
-
-    def __init__(self, texts: Mapping[str, bytes]) -> None:
-        """Take the ignore files by folder (``""`` is the root)."""
-        problems: list[Problem] = []
-        specs = [(f"{folder}/" if folder else "", _patterns(folder, text, problems)) for folder, text in texts.items()]
-        self._specs = sorted(specs, key=lambda spec: -len(spec[0]))
-        self.problems = tuple(problems)
-
-    @classmethod
-    def from_text(cls, text: bytes) -> Self:
-        """Return what one ``.reconcileignore`` at the root ignores."""
-        return cls({"": text})
-
-    def matches(self, path: str) -> bool:
-        """Return whether the file at *path* is to be left out."""
-        for folder, spec in self._specs:
-            if path.startswith(folder):
-                verdict = spec.check_file(path[len(folder) :]).include
-                if verdict is not None:
-                    return verdict
-        return False
-
-
-def _patterns(folder: str, text: bytes, problems: list[Problem]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - as above
-
-    path = f"{folder}/{IGNORE_FILE}" if folder else IGNORE_FILE
-    good = []
-    for number, line in enumerate(text.decode(errors="replace").removeprefix("\ufeff").splitlines(), start=1):
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:
-            problems.append(Problem(path, number, f"{shown(line)} is no pattern", "write it in .gitignore's syntax"))
-        else:
-            good.append(line)
-    return GitIgnoreSpec.from_lines(good)
 
 
 # --------------------------------------------------------------------------------------- lines
@@ -195,6 +123,10 @@ class _Fault:
     where: _Where
     message: str
     hint: str = ""
+    severity: Severity = Severity.ERROR
+
+    def problem(self, path: str, line: int) -> Problem:
+        return Problem(path, line, self.message, self.hint, self.severity)
 
 
 class _LineIndex:
@@ -216,6 +148,47 @@ class _LineIndex:
                 return self._found[place]
             place = place[:-1]
         return where.line
+
+
+# ------------------------------------------------------------------------------------- oddities
+
+_OF_SERVER = ("uid", "resourceVersion", "managedFields")
+"""What marks an export from a cluster. An apply with one of them would be refused, or never fit again."""
+
+_OURS = {
+    "argocd.argoproj.io/hook": HOOK,
+    "argocd.argoproj.io/sync-wave": WAVE,
+    "helm.sh/hook": HOOK,
+}
+"""Annotations by which other tools order what they apply, and what ours is called."""
+
+
+def _oddities(tree: Manifest, where: _Where) -> Iterator[_Fault]:
+    """Yield what is most likely meant otherwise in an object that can be used as it is."""
+    metadata, at = tree["metadata"], where.at("metadata")
+    exported = [name for name in _OF_SERVER if metadata.get(name)]
+    if exported:
+        names = [f"metadata.{name}" for name in exported] + ["status"] * ("status" in tree)
+        said = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} {_are(names)} the server's to set"
+        hint = "remove what an export brings along; it isn't applied"
+        yield _Fault(at.at(exported[0]), said, hint, Severity.WARNING)
+    annotations = metadata.get("annotations") or {}
+    for theirs, ours in _OURS.items():
+        if theirs in annotations and ours not in annotations:
+            said = f"annotation {theirs} is another tool's, and the object is applied like any other"
+            yield _Fault(at.at("annotations", theirs), said, f"ours is called {ours}", Severity.WARNING)
+
+
+def _are(names: Collection[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _without_bookkeeping(tree: Manifest) -> Manifest:
+    """Return an object without what only a server can have written into it."""
+    metadata = tree.get("metadata")
+    if not isinstance(metadata, dict) or not any(name in metadata for name in _OF_SERVER):
+        return tree
+    return {**tree, "metadata": {name: value for name, value in metadata.items() if name not in _OF_SERVER}}
 
 
 # -------------------------------------------------------------------------------------- checks
@@ -260,8 +233,7 @@ _NAMED_FREELY = frozenset(("rbac.authorization.k8s.io", "certificates.k8s.io", "
 """Groups with kinds whose names are no DNS names: ``system:node``, ``example.com:root``, ``2001:db8::1``."""
 
 _NO_MANIFEST_HINT = f"if the file holds no manifests, list it in {IGNORE_FILE}"
-
-_OF_SERVER = ("uid", "resourceVersion", "managedFields")
+_LEAVE_OUT = f"list the file in {IGNORE_FILE}"
 
 
 def _faults(tree: Any, where: _Where) -> Iterator[_Fault]:
@@ -269,14 +241,14 @@ def _faults(tree: Any, where: _Where) -> Iterator[_Fault]:
     if not isinstance(tree, dict):
         yield _Fault(where, f"{_kind_of(tree)}, not an object", "each document is one object; separate them with ---")
         return
+    if isinstance(tree.get("sops"), dict) and "mac" in tree["sops"]:  # what else is wrong may be the encryption's doing
+        said = "encrypted with SOPS, which isn't supported yet: nothing of this document is applied or pruned"
+        yield _Fault(where.at("sops"), said, f"keep it encrypted; {_LEAVE_OUT} to apply it by other means")
+        return
     if not tree.get("apiVersion") and not tree.get("kind") and "metadata" not in tree:
         yield _Fault(where, "no apiVersion and no kind", _NO_MANIFEST_HINT)
         return
     yield from _header_faults(tree, where)
-    if "sops" in tree and isinstance(tree["sops"], dict) and "mac" in tree["sops"]:
-        yield _Fault(
-            where.at("sops"), "encrypted with SOPS, which isn't decrypted here", "commit it in plain, or ignore it"
-        )
     yield from _metadata_faults(tree, where)
 
 
@@ -300,9 +272,6 @@ def _metadata_faults(tree: Manifest, where: _Where) -> Iterator[_Fault]:
     where = where.at("metadata")
     yield from _name_faults(tree, metadata, where)
     yield from _namespace_faults(metadata, where)
-    for key in _OF_SERVER:
-        if metadata.get(key):
-            yield _Fault(where.at(key), f"metadata.{key} is the server's to set", "remove it")
     yield from _text_map_faults(metadata, "labels", where)
     yield from _text_map_faults(metadata, "annotations", where)
 

@@ -27,18 +27,29 @@ class Revision:
 
     *sha* is the commit, or for a folder ``worktree-`` and a digest of its files; equal shas mean
     equal files. *committed_at* is the committer's time in RFC 3339 and UTC
-    (``2026-11-20T23:43:10Z``), empty for a folder. *files* is ordered by path.
+    (``2026-11-20T23:43:10Z``), empty for a folder. *files* is ordered by path. *unrendered* are the
+    folders of which nothing is listed, since they are the input of a renderer (kustomize, Helm).
+    *path* is what was looked at, as problems name it.
     """
 
     sha: str
     committed_at: str
     files: Mapping[str, str]
     problems: tuple[Problem, ...] = ()
+    unrendered: tuple[str, ...] = ()
+    path: str = "."
 
     @property
     def short(self) -> str:
         """The revision as people quote it: the first seven digits of a commit, or ``worktree``."""
         return "worktree" if self.sha.startswith("worktree-") else self.sha[:7]
+
+    def emptiness(self) -> Problem:
+        """Return the problem that there is no object, for who found none in the files."""
+        if self.files:
+            return Problem(self.path, 0, f"no object is in its {len(self.files)} manifest files", "is the path right?")
+        hint = "is the path right? manifests are files named *.yaml, *.yml or *.json"
+        return Problem(self.path, 0, "no manifest file is at this path", hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ class PlanBuilder:
             sync=inputs.sync.ref if inputs.sync.name else None,
             revision=inputs.revision.sha,
             changes=changes,
-            problems=tuple(self.problems),
+            problems=tuple(dict.fromkeys(self.problems)),
             holds=tuple(holds),
             members=self.members,
             outcomes=self.outcomes.total(inputs.modules.observed),

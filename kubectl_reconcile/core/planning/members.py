@@ -23,10 +23,13 @@ from kubectl_reconcile.core.annotations import (
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import (
     GroupKind,
+    GroupVersionKind,
     Manifest,
     ObjectRef,
     Problem,
+    Severity,
     annotations_of,
+    errors_among,
     labels_of,
 )
 from kubectl_reconcile.core.planning import hooks
@@ -66,6 +69,7 @@ class DesiredMember:
 
 def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
     """Return what Git asks for, by reference, and find its order; what can't be meant becomes a problem."""
+    _tell_of_emptiness(builder)
     _learn_kinds(builder)
     found: dict[ObjectRef, DesiredMember] = {}
     for located in builder.inputs.desired:
@@ -80,6 +84,13 @@ def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
     usable = {ref: each for ref, each in found.items() if ref not in builder.spared}
     _arrange(builder, usable, found)
     return {ref: each for ref, each in usable.items() if ref not in builder.spared}
+
+
+def _tell_of_emptiness(builder: PlanBuilder) -> None:
+    """A source without any object is most likely the wrong path, and never merely nothing to do."""
+    inputs = builder.inputs
+    if inputs.whole and not inputs.desired and not errors_among(inputs.problems):
+        builder.problems.append(inputs.revision.emptiness())
 
 
 def _learn_kinds(builder: PlanBuilder) -> None:
@@ -104,14 +115,13 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
     gvk = located.gvk
     kind = builder.kinds.get(gvk)
     if kind is None:
-        _problem(builder, located, f"the cluster knows no kind {gvk}", "apply its CRD first, or correct apiVersion")
+        _problem(builder, located, f"the cluster knows no kind {gvk}", _instead(builder, gvk))
         _spare_namesakes(builder, gvk.group_kind, located.ref.name)
         return None
     ref = _placed(located.ref, kind, builder.inputs.sync.default_namespace)
     if not kind.namespaced and manifest["metadata"].get("namespace"):
-        _problem(builder, located, f"{ref} is cluster-scoped but has a namespace", "remove metadata.namespace")
-        builder.spared.add(ref)
-        return None
+        said = f"{ref} is cluster-scoped; its metadata.namespace means nothing"
+        _problem(builder, located, said, "remove metadata.namespace", Severity.WARNING)
     options = MemberOptions.of(manifest)
     if options.hook and (complaint := hooks.complaint_of(manifest)):
         _problem(builder, located, f"{ref}: {complaint[0]}", complaint[1])
@@ -127,6 +137,18 @@ def _report_faults(builder: PlanBuilder, each: DesiredMember) -> None:
         _problem(builder, each.located, f"{each.ref}: {fault.message}", f"{fault.hint}; until then {until_then}")
         if fault.name != WAVE:
             builder.spared.add(each.ref)
+
+
+def _instead(builder: PlanBuilder, gvk: GroupVersionKind) -> str:
+    """Return what to do about a kind that isn't served: name what is served in its place, where there is anything."""
+    served = sorted(each for each in {*builder.inputs.served, *builder.kinds} if each.kind == gvk.kind)
+    same = [each.api_version for each in served if each.group == gvk.group]
+    if same:
+        return f"the cluster serves it as {' and '.join(same)}: change apiVersion, and the fields that differ there"
+    if served:
+        others = " or ".join(each.api_version for each in served)
+        return f"the cluster serves {gvk.kind} as {others}: change apiVersion if that is meant, or apply its CRD first"
+    return "apply its CRD first, or correct apiVersion"
 
 
 def _spare_namesakes(builder: PlanBuilder, kind: GroupKind, name: str) -> None:
@@ -147,7 +169,9 @@ def marked(builder: PlanBuilder, each: DesiredMember) -> Manifest:
     """Return the manifest as it is applied: in its namespace, with the marks of a member."""
     manifest, ref = each.located.manifest, each.ref
     if manifest["metadata"].get("namespace", "") != ref.namespace:
-        manifest = {**manifest, "metadata": {**manifest["metadata"], "namespace": ref.namespace}}
+        others = {name: value for name, value in manifest["metadata"].items() if name != "namespace"}
+        place = {"namespace": ref.namespace} if ref.namespace else {}
+        manifest = {**manifest, "metadata": {**others, **place}}
     if each.options.hook:
         manifest = hooks.stamped(manifest, builder.inputs.revision)
     if builder.inputs.grouped:
@@ -351,5 +375,7 @@ def _belongs_elsewhere(builder: PlanBuilder, other: str) -> str:
     return f"it belongs to {owner}; to move it here, annotate it with {MOVED_FROM}: {origin}, or remove it there first"
 
 
-def _problem(builder: PlanBuilder, located: Located, message: str, hint: str) -> None:
-    builder.problems.append(Problem(located.path, located.line, message, hint))
+def _problem(
+    builder: PlanBuilder, located: Located, message: str, hint: str, severity: Severity = Severity.ERROR
+) -> None:
+    builder.problems.append(Problem(located.path, located.line, message, hint, severity))

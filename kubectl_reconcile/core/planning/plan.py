@@ -34,6 +34,7 @@ from kubectl_reconcile.core.objects import (
     Manifest,
     ObjectRef,
     Problem,
+    errors_among,
 )
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.order import Barrier
@@ -309,9 +310,14 @@ class Plan:
         return Counter(change.op for change in self.changes)
 
     @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems because of which something can't be used."""
+        return errors_among(self.problems)
+
+    @property
     def is_clean(self) -> bool:
-        """Tell whether a sync would change nothing and nothing is wrong."""
-        return not self.problems and all(change.is_quiet for change in self.changes)
+        """Tell whether a sync would change nothing and nothing is wrong; warnings are no harm."""
+        return not self.errors and all(change.is_quiet for change in self.changes)
 
     def refs(self) -> Iterator[ObjectRef]:
         """Yield every member that exists after the sync, and those that may."""
@@ -350,6 +356,7 @@ class Inputs:
 
     *unsynced* names kinds whose live objects could not be listed. *whole* is False where *desired* is only a part
     of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.
+    *served* are kinds of the cluster that go by the name of one that it doesn't serve as it is asked for.
     """
 
     sync: Sync
@@ -364,6 +371,7 @@ class Inputs:
     unsynced: frozenset[GroupKind] = frozenset()
     grouped: bool = True
     whole: bool = True
+    served: frozenset[GroupVersionKind] = frozenset()
 
     def remembering(self, **known: Any) -> Inputs:
         """Return these inputs with more in memory."""

@@ -77,7 +77,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How one pass went. *message* is a sentence for people; *problems* one sentence each."""
+    """How one pass went. *message* is a sentence for people; *problems* and *warnings* one sentence each."""
 
     reason: ConditionReason
     message: str
@@ -88,6 +88,8 @@ class Report:
     """Objects left as somebody changed them, one sentence each; None where drift is put back anyway."""
     contended: Sequence[str] = ()
     """Fields that somebody else keeps overwriting and that are left alone for a while, one sentence each."""
+    warnings: Sequence[str] = ()
+    """What was most likely meant otherwise; the Sync is Ready all the same."""
 
 
 def sync_status(before: Manifest, report: Report, *, generation: int, requested_at: str, now: str) -> dict[str, Any]:
@@ -100,6 +102,8 @@ def sync_status(before: Manifest, report: Report, *, generation: int, requested_
         status["lastAttemptedRevision"] = report.revision
         status["summary"] = _summary(before.get("summary") or {}, report.counts)
         status["problems"] = [problem[:_SENTENCE] for problem in report.problems[:_PROBLEMS]]
+        if report.warnings or "warnings" in before:
+            status["warnings"] = [warning[:_SENTENCE] for warning in report.warnings[:_PROBLEMS]]
         status["history"] = _history(before.get("history") or [], report, now)
     if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
         status["lastAppliedRevision"] = report.revision  # drift that waits for a person is none of Git's

@@ -77,7 +77,7 @@ async def confirm(
 
 def trouble(made: Plan) -> str:
     """Return the first thing that keeps a plan from being carried out in full; empty where there is none."""
-    for problem in made.problems:
+    for problem in made.errors:
         return str(problem)
     for hold in made.holds:
         return hold.message

@@ -67,7 +67,7 @@ class CrController:
             return CrInterrupted()
         refused = [each for each in results if each.state is not ResultState.SUCCEEDED]
         return CrApplied(
-            faults=(*map(str, made.problems), *(f"{each.change.ref}: {each.error}" for each in refused)),
+            faults=(*map(str, made.errors), *(f"{each.change.ref}: {each.error}" for each in refused)),
             has_written=any(each.wrote for each in results),
             requeue_after_s=made.outcomes.requeue_after_s,
             lapses_at_s=self.context.contention.due_s(ref),

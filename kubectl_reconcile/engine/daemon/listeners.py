@@ -125,13 +125,14 @@ class LogListener:
         """Log how a pass over a set went, and which problems are news."""
         counts, name = report.counts, _name(item)
         again = logging.DEBUG if report.problems and not counts.wrote else logging.INFO
-        news = self.news.of(("pass", item), [f"{report.revision} {report.reason}", *report.problems])
+        said = [*report.problems, *report.warnings]
+        news = self.news.of(("pass", item), [f"{report.revision} {report.reason}", *said])
         event(
             log, logging.INFO if news else again, "synced", sync=name, revision=report.revision[:7],
             reason=report.reason, created=counts.created, updated=counts.updated, deleted=counts.deleted,
             unchanged=counts.unchanged, failed=counts.failed,
         )  # fmt: skip
-        for problem in report.problems:
+        for problem in said:
             if problem in news:
                 event(log, logging.WARNING, "problem", sync=name, problem=problem)
 

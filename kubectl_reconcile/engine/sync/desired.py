@@ -43,11 +43,9 @@ class ManifestReader:
             return self._newest
         self._parse(source, revision)
         parsed = [self._parsed[blob, path] for path, blob in revision.files.items()]
-        self._newest = Desired(
-            revision,
-            tuple(located for each in parsed for located in each.manifests),
-            (*revision.problems, *(problem for each in parsed for problem in each.problems)),
-        )
+        manifests = tuple(located for each in parsed for located in each.manifests)
+        problems = (*revision.problems, *(problem for each in parsed for problem in each.problems))
+        self._newest = Desired(revision, manifests, problems)
         return self._newest
 
     def _parse(self, source: Source, revision: Revision) -> None:

@@ -22,9 +22,9 @@ from typing import TypeAlias
 
 import orjson
 
-from kubectl_reconcile.core.manifests import parse, yaml_reader
+from kubectl_reconcile.core import manifests
 from kubectl_reconcile.core.manifests.parse import Located, Parsed
-from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.engine.telemetry.logs import News, event
 
 MOST_BYTES = 256 * 2**20
@@ -123,8 +123,8 @@ def _entries(database: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tu
 @functools.cache
 def _parser() -> bytes:
     """Return the digest of the parser: what another one made of a file says nothing."""
-    sources = [Path(module.__file__ or "").read_bytes() for module in (yaml_reader, parse)]
-    return hashlib.sha256(b"\0".join(sources)).digest()
+    sources = sorted(Path(manifests.__file__ or "").parent.glob("*.py"))
+    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).digest()
 
 
 def _key(file: File) -> bytes:
@@ -151,6 +151,7 @@ def _unpacked(key: bytes, content: bytes, path: str) -> Parsed | None:
     digest, body = content[:_DIGEST], content[_DIGEST:]
     if digest != hashlib.blake2b(key + body, digest_size=_DIGEST).digest():
         return None
-    found, problems = orjson.loads(body)
+    found, told = orjson.loads(body)
     located = tuple(Located.of(manifest, path, line) for line, manifest in found)
-    return Parsed(located, tuple(Problem(**problem) for problem in problems))
+    problems = tuple(Problem(**{**problem, "severity": Severity(problem["severity"])}) for problem in told)
+    return Parsed(located, problems)

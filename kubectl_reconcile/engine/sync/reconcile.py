@@ -180,6 +180,7 @@ async def _inputs(session: Session, target: Target, desired: Desired, view: Clus
         memory=Memory(target.verdicts, contentions=target.contentions),
         grouped=target.grouped,
         whole=desired.whole,
+        served=session.namesakes(asked - kinds.keys()),
     )
 
 

@@ -129,6 +129,12 @@ class Session:
         """Return the server's preferred version of *kind*, or None where it serves none."""
         return self.discovery.find_kind(kind)
 
+    def namesakes(self, wanted: Iterable[GroupVersionKind]) -> frozenset[GroupVersionKind]:
+        """Return the kinds that the server prefers under the names of the *wanted*, whatever their groups and versions."""
+        names = {gvk.kind for gvk in wanted}
+        served = self.discovery.resources if names else ()
+        return frozenset(each.gvk for each in served if each.preferred and each.gvk.kind in names)
+
     async def kinds(self, wanted: Iterable[GroupVersionKind]) -> dict[GroupVersionKind, Kind]:
         """Return what is known of the *wanted* kinds; those the server doesn't serve are left out.
 

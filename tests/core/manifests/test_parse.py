@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.manifests.parse import SourceIgnore, is_manifest_path, parse
+from kubectl_reconcile.core.manifests.parse import field_lines, parse
 
 GOOD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 
@@ -128,12 +128,18 @@ PROBLEMS = {
     "an annotation that is a map": (GOOD + "  annotations:\n    a: {b: c}\n", ':6: annotation "a" is a map, not text'),
     "labels that are a list": (GOOD + "  labels: [a]\n", ":5: metadata.labels is a list, not a map of text to text"),
     "a label with a space": (GOOD + "  labels: {a: b c}\n", ':5: label "a" has the value "b c", which is not allowed'),
-    "exported with its managed fields": (
-        GOOD + "  managedFields: [{manager: x}]\n",
-        ":5: metadata.managedFields is the server's to set (hint: remove it)",
+    "encrypted": (
+        GOOD + "sops:\n  mac: ENC[x]\n",
+        (
+            ":5: encrypted with SOPS, which isn't supported yet: nothing of this document is applied or pruned (hint: keep it "
+            "encrypted; list the file in .reconcileignore to apply it by other means)"
+        ),
     ),
-    "exported with its uid": (GOOD + "  uid: 1-2-3\n", ":5: metadata.uid is the server's to set"),
-    "encrypted": (GOOD + "sops:\n  mac: ENC[x]\n", ":5: encrypted with SOPS, which isn't decrypted here"),
+    "encrypted throughout, which is one fault": (
+        "apiVersion: ENC[x]\nkind: ENC[x]\nmetadata: {name: 'ENC[x]'}\nsops:\n  mac: ENC[x]\n",
+        ":4: encrypted with SOPS",
+    ),
+    "encrypted values": ("a: ENC[x]\nsops: {mac: x}\n", ":2: encrypted with SOPS"),
     "an item that is none": ("apiVersion: v1\nkind: List\nitems:\n- 1\n", ":4: a number, not an object"),
     "items that are none": ("apiVersion: v1\nkind: List\nitems: x\n", ": text, not an object"),
     "a bad item, with its line": (
@@ -187,66 +193,6 @@ def test_a_syntax_error_keeps_the_objects_before_it_and_says_so():
     assert "not valid YAML" in complaints(text)[0]
 
 
-PATHS = {
-    "web.yaml": True,
-    "apps/web.yml": True,
-    "apps/web.json": True,
-    "WEB.YAML": True,
-    "README.md": False,
-    "web.yaml.bak": False,
-    "kustomization.yaml": False,
-    "apps/kustomization.yml": False,
-    "chart/Chart.yaml": False,
-    "chart/values.yaml": False,
-    "chart/values.schema.json": False,
-    "my-values.yaml": True,
-    ".hidden.yaml": False,
-    ".github/workflows/ci.yaml": False,
-    "apps/.cache/x.yaml": False,
-}
-
-
-@pytest.mark.parametrize(("path", "expected"), PATHS.items(), ids=PATHS)
-def test_which_files_are_read(path, expected):
-    assert is_manifest_path(path) is expected
-
-
-IGNORED = {
-    "a name anywhere": ("ci.yaml", "a/b/ci.yaml", True),
-    "a name at the root only": ("/ci.yaml", "a/ci.yaml", False),
-    "a folder": ("test/", "test/x/y.yaml", True),
-    "a pattern": ("*.tmpl.yaml", "a/b.tmpl.yaml", True),
-    "two stars": ("a/**/z.yaml", "a/b/c/z.yaml", True),
-    "taken back in": ("*.json\n!keep.json", "keep.json", False),
-    "a comment": ("# ci.yaml", "ci.yaml", False),
-    "an empty line": ("\n\r\n", "ci.yaml", False),
-    "with CRLF": ("a.yaml\r\nb.yaml\r\n", "a.yaml", True),
-    "something else": ("ci.yaml", "web.yaml", False),
-}
-
-
-@pytest.mark.parametrize(("text", "path", "expected"), IGNORED.values(), ids=IGNORED)
-def test_reconcileignore_is_gitignore(text, path, expected):
-    assert SourceIgnore.from_text(text.encode()).matches(path) is expected
-
-
-def test_a_deeper_ignore_file_wins_and_counts_for_its_folder_only():
-    ignore = SourceIgnore({"": b"*.json", "apps": b"!*.json\nx.yaml"})
-    assert ignore.matches("a.json")
-    assert not ignore.matches("apps/a.json")
-    assert ignore.matches("apps/deep/x.yaml")
-    assert not ignore.matches("x.yaml")
-    assert not ignore.matches("apps-two/x.yaml")
-
-
-def test_a_line_that_is_no_pattern_is_a_problem_and_the_others_count():
-    ignore = SourceIgnore({"apps": b"a.yaml\n!\nb.yaml"})
-    assert [str(problem) for problem in ignore.problems] == [
-        'apps/.reconcileignore:2: "!" is no pattern (hint: write it in .gitignore\'s syntax)'
-    ]
-    assert ignore.matches("apps/b.yaml")
-
-
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text("aB./%\x1b ", max_size=4),
     lambda inner: (
@@ -268,3 +214,56 @@ def test_any_tree_is_objects_or_problems(tree):
     assert all(str(problem).isprintable() for problem in parsed.problems)
     if tree is not None and not (isinstance(tree, dict) and str(tree.get("kind", "")).endswith("List")):
         assert parsed.manifests or parsed.problems
+
+
+ODDITIES = {
+    "exported with its managed fields": (
+        GOOD + "  managedFields: [{manager: x}]\n",
+        ":5: metadata.managedFields is the server's to set (hint: remove what an export brings along; it isn't applied)",
+    ),
+    "exported with its uid": (GOOD + "  uid: 1-2-3\n", ":5: metadata.uid is the server's to set"),
+    "exported in full": (
+        GOOD + "  uid: 1-2-3\n  resourceVersion: '7'\nstatus: {phase: x}\n",
+        ":5: metadata.uid, metadata.resourceVersion and status are the server's to set",
+    ),
+    "a hook of Argo CD": (
+        GOOD + "  annotations:\n    argocd.argoproj.io/hook: PreSync\n",
+        (
+            ":6: annotation argocd.argoproj.io/hook is another tool's, and the object is applied like any other "
+            "(hint: ours is called reconcile.dev/hook)"
+        ),
+    ),
+    "a wave of Argo CD": (
+        GOOD + "  annotations: {argocd.argoproj.io/sync-wave: '1'}\n",
+        "(hint: ours is called reconcile.dev/wave)",
+    ),
+    "a hook of Helm": (
+        GOOD + "  annotations: {helm.sh/hook: post-install}\n",
+        "annotation helm.sh/hook is another tool's",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), ODDITIES.values(), ids=ODDITIES)
+def test_what_is_odd_and_usable_is_used_with_a_warning(text, expected):
+    parsed = parse(text.encode(), "apps/x.yaml")
+    [located], [problem] = parsed.manifests, parsed.problems
+    assert not problem.is_error
+    assert expected in str(problem)
+    assert not {"uid", "resourceVersion", "managedFields"} & located.manifest["metadata"].keys()
+
+
+def test_an_annotation_that_says_it_in_our_words_too_is_no_oddity():
+    text = GOOD + "  annotations: {argocd.argoproj.io/sync-wave: '1', reconcile.dev/wave: '1'}\n"
+    assert complaints(text) == []
+
+
+def test_warnings_never_crowd_an_error_out():
+    many = "---\n".join(GOOD.replace("name: a", f"name: a{number}\n  uid: x") for number in range(150))
+    assert any(problem.is_error for problem in parse(f"{many}---\nkind: x\n".encode(), "x.yaml").problems)
+
+
+def test_the_lines_of_an_export_are_found():
+    text = GOOD + "  uid: 1-2-3\ndata:\n  a: b\n"
+    [located] = parse(text.encode(), "x.yaml").manifests
+    assert field_lines(text.encode(), located, [("data", "a")]) == {("data", "a"): 7}

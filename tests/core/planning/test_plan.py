@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubectl_reconcile.core.annotations import MODULE_LABEL, SOURCE
 from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Problem
+from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.kinds import Kind, Phase, kinds_of_crd
 from kubectl_reconcile.core.planning.order import Barrier
 from kubectl_reconcile.core.planning.plan import Contention, Op
@@ -79,14 +79,14 @@ def live(manifest, *, uid=None, path="caches.yaml", set_id=SHOP_ID, manager=FIEL
     return {**merge.merged, "metadata": {**merge.merged["metadata"], **facts, "managedFields": [entry]}}
 
 
-def plan(desired, cluster=(), *, sync=SHOP, modules=None, **more):
+def plan(desired, cluster=(), *, sync=SHOP, modules=None, revision=None, **more):
     manifests = [
         each if isinstance(each, Located) else written(each, line=1 + 10 * at) for at, each in enumerate(desired)
     ]
     files = {each.path: f"blob-of-{each.path}" for each in manifests}
     inputs = known(
         sync=sync,
-        revision=Revision("c0ffee" + "0" * 34, NOW, files),
+        revision=revision or Revision("c0ffee" + "0" * 34, NOW, files),
         desired=manifests,
         live=Objects(cluster),
         kinds=KINDS,
@@ -232,11 +232,76 @@ def test_objects_without_a_namespace_go_to_the_target_namespace():
     assert change.intent["metadata"]["namespace"] == "shop"
 
 
-def test_a_cluster_scoped_object_with_a_namespace_is_a_problem():
+def test_a_cluster_scoped_object_with_a_namespace_is_applied_without_it_and_warned_of():
     odd = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "namespace": "shop"}}
-    made = plan([odd])
-    assert made.changes == ()
-    assert "cluster-scoped" in str(made.problems[0])
+    made = plan([odd, cache("sessions")], [live(cache("pages"))])
+    assert ops(made) == {"shop": Op.CREATE, "sessions": Op.CREATE, "pages": Op.DELETE}
+    [change] = [change for change in made.changes if change.ref.name == "shop"]
+    assert "namespace" not in change.intent["metadata"]
+    assert [(str(each), each.is_error) for each in made.problems] == [
+        (
+            "caches.yaml:1: Namespace shop is cluster-scoped; its metadata.namespace means nothing (hint: remove metadata.namespace)",
+            False,
+        )
+    ]
+    assert made.holds == ()
+
+
+def test_a_source_without_any_object_is_a_problem_and_never_no_changes():
+    made = plan([])
+    assert [problem.is_error for problem in made.problems] == [True]
+    assert "no manifest file is at this path" in str(made.problems[0])
+    assert not made.is_clean
+
+
+def test_a_source_whose_files_cannot_be_read_is_not_called_empty_too():
+    broken = Problem("other.yaml", 3, "bad indentation")
+    assert plan([], problems=[broken]).problems == (broken,)
+
+
+def test_a_warning_holds_no_deletion_and_leaves_the_plan_clean():
+    odd = [Problem("caches.yaml", 3, "odd", severity=Severity.WARNING)]
+    assert ops(plan([cache("sessions")], [live(cache("pages"))], problems=odd))["pages"] is Op.DELETE
+    assert plan([cache("sessions")], [live(cache("pages"))], problems=odd).holds == ()
+    assert plan([cache("sessions")], [live(cache("sessions"))], problems=odd).is_clean
+
+
+UNCLEAR = {
+    "its folder would have to be rendered": Revision("c0ffee" + "0" * 34, NOW, {}, unrendered=("over",)),
+    "its file has an error": Revision("c0ffee" + "0" * 34, NOW, {"over/x.yaml": "blob"}),
+}
+
+
+@pytest.mark.parametrize("revision", UNCLEAR.values(), ids=UNCLEAR)
+def test_an_object_is_not_even_held_for_deletion_where(revision):
+    problem = [Problem("over/x.yaml", 1, "it can't be read")]
+    cluster = [live(cache("pages"), path="over/x.yaml"), live(cache("stale"), path="gone.yaml")]
+    made = plan([cache("sessions")], cluster, revision=revision, problems=problem)
+    assert ops(made) == {"sessions": Op.CREATE, "stale": Op.DELETE}
+    assert [hold.refs for hold in made.holds] == [tuple(ref for ref in made.holds[0].refs if ref.name == "stale")]
+
+
+SERVED = {
+    "in another version": (
+        "policy/v1beta1",
+        {("policy", "v1")},
+        "the cluster serves it as policy/v1: change apiVersion",
+    ),
+    "in another group": (
+        "extensions/v1beta1",
+        {("policy", "v1")},
+        "the cluster serves PodDisruptionBudget as policy/v1: change apiVersion if that is meant, or apply its CRD first",
+    ),
+    "in none": ("policy/v1beta1", set(), "apply its CRD first, or correct apiVersion"),
+}
+
+
+@pytest.mark.parametrize(("api_version", "served", "hint"), SERVED.values(), ids=SERVED)
+def test_a_kind_that_is_not_served_is_told_with_where_it_is_served(api_version, served, hint):
+    budget = {"apiVersion": api_version, "kind": "PodDisruptionBudget", "metadata": {"name": "a"}}
+    kinds = frozenset(GroupVersionKind(group, version, "PodDisruptionBudget") for group, version in served)
+    [problem] = plan([budget], served=kinds).problems
+    assert problem.hint.startswith(hint)
 
 
 def test_waves_write_foundations_first_and_delete_them_last():

@@ -1,0 +1,111 @@
+"""Which files of a source are read, and that what only a renderer understands is never taken as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_reconcile.core.manifests.files import SourceIgnore, is_manifest_path, matters, without_unrendered
+
+PATHS = {
+    "web.yaml": True,
+    "apps/web.yml": True,
+    "apps/web.json": True,
+    "WEB.YAML": True,
+    "README.md": False,
+    "web.yaml.bak": False,
+    "kustomization.yaml": False,
+    "Kustomization": False,
+    "apps/kustomization.yml": False,
+    "chart/Chart.yaml": False,
+    "chart/values.yaml": False,
+    "chart/values.schema.json": False,
+    "my-values.yaml": True,
+    ".hidden.yaml": False,
+    ".github/workflows/ci.yaml": False,
+    "apps/.cache/x.yaml": False,
+}
+
+
+@pytest.mark.parametrize(("path", "expected"), PATHS.items(), ids=PATHS)
+def test_which_files_are_read(path, expected):
+    assert is_manifest_path(path) is expected
+
+
+IGNORED = {
+    "a name anywhere": ("ci.yaml", "a/b/ci.yaml", True),
+    "a name at the root only": ("/ci.yaml", "a/ci.yaml", False),
+    "a folder": ("test/", "test/x/y.yaml", True),
+    "a pattern": ("*.tmpl.yaml", "a/b.tmpl.yaml", True),
+    "two stars": ("a/**/z.yaml", "a/b/c/z.yaml", True),
+    "taken back in": ("*.json\n!keep.json", "keep.json", False),
+    "a comment": ("# ci.yaml", "ci.yaml", False),
+    "an empty line": ("\n\r\n", "ci.yaml", False),
+    "with CRLF": ("a.yaml\r\nb.yaml\r\n", "a.yaml", True),
+    "something else": ("ci.yaml", "web.yaml", False),
+}
+
+
+@pytest.mark.parametrize(("text", "path", "expected"), IGNORED.values(), ids=IGNORED)
+def test_reconcileignore_is_gitignore(text, path, expected):
+    assert SourceIgnore({"": text.encode()}).matches(path) is expected
+
+
+def test_a_deeper_ignore_file_wins_and_counts_for_its_folder_only():
+    ignore = SourceIgnore({"": b"*.json", "apps": b"!*.json\nx.yaml"})
+    assert ignore.matches("a.json")
+    assert not ignore.matches("apps/a.json")
+    assert ignore.matches("apps/deep/x.yaml")
+    assert not ignore.matches("x.yaml")
+    assert not ignore.matches("apps-two/x.yaml")
+
+
+def test_a_line_that_is_no_pattern_is_a_problem_and_the_others_count():
+    ignore = SourceIgnore({"apps": b"a.yaml\n!\nb.yaml"})
+    assert [str(problem) for problem in ignore.problems] == [
+        'apps/.reconcileignore:2: "!" is no pattern (hint: write it in .gitignore\'s syntax)'
+    ]
+    assert ignore.matches("apps/b.yaml")
+
+
+UNRENDERED = {
+    "a folder of its own": (["a.yaml", "over/patch.yaml"], ["over/kustomization.yaml"], ["a.yaml"], ["over"]),
+    "all that is below": (["over/deep/er/patch.yaml"], ["over/kustomization.yml"], [], ["over"]),
+    "no namesake": (["over-two/a.yaml"], ["over/Kustomization"], ["over-two/a.yaml"], ["over"]),
+    "the whole source": (["a.yaml", "b/c.yaml"], ["kustomization.yaml"], [], [""]),
+    "one within another is told of with it": (
+        ["x.yaml"],
+        ["a/b/kustomization.yaml", "a/Chart.yaml"],
+        ["x.yaml"],
+        ["a"],
+    ),
+    "two of them": (["a/x.yaml", "b/x.yaml"], ["a/Chart.yaml", "b/kustomization.yaml"], [], ["a", "b"]),
+    "nothing to render": (["a/x.yaml"], [], ["a/x.yaml"], []),
+}
+
+
+@pytest.mark.parametrize(("files", "renderers", "kept", "folders"), UNRENDERED.values(), ids=UNRENDERED)
+def test_what_a_renderer_takes_in_is_not_read(files, renderers, kept, folders):
+    chosen = without_unrendered(dict.fromkeys(files, "blob"), renderers)
+    assert list(chosen.files) == kept
+    assert list(chosen.unrendered) == folders
+    assert len(chosen.problems) == len(folders)
+    assert all(problem.is_error for problem in chosen.problems)
+
+
+def test_the_problem_names_the_file_what_is_left_and_what_to_do():
+    chosen = without_unrendered({"over/a.yaml": 1, "over/b.yaml": 2, "c.yaml": 3}, ["over/kustomization.yaml"])
+    assert [str(problem) for problem in chosen.problems] == [
+        (
+            "over/kustomization.yaml: a kustomization, which isn't rendered here: nothing of its folder is applied or pruned, "
+            '2 manifest files (hint: apply what "kustomize build" prints, or list this file in .reconcileignore to have the '
+            "others taken as they are)"
+        )
+    ]
+    [chart] = without_unrendered({}, ["web/Chart.yaml"]).problems
+    assert "a Helm chart" in str(chart)
+    assert "helm template" in str(chart)
+
+
+def test_a_change_of_a_renderers_file_or_an_ignore_file_matters():
+    assert all(map(matters, ["a.yaml", "a/kustomization.yaml", "Kustomization", "a/.reconcileignore", "Chart.yaml"]))
+    assert not any(map(matters, ["README.md", ".git/index", "values.yaml"]))
