@@ -147,7 +147,8 @@ class Severity(StrEnum):
 class Problem:
     """Something wrong in the source. Problems are data: one never hides the rest.
 
-    *path* is relative to the repository or folder, *line* counts from 1 (0: the whole file).
+    *path* is relative to the repository or folder, *line* counts from 1 (0: the whole file). Where not *in_source*, it
+    is wrong with what a module looks at, and *path* names the CR.
     """
 
     path: str
@@ -155,6 +156,7 @@ class Problem:
     message: str
     hint: str = ""
     severity: Severity = Severity.ERROR
+    in_source: bool = True
 
     @property
     def is_error(self) -> bool:

@@ -26,8 +26,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES
+from kubectl_reconcile.source.complaints import explained
 from kubectl_reconcile.source.errors import SourceError, SourceFault, scrubbed
 from kubectl_reconcile.source.remote import Repository
+from kubectl_reconcile.source.tls import why_untrusted
 
 T = TypeVar("T")
 
@@ -157,8 +159,14 @@ class Clone:
             SourceError: it failed, or took longer than *timeout_s*.
         """
         place = _NOWHERE if arguments[0] == "ls-remote" else self._place()
-        with self._repository.environment() as environment:
-            return self._run(arguments, {**_QUIET, **place, **environment}, timeout_s)
+        try:
+            with self._repository.environment() as environment:
+                return self._run(arguments, {**_QUIET, **place, **environment}, timeout_s)
+        except SourceError as error:
+            if error.fault is not SourceFault.UNTRUSTED:
+                raise
+            why = why_untrusted(self._repository.url, self._repository.credentials.ca_bundle)
+            raise (explained(self._repository, why) if why else error) from None
 
     def objects(self, names: list[str]) -> Iterator[bytes | None]:
         """Yield the content of each blob, or None for what is none; nothing beyond ``MAX_BYTES`` is kept."""
@@ -186,7 +194,7 @@ class Clone:
             raise SourceError(SourceFault.UNREACHABLE, message, "is the server overloaded, or a proxy in between?")
         if process.returncode != 0:
             said = scrubbed(complaint.decode(errors="replace"), self._repository.credentials.secrets())
-            raise _explained(self._repository, said)
+            raise explained(self._repository, said)
         return bytes(output)
 
 
@@ -289,108 +297,3 @@ def _answer(stream: BinaryIO) -> bytes | None:
     if rest:
         raise SourceError(SourceFault.CORRUPT, "the local clone can't be read")
     return data if kind == b"blob" else None
-
-
-# -------------------------------------------------------------------------- what git complains of
-
-_UNREACHABLE = (
-    r"Could not resolve|resolve host|Connection refused|Failed to connect|timed out|Connection reset|Network is unreachable"
-    r"|No route to host|returned error: (?:429|5\d\d)|Empty reply|early EOF|unexpected disconnect|hung up|Connection closed"
-    r"|unable to access"
-)
-_DAMAGED = (
-    r"not a git repository|loose object|object file .* is empty|bad object|[Cc]ould not parse|packfile|inflate|corrupt"
-    r"|missing blob|missing tree|invalid sha1 pointer|unable to read (?:tree|sha1|object)|does not match index"
-    r"|not a valid object|bad config|bad tree|did not send all necessary objects|unable to parse|invalid object"
-)
-
-_COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
-    (
-        r"! \[remote rejected\]|hook declined|protected branch",
-        SourceFault.REFUSED,
-        "the server refused the push",
-        "is the branch protected? then make the change by a pull request",
-    ),
-    (
-        r"! \[rejected\]|non-fast-forward|fetch first",
-        SourceFault.REFUSED,
-        "somebody pushed to the branch meanwhile",
-        "run it again",
-    ),
-    (
-        r"[Pp]lease tell me who you are|empty ident name|unable to auto-detect email",
-        SourceFault.REFUSED,
-        "git doesn't know who you are",
-        "git config --global user.name and user.email say it",
-    ),
-    (
-        r"returned error: 30\d|unable to update url base from redirection",
-        SourceFault.REFUSED,
-        "the server redirects to another address",
-        "credentials aren't sent along; use the address it redirects to",
-    ),
-    (
-        r"SSL certificate problem|certificate (?:verif|subject name)|server verification failed|unable to get local issuer",
-        SourceFault.UNTRUSTED,
-        "its TLS certificate isn't trusted",
-        "give the CA that signed it as CA bundle",
-    ),
-    (
-        r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No .* host key is known",
-        SourceFault.UNTRUSTED,
-        "its SSH host key isn't in known_hosts",
-        "ssh-keyscan prints the line to add; compare it with what the host publishes",
-    ),
-    (
-        r"Authentication failed|could not read (?:Username|Password)|returned error: 40[13]|Permission denied \(|HTTP Basic: Access denied",
-        SourceFault.UNAUTHORIZED,
-        "the server refused the credentials",
-        "check user, token or key, and that they may read this repository",
-    ),
-    (
-        r"error in libcrypto|invalid format|Load key .*:",
-        SourceFault.UNAUTHORIZED,
-        "the SSH private key can't be read",
-        "give it in PEM or OpenSSH format, without a passphrase",
-    ),
-    (
-        r"repository '.*' not found|returned error: 404|does not appear to be a git repository|[Rr]epository not found|does not exist|not a git repository: '/",
-        SourceFault.NO_SUCH_REPOSITORY,
-        "there is no such repository",
-        "check the URL; some servers also say so when credentials are missing",
-    ),
-    (
-        r"couldn't find remote ref|not our ref|no such remote ref|unadvertised object",
-        SourceFault.NO_SUCH_REF,
-        "it has no such ref",
-        "",
-    ),
-    (
-        _UNREACHABLE,
-        SourceFault.UNREACHABLE,
-        "",
-        "check the URL and the network; the daemon tries again",
-    ),
-    (
-        _DAMAGED,
-        SourceFault.CORRUPT,
-        "the local clone is damaged",
-        "remove it from the cache folder",
-    ),
-)
-
-
-def _explained(repository: Repository, complaint: str) -> SourceError:
-    """Return the error that git's *complaint* amounts to."""
-    lines = [line.strip() for line in complaint.splitlines() if line.strip()]
-    told = [
-        re.sub(r"^(?:fatal|error|ssh|remote): ", "", line)
-        for line in lines
-        if not line.startswith(("hint:", "warning:"))
-    ]
-    for pattern, fault, message, hint in _COMPLAINTS:
-        match = next((line for line in told if re.search(pattern, line)), None)
-        if match is not None:
-            said = message or re.sub(r"^unable to access '[^']*': ", "", match)
-            return SourceError(fault, f"{repository}: {said}", hint)
-    return SourceError(SourceFault.FAILED, f"{repository}: git failed: {told[0] if told else 'without a word'}")

@@ -18,23 +18,15 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from kubectl_reconcile.core.manifests.files import (
-    IGNORE_FILE,
-    SourceIgnore,
-    is_manifest_path,
-    is_renderer_path,
-    without_unrendered,
-)
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
-from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.remote import Credentials, Repository, check_path, check_ref
+from kubectl_reconcile.source.tree import listed, rfc3339
 
 __all__ = ["Credentials", "GitSource", "Ref", "RefKind", "Repository", "SourceError", "SourceFault"]
 
@@ -155,7 +147,9 @@ class GitSource:
                 if not self._clone.has(sha) and not self._promised(sha):
                     message = f"{self.repository}: the local clone has no commit {sha[:7]}"
                     raise SourceError(SourceFault.NO_SUCH_REF, message, "was the branch rewritten?")
-                self._listed = self._clone.repairing(lambda: self._list(sha), renew=self._renew)
+                self._listed = self._clone.repairing(
+                    lambda: listed(self._clone, self.repository, sha, self.path), renew=self._renew
+                )
             return self._listed
 
     def read(self, blob_id: str) -> bytes:
@@ -201,10 +195,6 @@ class GitSource:
         if not path or not all(map(_HASH.fullmatch, shas)) or not self._clone.exists():
             return iter([None] * len(shas))
         return self._clone.objects([f"{sha}:{path}" for sha in shas])
-
-    def last_commit_of(self, path: str, sha: str) -> Commit | None:
-        """Return the commit that last changed *path*, seen from *sha*."""
-        return next(iter(self.commits_touching(path, sha, limit=1)), None)
 
     def commit(self, sha: str) -> Commit | None:
         """Return who made the commit *sha*, when and why; None where it isn't in the clone."""
@@ -298,7 +288,15 @@ class GitSource:
 
     def _fetch(self, name: str, ours: str) -> str:
         target = f"refs/{ours}"
-        command = ["fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
+        command = [
+            "fetch",
+            "--quiet",
+            "--force",
+            "--update-shallow",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+        ]
         command += ["--", self.repository.url, f"+{name}:{target}"]
         with self._clone.locked(self._fetch_timeout_s):
             self._clone.ready()
@@ -314,45 +312,6 @@ class GitSource:
             if self._clone.is_other_than_commit(ours):
                 raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} is no commit")
             raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone is damaged")
-
-    def _list(self, sha: str) -> Revision:
-        when = self._clone.run(["show", "--no-patch", "--format=%ct", f"{sha}^{{commit}}"]).decode()
-        entries = self._entries(sha)
-        ignore = SourceIgnore(self._ignore_files(sha, entries))
-        files, problems = _select(entries, self.path, ignore)
-        chosen = without_unrendered(files, _renderers(entries, self.path, ignore))
-        return Revision(
-            sha,
-            _rfc3339(when),
-            chosen.files,
-            (*ignore.problems, *chosen.problems, *problems),
-            chosen.unrendered,
-            self.path or ".",
-        )
-
-    def _entries(self, sha: str) -> list[tuple[str, str, str]]:
-        """Return mode, id and path of everything below the path; of one file if that is what it names."""
-        if self.path:
-            top = _entries(self._clone.run(["ls-tree", "-z", "--full-tree", sha, "--", self.path]))
-            if not top:
-                message = f"{self.repository}: there is no {self.path} at {sha[:7]}"
-                raise SourceError(SourceFault.NO_SUCH_PATH, message, "paths start at the root of the repository")
-            if top[0][0] != _FOLDER:
-                return top
-        below = ["--", f"{self.path}/"] if self.path else []
-        return _entries(self._clone.run(["ls-tree", "-r", "-z", "--full-tree", sha, *below]))
-
-    def _ignore_files(self, sha: str, entries: list[tuple[str, str, str]]) -> dict[str, bytes]:
-        parts = self.path.split("/") if self.path else []
-        above = ["/".join(parts[:length]) for length in range(len(parts))]
-        names = [f"{sha}:{folder}/{IGNORE_FILE}" if folder else f"{sha}:{IGNORE_FILE}" for folder in above]
-        found = [
-            (folder, data) for folder, data in zip(above, self._clone.objects(names), strict=True) if data is not None
-        ]
-        inside = [(path.rpartition("/")[0], blob) for mode, blob, path in entries if _is_ignore_file(mode, path)]
-        contents = self._clone.objects([blob for _, blob in inside])
-        found += [(folder, data or b"") for (folder, _), data in zip(inside, contents, strict=True)]
-        return dict(found)
 
 
 _DEFAULT = "default/HEAD"
@@ -373,82 +332,6 @@ def _ours(name: str) -> str:
     return f"commits/{name}" if _HASH.fullmatch(name) else name.removeprefix("refs/")
 
 
-# ------------------------------------------------------------------------------ what a tree has
-
-_FOLDER, _LINK, _SUBMODULE = "040000", "120000", "160000"
-
-
-def _entries(listing: bytes) -> list[tuple[str, str, str]]:
-    entries = []
-    for line in listing.decode(errors="surrogateescape").split("\0"):
-        if line:
-            facts, _, path = line.partition("\t")
-            mode, _, blob = facts.split(" ")
-            entries.append((mode, blob, path))
-    return entries
-
-
-def _is_ignore_file(mode: str, path: str) -> bool:
-    return path.rpartition("/")[2] == IGNORE_FILE and mode not in {_LINK, _SUBMODULE}
-
-
-def _inside(path: str, root: str) -> str:
-    """Return *path* as seen from the followed folder; a file that is followed itself goes by its name."""
-    return path[len(root) + 1 :] if root and path != root else path.rpartition("/")[2] if root else path
-
-
-def _renderers(entries: list[tuple[str, str, str]], root: str, ignore: SourceIgnore) -> list[str]:
-    """Return the files among *entries* that make their folder the input of a renderer."""
-    files = (
-        path for mode, _, path in entries if mode not in {_FOLDER, _SUBMODULE} and is_renderer_path(_inside(path, root))
-    )
-    return [path for path in files if path.isprintable() and not ignore.matches(path)]
-
-
-def _select(
-    entries: list[tuple[str, str, str]], root: str, ignore: SourceIgnore
-) -> tuple[dict[str, str], list[Problem]]:
-    """Return the manifest files among *entries*, and a problem for each that can't be read as one but may have been meant."""
-    files: dict[str, str] = {}
-    problems: list[Problem] = []
-    for mode, blob, path in entries:
-        inside = _inside(path, root)
-        chosen = path == root or is_manifest_path(inside)
-        if mode in {_LINK, _SUBMODULE}:
-            chosen = chosen or (
-                "." not in inside.rpartition("/")[2] and not inside.startswith(".") and "/." not in inside
-            )
-        if not chosen or ignore.matches(path):
-            continue
-        if not path.isprintable():
-            shown = path.encode("utf-8", "backslashreplace").decode("unicode_escape", "ignore")
-            problems.append(
-                Problem(one_line(shown), 0, "a file name with control characters or not in UTF-8", "rename it")
-            )
-        elif mode == _LINK:
-            problems.append(
-                Problem(
-                    path, 0, "a symbolic link, which isn't followed", f"commit the file, or list it in {IGNORE_FILE}"
-                )
-            )
-        elif mode == _SUBMODULE:
-            problems.append(
-                Problem(
-                    path,
-                    0,
-                    "a submodule, which isn't followed",
-                    f"follow it by its own Sync, or list it in {IGNORE_FILE}",
-                )
-            )
-        else:
-            files[path] = blob
-    return files, problems
-
-
-def _rfc3339(epoch_s: str) -> str:
-    return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _commit(line: str) -> Commit:
     sha, author, when, subject = line.strip("\n").split("\x1f", 3)
-    return Commit(sha, one_line(author), _rfc3339(when), one_line(subject))
+    return Commit(sha, one_line(author), rfc3339(when), one_line(subject))

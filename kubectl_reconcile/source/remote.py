@@ -251,12 +251,20 @@ def _configuration(repository: Repository, private: Path) -> dict[str, str]:
             "http.followRedirects": "false",
             "credential.helper": "",
         }
-    if credentials.ca_bundle:
-        settings["http.sslCAInfo"] = str(_private_file(private / "ca.pem", credentials.ca_bundle))
-    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+    variables = {"GIT_CONFIG_COUNT": str(len(settings)), **_trust(credentials, private)}
     for index, (key, value) in enumerate(settings.items()):
         variables |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
     return variables
+
+
+def _trust(credentials: Credentials, private: Path) -> dict[str, str]:
+    """Return what has git trust the given certificates and no others; its environment wins over any configuration."""
+    if not credentials.ca_bundle:
+        return {}
+    nothing = private / "no-certificates"
+    nothing.mkdir()
+    bundle = _private_file(private / "ca.pem", credentials.ca_bundle)
+    return {"GIT_SSL_CAINFO": str(bundle), "GIT_SSL_CAPATH": str(nothing)}
 
 
 def _ssh(repository: Repository, private: Path) -> dict[str, str]:

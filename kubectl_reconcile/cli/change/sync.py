@@ -414,5 +414,5 @@ def _ended(plan: Plan, counts: Counter[str]) -> ExitStatus:
     if counts["failed"] or counts["skipped"]:
         return ExitStatus.FAILED
     if plan.errors:
-        return ExitStatus.SOURCE
+        return ExitStatus.SOURCE if any(problem.in_source for problem in plan.errors) else ExitStatus.FAILED
     return ExitStatus.HELD if plan.holds else ExitStatus.OK

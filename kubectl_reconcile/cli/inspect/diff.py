@@ -146,7 +146,7 @@ def status_of(plan: Plan) -> ExitStatus:
     if any(change.gate.blocked for change in plan.changes):
         return ExitStatus.FAILED
     if plan.errors:
-        return ExitStatus.SOURCE
+        return ExitStatus.SOURCE if any(problem.in_source for problem in plan.errors) else ExitStatus.FAILED
     return ExitStatus.OK if plan.is_clean else ExitStatus.DIFFERENT
 
 

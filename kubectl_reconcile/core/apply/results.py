@@ -95,7 +95,8 @@ def _reason_of(made: Plan, failed: list[Result], *, stopped: bool) -> ConditionR
     if failed:
         return ConditionReason.FAILED
     if made.errors:
-        return ConditionReason.PROBLEMS
+        in_source = any(problem.in_source for problem in made.errors)
+        return ConditionReason.PROBLEMS if in_source else ConditionReason.FAILED
     return ConditionReason.HELD if made.holds else ConditionReason.SYNCED
 
 

@@ -29,7 +29,6 @@ from kubectl_reconcile.core.objects import (
     Problem,
     Severity,
     annotations_of,
-    errors_among,
     labels_of,
 )
 from kubectl_reconcile.core.planning import hooks
@@ -69,7 +68,6 @@ class DesiredMember:
 
 def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
     """Return what Git asks for, by reference, and find its order; what can't be meant becomes a problem."""
-    _tell_of_emptiness(builder)
     _learn_kinds(builder)
     found: dict[ObjectRef, DesiredMember] = {}
     for located in builder.inputs.desired:
@@ -84,13 +82,6 @@ def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
     usable = {ref: each for ref, each in found.items() if ref not in builder.spared}
     _arrange(builder, usable, found)
     return {ref: each for ref, each in usable.items() if ref not in builder.spared}
-
-
-def _tell_of_emptiness(builder: PlanBuilder) -> None:
-    """A source without any object is most likely the wrong path, and never merely nothing to do."""
-    inputs = builder.inputs
-    if inputs.whole and not inputs.desired and not errors_among(inputs.problems):
-        builder.problems.append(inputs.revision.emptiness())
 
 
 def _learn_kinds(builder: PlanBuilder) -> None:

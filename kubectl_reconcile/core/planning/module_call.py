@@ -142,4 +142,4 @@ def _read_by(live: Snapshot, reads: Reads, context: Context) -> Iterator[Manifes
 
 def fault(builder: PlanBuilder, parent: Parent, message: str, hint: str) -> None:
     """Note what is wrong with a CR, or with its module."""
-    builder.problems.append(Problem(str(parent.ref), 0, message, hint))
+    builder.problems.append(Problem(str(parent.ref), 0, message, hint, in_source=False))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kubectl_reconcile.core.annotations import HookPoint
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, errors_among
 from kubectl_reconcile.core.planning import children, members, prune
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.module_call import Parent
@@ -27,6 +27,7 @@ def build(inputs: Inputs) -> Plan:
         _member(builder, each)
     holds = prune.prune(builder, wanted)
     _finalize_previews(builder)
+    _tell_of_emptiness(builder)
     return builder.finish(holds)
 
 
@@ -64,6 +65,13 @@ def build_removal(inputs: Inputs) -> Plan:
     builder = PlanBuilder.of(inputs)
     prune.remove_all(builder)
     return builder.finish()
+
+
+def _tell_of_emptiness(builder: PlanBuilder) -> None:
+    """A source without any object is most likely the wrong path, and never merely nothing to do."""
+    inputs = builder.inputs
+    if inputs.whole and not inputs.desired and not builder.changes and not errors_among(inputs.problems):
+        builder.problems.append(inputs.revision.emptiness())
 
 
 def _finalize_previews(builder: PlanBuilder) -> None:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from kubectl_reconcile.core.annotations import SOURCE, MemberOptions
+from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
-from kubectl_reconcile.core.objects import ObjectRef, annotations_of, errors_among
+from kubectl_reconcile.core.objects import ObjectRef, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import PRECIOUS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
@@ -78,9 +78,8 @@ def _may_go(builder: PlanBuilder, each: Stored) -> bool:
     if each.ref in builder.spared or each.ref.group_kind in builder.inputs.unsynced:
         return False
     manifest = each.manifest()
-    if _is_unclear(builder, annotations_of(manifest).get(SOURCE, "")):
-        return False
-    if MemberOptions.of(manifest).kept or manifest["metadata"].get("deletionTimestamp"):
+    options = MemberOptions.of(manifest)
+    if options.kept or _is_unclear(builder, options.source) or manifest["metadata"].get("deletionTimestamp"):
         return False
     return applyset.is_marked_by_us(manifest, builder.inputs.sync.field_manager)
 
@@ -88,6 +87,8 @@ def _may_go(builder: PlanBuilder, each: Stored) -> bool:
 def _is_unclear(builder: PlanBuilder, path: str) -> bool:
     """Tell whether the file that asked for an object may still do so, though nobody can read it as it is now."""
     inputs = builder.inputs
+    if not path:
+        return False
     if is_below(path, inputs.revision.unrendered):
         return True
     return path in inputs.revision.files and any(each.path == path for each in errors_among(inputs.problems))

@@ -10,6 +10,7 @@ so a system that knows such keys does nothing twice even if an answer was lost.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ class ExternalSystems:
         except TimeoutError as error:
             raise OutsideError(f"{_place(url)} doesn't answer within {timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise OutsideError(f"{_place(url)} doesn't answer: {str(error) or type(error).__name__}") from error
+            raise OutsideError(f"{_place(url)} doesn't answer: {_why(error)}") from error
 
     def url(self, system: str) -> str:
         """Return the base address of a system.
@@ -141,6 +142,17 @@ def urls_of(environ: Mapping[str, str]) -> dict[str, str]:
 def variable_of(system: str) -> str:
     """Return the environment variable that says where *system* is."""
     return PREFIX + system.upper().replace("-", "_")
+
+
+def _why(error: Exception) -> str:
+    """Return what kept an answer away, without what the HTTP library notes about itself."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate isn't trusted: {error.certificate_error}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        reason = error.os_error
+        refused = isinstance(reason, ConnectionRefusedError) or reason.errno == errno.ECONNREFUSED
+        return "connection refused" if refused else str(reason.strerror or reason)
+    return str(error) or type(error).__name__
 
 
 def _place(url: str) -> str:

@@ -187,7 +187,10 @@ def test_an_emptied_folder_deletes_nothing_until_a_person_says_so(follow, cluste
     assert sync.condition("Stalled")["status"] == "True"
     assert cluster.members("ConfigMap", "shop") == {"a", "b"}
     assert plugin("approve", "shop", "--yes").status == 0
-    sync.until_synced(emptied)
+    told = sync.until(
+        "ProblemsInSource", emptied
+    )  # what is left is a Sync that applies nothing, most likely by mistake
+    assert told["message"].startswith("shop: no manifest file is at this path")
     assert cluster.members("ConfigMap", "shop") == set()
 
 

@@ -324,15 +324,15 @@ def test_who_changed_what_last(git_server, source):
     third = git_server.push({"b.yaml": "2"}, "Other")
     followed = source()
     followed.fetch()
-    last = followed.last_commit_of("apps/a.yaml", third)
+    [last] = followed.commits_touching("apps/a.yaml", third, limit=1)
     assert (last.sha, last.author) == (second, "Bob")
     assert last.subject.startswith("Scale")
     assert last.subject.isprintable()
     assert [commit.sha for commit in followed.commits_touching("apps", third)] == [second, first]
     assert [commit.sha for commit in followed.commits_touching("", third, since=first)] == [third, second]
     assert [commit.sha for commit in followed.commits_touching("", third, limit=1)] == [third]
-    assert followed.last_commit_of("nope", third) is None
-    assert followed.last_commit_of("apps/a.yaml", "1" * 40) is None
+    assert followed.commits_touching("nope", third, limit=1) == ()
+    assert followed.commits_touching("apps/a.yaml", "1" * 40, limit=1) == ()
 
 
 def test_a_file_as_it_was(git_server, source):
@@ -424,10 +424,14 @@ def test_a_hook_s_environment_leads_nobody_astray(git_server, source, tmp_path, 
 def test_http_wants_the_right_user_and_password(own_git_server, source, cache):
     repository = own_git_server(username="ann", password=SECRET)
     sha = repository.push({"a.yaml": "1"})
-    for credentials in (None, Credentials(username="ann", password="wrong"), Credentials(bearer_token=SECRET)):
+    for credentials in (Credentials(username="ann", password="wrong"), Credentials(bearer_token=SECRET)):
         error = fault_of(source(url=repository.url, credentials=credentials).revision)
         assert error.fault is SourceFault.UNAUTHORIZED
-        assert repository.url in str(error)
+        assert f"{repository.url}: the server refused the credentials" in str(error)
+    for credentials in (None, Credentials(ca_bundle="x", known_hosts="y")):
+        error = fault_of(source(url=repository.url, credentials=credentials).revision)
+        assert error.fault is SourceFault.UNAUTHORIZED
+        assert f"{repository.url}: the server wants credentials, and none are given" in str(error)
     good = Credentials(username="ann", password=SECRET)
     assert SECRET not in repr(good)
     assert source(url=repository.url, credentials=good).revision().sha == sha
@@ -503,19 +507,82 @@ def test_tls_trusts_the_given_ca_and_no_other(own_git_server, source, tmp_path):
     repository = own_git_server()
     sha = repository.push({"a.yaml": "1"})
     certificate, key = self_signed()
-    (tmp_path / "tls.pem").write_text(certificate + key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "tls.pem")
-    listening = repository.server._http
-    listening.socket = context.wrap_socket(listening.socket, server_side=True)
-    listening.handle_error = lambda *_: None  # a client that hangs up is what is tested
-    listening.shutdown_request = end_tls
-    url = repository.url.replace("http:", "https:")
+    url = over_tls(repository, tmp_path, certificate + key)
     assert source(url=url, credentials=Credentials(ca_bundle=certificate)).revision().sha == sha
     for other in (None, Credentials(ca_bundle=self_signed()[0])):
         error = fault_of(source(url=url, credentials=other).remote_sha)
         assert error.fault is SourceFault.UNTRUSTED
-        assert "give the CA" in error.hint
+        assert "give the CA that signed it as key ca.crt" in error.hint
+
+
+def test_the_given_ca_counts_whatever_the_environment_says(own_git_server, source, tmp_path, monkeypatch):
+    repository = own_git_server()
+    sha = repository.push({"a.yaml": "1"})
+    (right, key), (wrong, _) = self_signed(), self_signed()
+    url = over_tls(repository, tmp_path, right + key)
+    for name, given, expected in (("wrong", right, True), ("right", wrong, False)):
+        (tmp_path / "environment.pem").write_text({"wrong": wrong, "right": right}[name])
+        monkeypatch.setenv("GIT_SSL_CAINFO", str(tmp_path / "environment.pem"))
+        followed = source(url=url, credentials=Credentials(ca_bundle=given))
+        if expected:
+            assert followed.revision().sha == sha
+        else:
+            assert fault_of(followed.revision).fault is SourceFault.UNTRUSTED
+
+
+OUT_OF_TIME = {
+    "expired": (-timedelta(days=2), -timedelta(days=1), "has expired (hint: renew it on the server, and ca.crt"),
+    "not yet valid": (timedelta(days=1), timedelta(days=2), "isn't valid yet (hint: compare the clocks"),
+}
+
+
+@pytest.mark.parametrize(("begins", "ends", "said"), OUT_OF_TIME.values(), ids=OUT_OF_TIME)
+def test_a_certificate_out_of_its_time_is_said_to_be(own_git_server, source, tmp_path, begins, ends, said):
+    certificate, key = self_signed(begins, ends)
+    url = over_tls(own_git_server(), tmp_path, certificate + key)
+    error = fault_of(source(url=url, credentials=Credentials(ca_bundle=certificate)).revision)
+    assert error.fault is SourceFault.UNTRUSTED
+    assert said in str(error)
+
+
+def test_a_certificate_for_another_name_is_said_to_be(own_git_server, source, tmp_path):
+    certificate, key = self_signed()
+    url = over_tls(own_git_server(), tmp_path, certificate + key).replace("127.0.0.1", "localhost")
+    error = fault_of(source(url=url, credentials=Credentials(ca_bundle=certificate)).revision)
+    assert error.fault is SourceFault.UNTRUSTED
+    assert "its TLS certificate is for another name" in str(error)
+
+
+def test_a_ca_that_is_none_is_said_to_be(own_git_server, source, tmp_path):
+    url = over_tls(own_git_server(), tmp_path, "".join(self_signed()))
+    error = fault_of(source(url=url, credentials=Credentials(ca_bundle="no certificate")).revision)
+    assert error.fault is SourceFault.UNTRUSTED
+    assert "ca.crt" in error.hint
+
+
+def test_a_server_with_a_shallow_clone_is_followed_as_far_as_it_goes(own_git_server, git_server, source, tmp_path):
+    for number in range(3):
+        sha = git_server.push({"a.yaml": str(number)})
+    shallow = tmp_path / "shallow"
+    subprocess.run(["git", "clone", "-q", "--depth=1", git_server.url, str(shallow)], check=True)
+    repository = Repository.of(shallow.as_uri(), allow_local=True)
+    followed = GitSource(repository, MAIN, cache_dir=tmp_path / "other-cache")
+    revision = followed.revision()
+    assert revision.sha == sha
+    assert followed.read(revision.files["a.yaml"]) == b"2"
+    assert [commit.sha for commit in followed.commits_touching("a.yaml", sha)] == [sha]
+
+
+def over_tls(repository, folder: Path, pem: str) -> str:
+    """Have the server of *repository* speak TLS with the certificate and key in *pem*; return the new URL."""
+    (folder / "tls.pem").write_text(pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "tls.pem")
+    listening = repository.server._http
+    listening.socket = context.wrap_socket(listening.socket, server_side=True)
+    listening.handle_error = lambda *_: None  # a client that hangs up is what is tested
+    listening.shutdown_request = end_tls
+    return repository.url.replace("http:", "https:")
 
 
 def end_tls(request: ssl.SSLSocket) -> None:
@@ -526,8 +593,8 @@ def end_tls(request: ssl.SSLSocket) -> None:
     request.close()
 
 
-def self_signed() -> tuple[str, str]:
-    """A certificate for 127.0.0.1 that signs itself, and its key."""
+def self_signed(begins=-timedelta(hours=1), ends=timedelta(hours=1)) -> tuple[str, str]:
+    """A certificate for 127.0.0.1 that signs itself, and its key; it is valid between these times from now."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     now = datetime.now(UTC)
@@ -538,8 +605,8 @@ def self_signed() -> tuple[str, str]:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
+        .not_valid_before(now + begins)
+        .not_valid_after(now + ends)
         .add_extension(host, critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

@@ -1,0 +1,149 @@
+"""What git complains of, turned into one of ``SourceFault``, in a sentence that says what to do.
+
+Git knows no codes, so its words are matched, in the C locale and one line at a time; the first row that fits counts.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.remote import Repository, Scheme
+
+_UNREACHABLE = (
+    r"Could not resolve|resolve host|Connection refused|Failed to connect|timed out|Connection reset|Network is unreachable"
+    r"|No route to host|returned error: (?:429|5\d\d)|Empty reply|early EOF|unexpected disconnect|hung up|Connection closed"
+    r"|unable to access"
+)
+_DAMAGED = (
+    r"not a git repository|loose object|object file .* is empty|bad object|[Cc]ould not parse|packfile|inflate|corrupt"
+    r"|missing blob|missing tree|invalid sha1 pointer|unable to read (?:tree|sha1|object)|does not match index"
+    r"|not a valid object|bad config|bad tree|did not send all necessary objects|unable to parse|invalid object"
+)
+
+_COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
+    (
+        r"! \[remote rejected\]|hook declined|protected branch",
+        SourceFault.REFUSED,
+        "the server refused the push",
+        "is the branch protected? then make the change by a pull request",
+    ),
+    (
+        r"! \[rejected\]|non-fast-forward|fetch first",
+        SourceFault.REFUSED,
+        "somebody pushed to the branch meanwhile",
+        "run it again",
+    ),
+    (
+        r"[Pp]lease tell me who you are|empty ident name|unable to auto-detect email",
+        SourceFault.REFUSED,
+        "git doesn't know who you are",
+        "git config --global user.name and user.email say it",
+    ),
+    (
+        r"returned error: 30\d|unable to update url base from redirection",
+        SourceFault.REFUSED,
+        "the server redirects to another address",
+        "credentials aren't sent along; use the address it redirects to",
+    ),
+    (
+        r"certificate has expired",
+        SourceFault.UNTRUSTED,
+        "its TLS certificate, or that of its CA, has expired",
+        "renew it on the server, and ca.crt in the Secret where the CA's own is replaced",
+    ),
+    (
+        r"certificate is not yet valid",
+        SourceFault.UNTRUSTED,
+        "its TLS certificate isn't valid yet",
+        "compare the clocks of both machines",
+    ),
+    (
+        r"subject name|does not match target host|hostname mismatch|IP address mismatch",
+        SourceFault.UNTRUSTED,
+        "its TLS certificate is for another name",
+        "use a name that the certificate has in the URL",
+    ),
+    (
+        r"SSL certificate problem|certificate verif|server verification failed|unable to get local issuer",
+        SourceFault.UNTRUSTED,
+        "its TLS certificate isn't trusted",
+        "give the CA that signed it as key ca.crt of the Secret that secretRef names",
+    ),
+    (
+        r"error setting certificate (?:verify locations|file)|error adding trust anchors",
+        SourceFault.UNTRUSTED,
+        "the given CA can't be read",
+        "ca.crt holds certificates in PEM",
+    ),
+    (
+        r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No .* host key is known",
+        SourceFault.UNTRUSTED,
+        "its SSH host key isn't in known_hosts",
+        "ssh-keyscan prints the line to add; compare it with what the host publishes",
+    ),
+    (
+        r"Authentication failed|could not read (?:Username|Password)|returned error: 40[13]|Permission denied \(|HTTP Basic: Access denied",
+        SourceFault.UNAUTHORIZED,
+        "the server refused the credentials",
+        "check user, token or key, and that they may read this repository",
+    ),
+    (
+        r"error in libcrypto|invalid format|Load key .*:",
+        SourceFault.UNAUTHORIZED,
+        "the SSH private key can't be read",
+        "give it in PEM or OpenSSH format, without a passphrase",
+    ),
+    (
+        r"repository '.*' not found|returned error: 404|does not appear to be a git repository|[Rr]epository not found|does not exist|not a git repository: '/",
+        SourceFault.NO_SUCH_REPOSITORY,
+        "there is no such repository",
+        "check the URL; some servers also say so when credentials are missing",
+    ),
+    (
+        r"couldn't find remote ref|not our ref|no such remote ref|unadvertised object",
+        SourceFault.NO_SUCH_REF,
+        "it has no such ref",
+        "",
+    ),
+    (
+        _UNREACHABLE,
+        SourceFault.UNREACHABLE,
+        "",
+        "check the URL and the network; the daemon tries again",
+    ),
+    (
+        _DAMAGED,
+        SourceFault.CORRUPT,
+        "the local clone is damaged",
+        "remove it from the cache folder",
+    ),
+)
+
+
+_NO_CREDENTIALS = "a Secret with username and password or bearerToken, named by spec.source.git.secretRef, gives them"
+_NO_CREDENTIALS_OF_USER = "one of git's credential helpers, or user and token in the URL, give them"
+
+
+def _is_nameless(repository: Repository) -> bool:
+    """Return whether an HTTP server was shown nothing that says who we are."""
+    return repository.scheme is Scheme.HTTP and not repository.credentials.header()
+
+
+def explained(repository: Repository, complaint: str) -> SourceError:
+    """Return the error that git's *complaint* amounts to."""
+    lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+    told = [
+        re.sub(r"^(?:fatal|error|ssh|remote): ", "", line)
+        for line in lines
+        if not line.startswith(("hint:", "warning:"))
+    ]
+    for pattern, fault, message, hint in _COMPLAINTS:
+        match = next((line for line in told if re.search(pattern, line)), None)
+        if match is not None and fault is SourceFault.UNAUTHORIZED and _is_nameless(repository):
+            wanted = _NO_CREDENTIALS_OF_USER if repository.user_config else _NO_CREDENTIALS
+            return SourceError(fault, f"{repository}: the server wants credentials, and none are given", wanted)
+        if match is not None:
+            said = message or re.sub(r"^unable to access '[^']*': ", "", match)
+            return SourceError(fault, f"{repository}: {said}", hint)
+    return SourceError(SourceFault.FAILED, f"{repository}: git failed: {told[0] if told else 'without a word'}")
