@@ -73,11 +73,10 @@ class PlanFile:
                 "it belongs to no Sync, so nobody would remember its objects", "make it with diff … --name NAME -o json"
             )
         try:
-            sync = ObjectRef(SYNC.group, SYNC.kind, str(tree["sync"]["namespace"]), str(tree["sync"]["name"]))
-            prints = {_key(each): str(each["fingerprint"]) for each in tree["changes"]}
-            return cls(sync, str(tree["revision"]), str(tree["hash"]), bool(tree["confirmed"]), prints)
-        except (KeyError, TypeError) as error:
-            raise PlanFileError(f"its field {error} is missing or odd") from None
+            revision, digest, confirmed = str(tree["revision"]), str(tree["hash"]), bool(tree["confirmed"])
+            return cls(_sync(tree["sync"]), revision, digest, confirmed, _prints(tree["changes"]))
+        except KeyError as error:
+            raise PlanFileError(f"its field {error} is missing") from None
 
     def check(self, made: Plan) -> None:
         """Pass if *made* is the plan in the file.
@@ -92,16 +91,35 @@ class PlanFile:
         now = fingerprints(made)
         if made.revision != self.revision:
             yield f"the source is at {made.revision[:16]}, the plan was made at {self.revision[:16]}"
-        for (ref, op), known in self.fingerprints.items():
-            if (ref, op) not in now:
-                other = next((what for each, what in now if each == ref), "")
-                yield f"{ref} would be {_done(other)}, not {_done(op)}" if other else f"{ref} needs no change any more"
-            elif now[ref, op] != known:
-                yield f"{ref} has changed since"
-        refs = {ref for ref, _ in self.fingerprints}
-        yield from (f"{ref} would be {_done(op)} too" for ref, op in now if ref not in refs)
+        shown, wanted = _by_object(self.fingerprints), _by_object(now)
+        for ref in dict.fromkeys((*shown, *wanted)):
+            yield from _differences(ref, shown.get(ref, {}), wanted.get(ref, {}))
         if made.hash != self.hash and now == self.fingerprints and made.revision == self.revision:
             yield "the file was edited: its hash isn't that of its changes"
+
+
+def _by_object(prints: Mapping[tuple[ObjectRef, str], str]) -> dict[ObjectRef, dict[str, str]]:
+    """Return the fingerprints of each object, by what happens to it."""
+    found: dict[ObjectRef, dict[str, str]] = {}
+    for (ref, what), digest in prints.items():
+        found.setdefault(ref, {})[what] = digest
+    return found
+
+
+def _differences(ref: ObjectRef, shown: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """Yield what moved of one object; several things may happen to it: a CR changes, and its module acts."""
+    gone = [_done(what) for what in shown if what not in now]
+    new = [_done(what) for what in now if what not in shown]
+    if gone and new:
+        yield f"{ref} would be {' and '.join(new)}, not {' and '.join(gone)}"
+    elif gone and now:
+        yield f"{ref} wouldn't be {' and '.join(gone)} any more"
+    elif gone:
+        yield f"{ref} needs no change any more"
+    elif new:
+        yield f"{ref} would be {' and '.join(new)} too"
+    if any(now[what] != known for what, known in shown.items() if what in now):
+        yield f"{ref} has changed since"
 
 
 _DONE = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted", "act": "acted on",
@@ -109,7 +127,8 @@ _DONE = {"create": "created", "update": "updated", "replace": "replaced", "delet
 
 
 def _done(what: str) -> str:
-    return _DONE.get(what.partition(":")[0], what)
+    op, _, action = what.partition(":")
+    return _DONE.get(op, op) + (f" ({action})" if action else "")
 
 
 def fingerprints(made: Plan) -> dict[tuple[ObjectRef, str], str]:
@@ -120,6 +139,19 @@ def fingerprints(made: Plan) -> dict[tuple[ObjectRef, str], str]:
 
 def _what(change: Change) -> str:
     return change.op.value if change.action is None else f"{change.op.value}:{change.action.key}"
+
+
+def _sync(entry: Any) -> ObjectRef:
+    if not isinstance(entry, dict):
+        raise PlanFileError("its field 'sync' isn't as this program writes it")
+    return ObjectRef(SYNC.group, SYNC.kind, str(entry["namespace"]), str(entry["name"]))
+
+
+def _prints(entries: Any) -> dict[tuple[ObjectRef, str], str]:
+    try:
+        return {_key(each): str(each["fingerprint"]) for each in entries}
+    except (TypeError, AttributeError):
+        raise PlanFileError("one of its changes isn't as this program writes them") from None
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[ObjectRef, str]:

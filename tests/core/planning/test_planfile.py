@@ -1,0 +1,273 @@
+"""Plan files, on plain values: what is carried out as it was shown, and what is refused because something moved."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from kubectl_reconcile.core.module.api import Action
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.plan import Op, Plan, fingerprint
+from kubectl_reconcile.core.planning.planfile import PlanFile, PlanFileError, PlanMoved, fingerprints
+from tests.core.planning.changes import a_change
+
+SHOP = ObjectRef("reconcile.dev", "Sync", "shop", "web")
+WEB = ObjectRef("apps", "Deployment", "shop", "web")
+DATA = ObjectRef("", "ConfigMap", "shop", "data")
+BAR = ObjectRef("sweets.example.com", "Candy", "shop", "bar")
+REVISION = "c0ffee0123456789" + "0" * 24
+LATER = "facade0123456789" + "0" * 24
+
+
+def body(ref, **content):
+    return {"apiVersion": f"{ref.group}/v1".lstrip("/"), "kind": ref.kind, "metadata": {"name": ref.name}, **content}
+
+
+def updated(ref, *, to=2, **rest):
+    return a_change(ref, Op.UPDATE, before=body(ref, size=1), intent=body(ref, size=to), **rest)
+
+
+def acting(key):
+    return a_change(BAR, Op.ACT, action=Action(key, "make", "make a bar"))
+
+
+def a_plan(*changes, revision=REVISION, sync=SHOP):
+    return Plan(sync, revision, changes, confirmed=True)
+
+
+def entry(change):
+    """A change as ``diff -o json`` writes it, as far as plan files go."""
+    shown = {"object": change.ref._asdict(), "op": change.op.value, "fingerprint": fingerprint(change)}
+    return shown | ({} if change.action is None else {"action": {"key": change.action.key}})
+
+
+def tree_of(made):
+    return {
+        "apiVersion": "reconcile.dev/v1alpha1",
+        "kind": "Plan",
+        "sync": {"namespace": made.sync.namespace, "name": made.sync.name},
+        "revision": made.revision,
+        "hash": made.hash,
+        "confirmed": made.confirmed,
+        "changes": [entry(change) for change in made.changes if not change.is_quiet],
+    }
+
+
+def read(tree):
+    return PlanFile.parse(json.dumps(tree).encode())
+
+
+def kept(*changes):
+    """The file of a plan, looked at and kept."""
+    return read(tree_of(a_plan(*changes)))
+
+
+EVERYTHING = (
+    updated(WEB),
+    a_change(DATA, Op.CREATE, intent=body(DATA)),
+    acting("make-1"),
+    acting("make-2"),
+    a_change(DATA._replace(name="gone"), Op.DELETE, before=body(DATA), held=True),
+    a_change(DATA._replace(name="stuck"), Op.UNCHANGED, blocked="its file can't be read"),
+    a_change(DATA._replace(name="quiet"), Op.UNCHANGED),
+)
+
+
+def test_the_same_plan_is_carried_out():
+    file = kept(*EVERYTHING)
+    assert (file.sync, file.revision, file.confirmed) == (SHOP, REVISION, True)
+    file.check(a_plan(*EVERYTHING))
+
+
+def test_a_plan_that_the_server_has_not_tried_says_so():
+    assert read({**tree_of(a_plan()), "confirmed": False}).confirmed is False
+
+
+def test_what_needs_nothing_is_no_part_of_a_plan_file_and_what_is_blocked_is():
+    shown = {(ref.name, what) for ref, what in fingerprints(a_plan(*EVERYTHING))}
+    assert shown == {
+        ("web", "update"),
+        ("data", "create"),
+        ("bar", "act:make-1"),
+        ("bar", "act:make-2"),
+        ("gone", "delete"),
+        ("stuck", "unchanged"),
+    }
+
+
+WEB_TEXT, DATA_TEXT, BAR_TEXT = "Deployment.apps shop/web", "ConfigMap shop/data", "Candy.sweets.example.com shop/bar"
+MOVED = {
+    "the source moved": (
+        [updated(WEB)],
+        a_plan(updated(WEB), revision=LATER),
+        ["the source is at facade0123456789, the plan was made at c0ffee0123456789"],
+    ),
+    "an object changed since": ([updated(WEB)], a_plan(updated(WEB, to=3)), [f"{WEB_TEXT} has changed since"]),
+    "an object is as it should be by now": ([updated(WEB)], a_plan(), [f"{WEB_TEXT} needs no change any more"]),
+    "an object would change too": ([], a_plan(updated(WEB)), [f"{WEB_TEXT} would be updated too"]),
+    "an object is gone and would be made": (
+        [updated(WEB)],
+        a_plan(a_change(WEB, Op.CREATE)),
+        [f"{WEB_TEXT} would be created, not updated"],
+    ),
+    "an object would be made anew": (
+        [updated(WEB)],
+        a_plan(a_change(WEB, Op.REPLACE)),
+        [f"{WEB_TEXT} would be replaced, not updated"],
+    ),
+    "an object would go": (
+        [a_change(DATA, Op.CREATE)],
+        a_plan(a_change(DATA, Op.DELETE)),
+        [f"{DATA_TEXT} would be deleted, not created"],
+    ),
+    "an object can't be touched any more": (
+        [updated(WEB)],
+        a_plan(a_change(WEB, Op.UNCHANGED, blocked="it belongs to others")),
+        [f"{WEB_TEXT} would be left alone, not updated"],
+    ),
+    "another action comes": (
+        [acting("make-1")],
+        a_plan(acting("make-2")),
+        [f"{BAR_TEXT} would be acted on (make-2), not acted on (make-1)"],
+    ),
+    "another action comes as well": (
+        [acting("make-1")],
+        a_plan(acting("make-1"), acting("make-2")),
+        [f"{BAR_TEXT} would be acted on (make-2) too"],
+    ),
+    "an object that is acted on would change as well": (
+        [acting("make-1")],
+        a_plan(updated(BAR), acting("make-1")),
+        [f"{BAR_TEXT} would be updated too"],
+    ),
+    "one of two actions is done by now": (
+        [acting("make-1"), acting("make-2")],
+        a_plan(acting("make-2")),
+        [f"{BAR_TEXT} wouldn't be acted on (make-1) any more"],
+    ),
+    "all at once": (
+        [updated(WEB)],
+        a_plan(a_change(DATA, Op.CREATE), revision=LATER),
+        [
+            "the source is at facade0123456789, the plan was made at c0ffee0123456789",
+            f"{WEB_TEXT} needs no change any more",
+            f"{DATA_TEXT} would be created too",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("shown", "now", "moved"), MOVED.values(), ids=MOVED)
+def test_a_plan_that_moved_is_refused_and_each_difference_named(shown, now, moved):
+    with pytest.raises(PlanMoved) as refused:
+        kept(*shown).check(now)
+    assert refused.value.moved == moved
+    assert str(refused.value) == f"the plan doesn't hold any more, nothing was written: {'; '.join(moved)}"
+    assert refused.value.hint == "look at the new plan with: kubectl reconcile diff"
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " (and 1 more)"), (8, " (and 3 more)")])
+def test_five_differences_are_named_and_the_others_counted(count, more):
+    with pytest.raises(PlanMoved) as refused:
+        kept().check(a_plan(*(updated(DATA._replace(name=f"data-{at}")) for at in range(count))))
+    assert len(refused.value.moved) == count
+    assert str(refused.value).endswith(f"shop/data-4 would be updated too{more}")
+
+
+def test_a_hash_that_was_edited_is_noticed():
+    with pytest.raises(PlanMoved) as refused:
+        replace(kept(updated(WEB)), hash="0" * 64).check(a_plan(updated(WEB)))
+    assert refused.value.moved == ["the file was edited: its hash isn't that of its changes"]
+
+
+def test_a_fingerprint_that_was_edited_is_noticed():
+    tree = tree_of(a_plan(updated(WEB)))
+    tree["changes"][0]["fingerprint"] = "0" * 64
+    with pytest.raises(PlanMoved) as refused:
+        read(tree).check(a_plan(updated(WEB)))
+    assert refused.value.moved == [f"{WEB_TEXT} has changed since"]
+
+
+def test_a_plan_of_another_revision_is_not_called_edited():
+    with pytest.raises(PlanMoved) as refused:
+        kept().check(a_plan(revision=LATER))
+    assert refused.value.moved == ["the source is at facade0123456789, the plan was made at c0ffee0123456789"]
+
+
+GOOD = tree_of(a_plan(updated(WEB)))
+MAKE_IT = "make it with: kubectl reconcile diff … -o json > plan.json"
+REFUSED = {
+    "no JSON": (b"{", "it isn't JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+    "no object": (b"[]", "it isn't a Plan"),
+    "another kind": (json.dumps({**GOOD, "kind": "Deployment"}).encode(), "it isn't a Plan"),
+    "another version": (
+        json.dumps({**GOOD, "apiVersion": "reconcile.dev/v9"}).encode(),
+        "it is a Plan of reconcile.dev/v9, this program reads reconcile.dev/v1alpha1",
+    ),
+    "a Sync without a namespace": (
+        json.dumps({**GOOD, "sync": {"name": "web"}}).encode(),
+        "its field 'namespace' is missing",
+    ),
+    "no revision": (
+        json.dumps({name: value for name, value in GOOD.items() if name != "revision"}).encode(),
+        "its field 'revision' is missing",
+    ),
+    "no hash": (
+        json.dumps({name: value for name, value in GOOD.items() if name != "hash"}).encode(),
+        "its field 'hash' is missing",
+    ),
+    "nothing of whether the server tried it": (
+        json.dumps({name: value for name, value in GOOD.items() if name != "confirmed"}).encode(),
+        "its field 'confirmed' is missing",
+    ),
+    "no changes": (
+        json.dumps({name: value for name, value in GOOD.items() if name != "changes"}).encode(),
+        "its field 'changes' is missing",
+    ),
+    "a change of nothing": (
+        json.dumps({**GOOD, "changes": [{"op": "update", "fingerprint": ""}]}).encode(),
+        "its field 'object' is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_plan_file_is_refused_with_what_to_do(data, message):
+    with pytest.raises(PlanFileError) as refused:
+        PlanFile.parse(data)
+    assert (str(refused.value), refused.value.hint) == (message, MAKE_IT)
+
+
+@pytest.mark.parametrize("sync", [None, {}])
+def test_a_plan_that_belongs_to_no_sync_can_not_be_carried_out(sync):
+    with pytest.raises(PlanFileError) as refused:
+        read({**GOOD, "sync": sync})
+    assert str(refused.value) == "it belongs to no Sync, so nobody would remember its objects"
+    assert refused.value.hint == "make it with diff … --name NAME -o json"
+
+
+ODD_CHANGES = {
+    "a change that is a word": ["update"],
+    "a change that is a list": [[]],
+    "changes that are a word": "update",
+    "changes that are a number": 3,
+    "an object that is a word": [{"object": "web", "op": "update", "fingerprint": ""}],
+    "an action that is a word": [{**GOOD["changes"][0], "action": "make"}],
+}
+
+
+@pytest.mark.parametrize("changes", ODD_CHANGES.values(), ids=ODD_CHANGES)
+def test_changes_that_nobody_could_have_written_are_refused(changes):
+    with pytest.raises(PlanFileError, match=r"^one of its changes isn't as this program writes them$"):
+        read({**GOOD, "changes": changes})
+
+
+@pytest.mark.parametrize("sync", ["shop/web", ["shop"], 3])
+def test_a_sync_that_nobody_could_have_written_is_refused(sync):
+    with pytest.raises(PlanFileError, match=r"^its field 'sync' isn't as this program writes it$"):
+        read({**GOOD, "sync": sync})
+
+
+def test_bytes_that_are_no_text_are_refused():
+    with pytest.raises(PlanFileError, match="it isn't JSON"):
+        PlanFile.parse(b"\xff\xfe\x00")

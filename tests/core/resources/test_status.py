@@ -1,0 +1,259 @@
+"""The status of a Sync after a pass: what a reader of ``kubectl get sync -o yaml`` finds, and what costs no write."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report, reconciling, sync_status
+
+FIRST, LATER = "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
+WROTE = Counts(total=3, created=1, updated=2, unchanged=0)
+DONE = Report(ConditionReason.SYNCED, "all 3 objects are as they should be", "c0ffee", WROTE)
+REFUSED = Report(ConditionReason.FAILED, "the server refused one", "facade", Counts(total=3, failed=1, unchanged=2))
+NO_SOURCE = Report(ConditionReason.SOURCE, "the repository can't be read")
+
+
+def after(report, before=None, *, generation=1, requested_at="", now=FIRST):
+    return sync_status(before or {}, report, generation=generation, requested_at=requested_at, now=now)
+
+
+def condition(status, type_):
+    (found,) = [each for each in status["conditions"] if each["type"] == type_]
+    return found
+
+
+def types(status):
+    return [each["type"] for each in status["conditions"]]
+
+
+def test_a_first_pass_that_did_all_tells_what_it_did():
+    assert after(DONE, generation=4, requested_at="today") == {
+        "observedGeneration": 4,
+        "lastHandledSyncAt": "today",
+        "lastAttemptedRevision": "c0ffee",
+        "lastAppliedRevision": "c0ffee",
+        "summary": {"total": 3, "created": 1, "updated": 2, "deleted": 0, "unchanged": 0, "failed": 0},
+        "problems": [],
+        "history": [
+            {
+                "revision": "c0ffee",
+                "time": FIRST,
+                "result": "Synced",
+                "message": "all 3 objects are as they should be",
+                "total": 3,
+                "created": 1,
+                "updated": 2,
+                "deleted": 0,
+                "unchanged": 0,
+                "failed": 0,
+            }
+        ],
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "True",
+                "reason": "Synced",
+                "message": "all 3 objects are as they should be",
+                "observedGeneration": 4,
+                "lastTransitionTime": FIRST,
+            },
+            {
+                "type": "Reconciling",
+                "status": "False",
+                "reason": "Idle",
+                "message": "",
+                "observedGeneration": 4,
+                "lastTransitionTime": FIRST,
+            },
+            {
+                "type": "Stalled",
+                "status": "False",
+                "reason": "NotStalled",
+                "message": "",
+                "observedGeneration": 4,
+                "lastTransitionTime": FIRST,
+            },
+        ],
+    }
+
+
+STALLED = {ConditionReason.HELD, ConditionReason.INVALID, ConditionReason.DRIFTED}
+
+
+@pytest.mark.parametrize("reason", ConditionReason, ids=str)
+def test_ready_is_true_when_synced_alone_and_stalled_where_only_a_person_helps(reason):
+    status = after(Report(reason, "so it went", "c0ffee"))
+    ready, stalled = condition(status, "Ready"), condition(status, "Stalled")
+    assert (ready["status"], ready["reason"], ready["message"]) == (
+        str(reason is ConditionReason.SYNCED),
+        reason.value,
+        "so it went",
+    )
+    helpless = ("True", reason.value, "so it went") if reason in STALLED else ("False", "NotStalled", "")
+    assert (stalled["status"], stalled["reason"], stalled["message"]) == helpless
+    assert condition(status, "Reconciling")["status"] == "False"
+
+
+def test_the_revision_counts_as_applied_only_when_all_of_it_is():
+    status = after(REFUSED, after(DONE))
+    assert (status["lastAttemptedRevision"], status["lastAppliedRevision"]) == ("facade", "c0ffee")
+
+
+def test_a_source_that_can_not_be_read_leaves_what_is_known_of_the_last_pass():
+    before = after(replace(DONE, problems=("a.yaml:3: no kind",)), requested_at="yesterday")
+    status = after(NO_SOURCE, before, now=LATER)
+    assert {name: value for name, value in status.items() if name != "conditions"} == {
+        name: value for name, value in before.items() if name != "conditions"
+    }
+    assert condition(status, "Ready")["reason"] == "SourceUnavailable"
+
+
+def test_a_request_that_was_answered_is_noted_and_none_takes_nothing_back():
+    before = after(DONE, requested_at="today")
+    assert after(DONE, before)["lastHandledSyncAt"] == "today"
+    assert after(DONE, before, requested_at="tomorrow")["lastHandledSyncAt"] == "tomorrow"
+    assert "lastHandledSyncAt" not in after(DONE)
+
+
+reports = st.builds(
+    Report,
+    st.sampled_from(ConditionReason),
+    st.text(max_size=5),
+    st.sampled_from(["", "c0ffee", "facade"]),
+    st.builds(Counts, *[st.integers(0, 2)] * 6),
+    st.lists(st.text(max_size=3), max_size=2).map(tuple),
+    st.none() | st.lists(st.text(max_size=3), max_size=2).map(tuple),
+    st.lists(st.text(max_size=3), max_size=2).map(tuple),
+)
+
+
+@given(st.lists(reports, max_size=4), reports)
+def test_the_same_pass_again_costs_no_write(history, report):
+    before = {}
+    for each in [*history, report]:
+        before = after(each, before)
+    quiet = replace(report, counts=Counts(total=report.counts.total, unchanged=report.counts.unchanged))
+    again = after(quiet, before, now=LATER) if not report.counts.failed else after(report, before, now=LATER)
+    assert again == before
+
+
+@given(reports, reports)
+def test_the_status_that_was_there_is_never_changed_in_place(one, other):
+    before = after(one)
+    kept = repr(before)
+    after(other, before, now=LATER)
+    assert repr(before) == kept
+
+
+def test_a_quiet_pass_recounts_the_set_and_keeps_what_the_last_one_did():
+    quiet = replace(DONE, counts=Counts(total=4, unchanged=4))
+    assert after(quiet, after(DONE))["summary"] == {**after(DONE)["summary"], "total": 4}
+
+
+SUMMARIES = {
+    "one made": Counts(total=4, created=1, unchanged=3),
+    "one changed": Counts(total=4, updated=1, unchanged=3),
+    "one deleted": Counts(total=4, deleted=1, unchanged=4),
+    "one refused": Counts(total=4, failed=1, unchanged=3),
+}
+
+
+@pytest.mark.parametrize("counts", SUMMARIES.values(), ids=SUMMARIES)
+def test_a_pass_that_did_something_is_what_the_summary_tells(counts):
+    told = after(replace(DONE, counts=counts), after(DONE))["summary"]
+    assert told == {name: getattr(counts, name) for name in told}
+
+
+def test_a_pass_without_failures_takes_the_failures_of_the_one_before_off_the_summary():
+    quiet = Counts(total=3, unchanged=3)
+    assert after(replace(DONE, counts=quiet), after(REFUSED))["summary"]["failed"] == 0
+
+
+def test_history_tells_of_each_revision_and_result_once_the_newest_first():
+    status = {}
+    for at, report in enumerate([DONE, DONE, REFUSED, replace(REFUSED, revision="c0ffee"), DONE]):
+        status = after(report, status, now=f"at {at}")
+    told = [(entry["revision"], entry["result"], entry["time"]) for entry in status["history"]]
+    assert told == [
+        ("c0ffee", "Synced", "at 4"),
+        ("c0ffee", "ApplyFailed", "at 3"),
+        ("facade", "ApplyFailed", "at 2"),
+        ("c0ffee", "Synced", "at 0"),
+    ]
+
+
+def test_history_keeps_ten_entries():
+    status = {}
+    for number in range(12):
+        status = after(replace(DONE, revision=str(number)), status)
+    assert [entry["revision"] for entry in status["history"]] == [str(number) for number in range(11, 1, -1)]
+
+
+def test_a_status_is_bounded_whatever_the_source_holds():
+    long = "x" * 3000
+    report = replace(
+        REFUSED, message=long, problems=(long,) * 30, drifted=(long,), contended=(long,), reason=ConditionReason.HELD
+    )
+    status = after(report)
+    assert [len(problem) for problem in status["problems"]] == [1024] * 20
+    assert len(status["history"][0]["message"]) == 1024
+    told = {each["type"]: len(each["message"]) for each in status["conditions"]}
+    assert told == {"Ready": 1024, "Stalled": 1024, "Reconciling": 0, "Drifted": 1024, "Contended": 1024}
+
+
+def test_drift_that_is_left_alone_is_named():
+    status = after(replace(DONE, drifted=("web: .spec.size is 3", "data: it is gone")))
+    drifted = condition(status, "Drifted")
+    assert (drifted["status"], drifted["reason"]) == ("True", "NotCorrected")
+    assert drifted["message"] == "web: .spec.size is 3; data: it is gone"
+
+
+def test_a_sync_that_asks_before_drift_is_put_back_says_when_there_is_none():
+    drifted = condition(after(replace(DONE, drifted=())), "Drifted")
+    assert (drifted["status"], drifted["reason"], drifted["message"]) == ("False", "InSync", "")
+
+
+def test_a_sync_that_puts_drift_back_says_nothing_of_it_unless_it_once_did():
+    assert "Drifted" not in types(after(DONE))
+    before = after(replace(DONE, drifted=("web: .spec.size is 3",)))
+    assert condition(after(DONE, before), "Drifted")["status"] == "False"
+
+
+def test_fields_that_are_left_to_others_are_named_until_they_are_taken_back():
+    before = after(replace(DONE, contended=("web: .spec.size", "web: .spec.image")))
+    contended = condition(before, "Contended")
+    assert (contended["status"], contended["reason"]) == ("True", "BackedOff")
+    assert contended["message"] == "web: .spec.size; web: .spec.image"
+    contended = condition(after(DONE, before, now=LATER), "Contended")
+    assert (contended["status"], contended["reason"], contended["message"]) == ("False", "InSync", "")
+    assert contended["lastTransitionTime"] == LATER
+    assert "Contended" not in types(after(DONE))
+
+
+def test_a_pass_that_begins_to_write_says_so_and_keeps_the_rest():
+    before = after(DONE)
+    busy = reconciling(before, "3 objects to write", generation=2, now=LATER)
+    under_way = condition(busy, "Reconciling")
+    assert under_way == {
+        "type": "Reconciling",
+        "status": "True",
+        "reason": "Applying",
+        "message": "3 objects to write",
+        "observedGeneration": 2,
+        "lastTransitionTime": LATER,
+    }
+    assert condition(busy, "Ready") == condition(before, "Ready")
+    assert busy["history"] == before["history"]
+    assert condition(after(DONE, busy, generation=2), "Reconciling")["status"] == "False"
+
+
+def test_a_first_pass_may_begin_to_write_before_there_is_any_status():
+    assert types(reconciling({}, "3 objects to write", generation=1, now=FIRST)) == ["Reconciling"]
+
+
+@pytest.mark.parametrize("what", ["created", "updated", "deleted"])
+def test_counts_tell_whether_a_pass_wrote(what):
+    assert Counts(**{what: 1}).wrote
+    assert not Counts(total=3, unchanged=3, failed=1).wrote

@@ -1,0 +1,174 @@
+"""What ``kubectl reconcile install`` puts into a cluster, besides the CRDs: it fits together, and asks for no more than it needs."""
+
+import pytest
+
+from kubectl_reconcile.core.installation import NAMESPACE, objects
+from kubectl_reconcile.core.module.api import Outcome, module
+from kubectl_reconcile.core.module.rbac import AGGREGATE
+
+IMAGE = "registry.example.com/kubectl-reconcile:1.2.3"
+LABELS = {"app.kubernetes.io/name": "kubectl-reconcile", "app.kubernetes.io/component": "daemon"}
+
+
+def a_module(name, kind):
+    return module(api="example.com/v1", kind=kind, owns=["v1/Service"], name=name)(lambda *_: Outcome())
+
+
+def installed(namespace=NAMESPACE, modules=(), **options):
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects(namespace, IMAGE, modules, **options)}
+
+
+def pod_of(installation):
+    return installation["Deployment", "kubectl-reconcile"]["spec"]["template"]
+
+
+@pytest.fixture
+def container():
+    (found,) = pod_of(installed())["spec"]["containers"]
+    return found
+
+
+def test_the_daemon_has_a_namespace_an_account_rights_a_deployment_and_a_service():
+    assert [(each["apiVersion"], *key) for key, each in installed().items()] == [
+        ("v1", "Namespace", "reconcile-system"),
+        ("v1", "ServiceAccount", "kubectl-reconcile"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", "kubectl-reconcile-daemon"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "kubectl-reconcile-daemon"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", "kubectl-reconcile-members"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "kubectl-reconcile-members"),
+        ("apps/v1", "Deployment", "kubectl-reconcile"),
+        ("v1", "Service", "kubectl-reconcile"),
+    ]
+
+
+@pytest.mark.parametrize("namespace", ["reconcile-system", "elsewhere"])
+def test_all_of_it_is_where_it_is_asked_to_be_and_labelled(namespace):
+    for (kind, _), each in installed(namespace).items():
+        where = {} if kind.startswith(("Namespace", "Cluster")) else {"namespace": namespace}
+        name = namespace if kind == "Namespace" else each["metadata"]["name"]
+        assert each["metadata"] == {"name": name, "labels": LABELS, **where}
+
+
+ROLES = {
+    "its own rights and what is granted to it": (
+        {},
+        [("kubectl-reconcile-daemon", "kubectl-reconcile-daemon"), ("kubectl-reconcile-members",) * 2],
+    ),
+    "all rights where it is told so": (
+        {"cluster_admin": True},
+        [("kubectl-reconcile-daemon", "kubectl-reconcile-daemon"), ("kubectl-reconcile-members", "cluster-admin")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "bound"), ROLES.values(), ids=ROLES)
+def test_the_account_has(options, bound):
+    bindings = [each for (kind, _), each in installed("elsewhere", **options).items() if kind == "ClusterRoleBinding"]
+    assert [(each["metadata"]["name"], each["roleRef"]["name"]) for each in bindings] == bound
+    for each in bindings:
+        assert {**each["roleRef"], "name": ""} == {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "",
+        }
+        assert each["subjects"] == [{"kind": "ServiceAccount", "name": "kubectl-reconcile", "namespace": "elsewhere"}]
+
+
+def test_rights_on_members_are_what_clusterroles_with_the_label_add_up_to():
+    role = installed()["ClusterRole", "kubectl-reconcile-members"]
+    assert role["aggregationRule"] == {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE: "true"}}]}
+    assert "rules" not in role
+    assert ("ClusterRole", "kubectl-reconcile-members") not in installed(cluster_admin=True)
+
+
+def test_the_daemon_s_own_rights_are_what_it_and_its_modules_need():
+    rules = installed(modules=[a_module("zoo", "Zoo"), a_module("ark", "Ark")])[
+        "ClusterRole", "kubectl-reconcile-daemon"
+    ]["rules"]
+    assert {"apiGroups": ["reconcile.dev"], "resources": ["syncs/status"], "verbs": ["patch"]} in rules
+    of_modules = [rule["resources"] for rule in rules if rule["apiGroups"] == ["example.com"]]
+    assert of_modules == [
+        ["arks"],
+        ["arks/finalizers"],
+        ["arks/status"],
+        ["zoos"],
+        ["zoos/finalizers"],
+        ["zoos/status"],
+    ]
+    without = installed()["ClusterRole", "kubectl-reconcile-daemon"]["rules"]
+    assert [rule for rule in without if rule["apiGroups"] == [""]] == [
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+    ]
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_as_many_replicas_run_as_asked_for(replicas):
+    assert installed(replicas=replicas)["Deployment", "kubectl-reconcile"]["spec"]["replicas"] == replicas
+
+
+def test_one_replica_runs_unless_told_otherwise():
+    assert installed()["Deployment", "kubectl-reconcile"]["spec"]["replicas"] == 1
+
+
+def test_deployment_and_service_find_their_pods():
+    found = installed()
+    assert pod_of(found)["metadata"] == {"labels": LABELS}
+    assert found["Deployment", "kubectl-reconcile"]["spec"]["selector"] == {"matchLabels": LABELS}
+    assert found["Service", "kubectl-reconcile"]["spec"] == {
+        "selector": LABELS,
+        "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+    }
+
+
+def test_the_daemon_runs_the_image_as_its_account_and_keeps_leases_in_its_namespace():
+    pod = pod_of(installed("elsewhere"))["spec"]
+    (container,) = pod["containers"]
+    assert (container["name"], container["image"], pod["serviceAccountName"]) == ("daemon", IMAGE, "kubectl-reconcile")
+    assert container["args"] == ["daemon", "--listen=:8080", "--log-format=json", "--lease-namespace=elsewhere"]
+
+
+def test_it_is_restarted_when_it_hangs_and_left_out_of_the_service_while_it_is_not_ready(container):
+    assert container["livenessProbe"] == {
+        "httpGet": {"path": "/healthz", "port": "http"},
+        "failureThreshold": 6,
+        "periodSeconds": 10,
+        "timeoutSeconds": 5,
+    }
+    assert container["readinessProbe"] == {
+        "httpGet": {"path": "/readyz", "port": "http"},
+        "periodSeconds": 10,
+        "timeoutSeconds": 5,
+    }
+    assert container["ports"] == [{"name": "http", "containerPort": 8080}]
+
+
+def test_it_fits_the_restricted_pod_security_standard(container):
+    pod = pod_of(installed())["spec"]
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "fsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_it_writes_to_volumes_of_its_own_alone(container):
+    pod = pod_of(installed())["spec"]
+    assert pod["volumes"] == [{"name": "cache", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts == {"cache": "/cache", "tmp": "/tmp"}  # noqa: S108 - a mount of its own
+    assert {each["name"]: each["value"] for each in container["env"]} == {"XDG_CACHE_HOME": "/cache", "HOME": "/cache"}
+
+
+def test_it_has_time_to_stop_and_bounded_memory(container):
+    assert pod_of(installed())["spec"]["terminationGracePeriodSeconds"] == 30
+    assert container["resources"] == {
+        "requests": {"cpu": "50m", "memory": "128Mi"},
+        "limits": {"memory": "512Mi"},
+    }
