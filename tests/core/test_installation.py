@@ -4,7 +4,6 @@ import pytest
 
 from kubectl_reconcile.core.installation import NAMESPACE, objects
 from kubectl_reconcile.core.module.api import Outcome, module
-from kubectl_reconcile.core.module.rbac import AGGREGATE
 
 IMAGE = "registry.example.com/kubectl-reconcile:1.2.3"
 LABELS = {"app.kubernetes.io/name": "kubectl-reconcile", "app.kubernetes.io/component": "daemon"}
@@ -76,7 +75,9 @@ def test_the_account_has(options, bound):
 
 def test_rights_on_members_are_what_clusterroles_with_the_label_add_up_to():
     role = installed()["ClusterRole", "kubectl-reconcile-members"]
-    assert role["aggregationRule"] == {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE: "true"}}]}
+    assert role["aggregationRule"] == {
+        "clusterRoleSelectors": [{"matchLabels": {"reconcile.dev/aggregate-to-daemon": "true"}}]
+    }
     assert "rules" not in role
     assert ("ClusterRole", "kubectl-reconcile-members") not in installed(cluster_admin=True)
 
