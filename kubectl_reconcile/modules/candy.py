@@ -17,8 +17,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from kubectl_reconcile.core.module.api import Action, Between, Context, Facts, Io, Outcome, Owned, module, spec_of
-from kubectl_reconcile.core.objects import Condition, Manifest
+from kubectl_reconcile.module_api import (
+    Action,
+    Between,
+    Condition,
+    Context,
+    Facts,
+    Io,
+    Manifest,
+    Outcome,
+    Owned,
+    module,
+    spec_of,
+)
 
 SYSTEM = "candy-factory"
 

@@ -21,9 +21,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
-from kubectl_reconcile.core.module.api import Between, Context, Facts, Outcome, Owned, Reads, SpecError, module, spec_of
-from kubectl_reconcile.core.objects import Condition, Manifest, condition_of
+from kubectl_reconcile.module_api import (
+    Between,
+    Condition,
+    Context,
+    Facts,
+    Health,
+    HealthStatus,
+    Manifest,
+    Outcome,
+    Owned,
+    Reads,
+    SpecError,
+    condition_of,
+    health,
+    module,
+    spec_of,
+)
 
 DEFAULT_IMAGE = "memcached:1.6.39-alpine"
 DEFAULT_PORT = 11211

@@ -14,22 +14,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
-from kubectl_reconcile.core.module.api import (
+from kubectl_reconcile.module_api import (
     COMPONENT_LABEL,
     Between,
+    Condition,
     Context,
     Facts,
+    Health,
+    HealthStatus,
+    Manifest,
     Outcome,
     Owned,
     Reads,
+    container,
+    deployment,
+    health,
     in_turn,
     key_of,
+    labels_of,
     module,
+    service,
     spec_of,
+    stateful_set,
 )
-from kubectl_reconcile.core.module.workloads import container, deployment, service, stateful_set
-from kubectl_reconcile.core.objects import Condition, Manifest, labels_of
 
 _MEMCACHED = "cache.example.com/v1alpha1"
 

@@ -18,10 +18,22 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Annotated
 
-from kubectl_reconcile.core.health.kstatus import HealthStatus, health
-from kubectl_reconcile.core.module.api import Between, Context, Facts, Outcome, Owned, module, spec_of
-from kubectl_reconcile.core.module.workloads import available, is_alive, is_ready
-from kubectl_reconcile.core.objects import Condition, Manifest
+from kubectl_reconcile.module_api import (
+    Between,
+    Condition,
+    Context,
+    Facts,
+    HealthStatus,
+    Manifest,
+    Outcome,
+    Owned,
+    available,
+    health,
+    is_alive,
+    is_ready,
+    module,
+    spec_of,
+)
 
 IMAGE = "nginxdemos/hello:0.4-plain-text"
 

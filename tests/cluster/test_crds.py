@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from kubectl_reconcile.core.manifests.parse import parse
-from kubectl_reconcile.core.module.api import Context, Owned, outcome_of
+from kubectl_reconcile.core.module.call import outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import Contents, applyset_id
 from kubectl_reconcile.modules.memcached import memcached

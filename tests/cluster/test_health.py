@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
-from kubectl_reconcile.core.module.api import Context, Owned, adopt_child, check_purity
+from kubectl_reconcile.core.module.adoption import adopt_child
+from kubectl_reconcile.core.module.call import check_purity
+from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.modules.memcached import memcached
 
 CRDS = Path(__file__).parents[2] / "crds"

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.module.action_journal import unmet
-from kubectl_reconcile.core.module.api import Context, Owned, SpecError, check_purity, outcome_of
+from kubectl_reconcile.core.module.call import check_purity, outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.modules.candy import Candy
 
 NOW = "2026-01-01T00:00:00Z"

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
-from kubectl_reconcile.core.module.api import Context, Owned, SpecError, check_purity, modules_in, outcome_of
+from kubectl_reconcile.core.module.api import modules_in
+from kubectl_reconcile.core.module.call import check_purity, outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.modules import memcached as python_module
 from kubectl_reconcile.modules.memcached import DEFAULT_IMAGE, memcached
 

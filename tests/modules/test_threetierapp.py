@@ -4,7 +4,10 @@ import copy
 
 import pytest
 
-from kubectl_reconcile.core.module.api import Context, Owned, SpecError, check_purity, key_of, outcome_of
+from kubectl_reconcile.core.module.call import check_purity, outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.outcome import key_of
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.modules.threetierapp import ThreeTierApp
 
 NOW = "2026-01-01T00:00:00Z"

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.module.api import Context, Owned, SpecError, check_purity, outcome_of
+from kubectl_reconcile.core.module.call import check_purity, outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.modules.webserver import webserver
 
 NOW = "2026-01-01T00:00:00Z"

@@ -128,7 +128,7 @@ def test(files: tuple[str, ...], *, place: str | None, update: bool, color: str)
 
     Exit status: 0 all the same, 6 something differs or a module fails.
     """
-    from kubectl_reconcile.core.module.api import ModuleError  # noqa: PLC0415 - the same
+    from kubectl_reconcile.core.module.call import ModuleError  # noqa: PLC0415 - the same
     from kubectl_reconcile.core.module.cases import differences  # noqa: PLC0415 - the core, which help does without
     from kubectl_reconcile.engine.modules.purity import asked  # noqa: PLC0415 - the same
 

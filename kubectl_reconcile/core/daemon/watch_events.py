@@ -21,7 +21,8 @@ from kubectl_reconcile.core.annotations import (
 )
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.priority import Priority
-from kubectl_reconcile.core.module.api import INSTANCE_LABEL, Context, Module
+from kubectl_reconcile.core.module.api import Module
+from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL, Context
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, annotations_of, condition_of
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF

@@ -22,7 +22,8 @@ from enum import StrEnum
 from typing import Any
 
 from kubectl_reconcile.core.annotations import ACTIONS, APPROVE_ACTIONS, APPROVED_ACTIONS
-from kubectl_reconcile.core.module.api import Action, Facts
+from kubectl_reconcile.core.module.inputs import Facts
+from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, annotations_of
 
 _KEPT = 40

@@ -15,17 +15,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.core.module.api import (
-    Ask,
-    Context,
-    Facts,
-    Module,
-    Outcome,
-    Owned,
-    SpecError,
-    outcome_of,
-    outcome_of_invalid,
-)
+from kubectl_reconcile.core.module.api import Module
+from kubectl_reconcile.core.module.call import Ask, outcome_of, outcome_of_invalid
+from kubectl_reconcile.core.module.inputs import Context, Facts, Owned
+from kubectl_reconcile.core.module.outcome import Outcome
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, annotations_of, walk
 
 _KIND = "ModuleCase"

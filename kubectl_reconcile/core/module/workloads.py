@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubectl_reconcile.core.module.api import Context
+from kubectl_reconcile.core.module.inputs import Context
 from kubectl_reconcile.core.objects import Condition, Manifest, condition_of
 
 

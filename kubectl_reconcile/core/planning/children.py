@@ -19,12 +19,8 @@ from dataclasses import dataclass, field, replace
 from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptions
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
 from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
-from kubectl_reconcile.core.module.api import (
-    Action,
-    Outcome,
-    adopt_child,
-    key_of,
-)
+from kubectl_reconcile.core.module.adoption import adopt_child
+from kubectl_reconcile.core.module.outcome import Action, Outcome, key_of
 from kubectl_reconcile.core.objects import (
     Condition,
     GroupVersionKind,

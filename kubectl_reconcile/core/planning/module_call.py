@@ -12,18 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kubectl_reconcile.core.module.api import (
-    INSTANCE_LABEL,
-    Context,
-    Module,
-    ModuleError,
-    Observation,
-    Outcome,
-    Owned,
-    Reads,
-    SpecError,
-    outcome_of_invalid,
-)
+from kubectl_reconcile.core.module.api import Module, Observation
+from kubectl_reconcile.core.module.call import ModuleError, outcome_of_invalid
+from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL, Context, Owned, Reads
+from kubectl_reconcile.core.module.outcome import Outcome
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import Condition, Manifest, ObjectRef, Problem, labels_of
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import Kind

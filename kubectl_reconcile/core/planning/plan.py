@@ -25,7 +25,10 @@ from typing import Any, Final, TypeAlias
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.module.api import Action, Ask, Module, Observation, Owned, outcome_of
+from kubectl_reconcile.core.module.api import Module, Observation
+from kubectl_reconcile.core.module.call import Ask, outcome_of
+from kubectl_reconcile.core.module.inputs import Owned
+from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile.core.objects import (
     FIELD_MANAGER,
     FieldPath,

@@ -15,7 +15,8 @@ from typing import Any
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
-from kubectl_reconcile.core.module.api import Observation, with_owner_uid
+from kubectl_reconcile.core.module.adoption import with_owner_uid
+from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
 from kubectl_reconcile.core.planning.plan import Change, Inputs, Op, Plan

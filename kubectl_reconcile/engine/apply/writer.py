@@ -31,7 +31,7 @@ from kubectl_reconcile.core.annotations import MODULE_LABEL, HookPoint, MemberOp
 from kubectl_reconcile.core.apply.replace import as_restored
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.health.cel_rules import HealthRules
-from kubectl_reconcile.core.module.api import with_owner_uid
+from kubectl_reconcile.core.module.adoption import with_owner_uid
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of, labels_of
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, Phase, kinds_of_crd
 from kubectl_reconcile.core.planning.order import Barrier

@@ -19,7 +19,7 @@ from kubectl_reconcile.core.annotations import renamed
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.daemon.contention import ContentionBegun, ContentionSettled, ContentionTracker
 from kubectl_reconcile.core.daemon.pass_events import AnnotationRenamed
-from kubectl_reconcile.core.module.api import Ask
+from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.planning.snapshot import Snapshot

@@ -25,7 +25,9 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, is_approved, unmet
-from kubectl_reconcile.core.module.api import Action, Module, Observation, Owned
+from kubectl_reconcile.core.module.api import Module, Observation
+from kubectl_reconcile.core.module.inputs import Owned
+from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
 from kubectl_reconcile.core.planning.plan import Change, Unobserved

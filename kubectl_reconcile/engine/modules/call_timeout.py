@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from kubectl_reconcile.core.module.api import Context, Facts, Module, ModuleError, Outcome, Owned, outcome_of
+from kubectl_reconcile.core.module.api import Module
+from kubectl_reconcile.core.module.call import ModuleError, outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Facts, Owned
+from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from kubectl_reconcile.core.module.api import Answer, Owned
+from kubectl_reconcile.core.module.api import Answer
+from kubectl_reconcile.core.module.inputs import Owned
 
 PREFIX = "KUBECTL_RECONCILE_SYSTEM_"
 _REQUEST_S = 5.0

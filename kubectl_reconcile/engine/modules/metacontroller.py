@@ -20,16 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_reconcile.core.manifests.parse import parse
-from kubectl_reconcile.core.module.api import (
-    Context,
-    Facts,
-    Io,
-    Module,
-    Outcome,
-    Owned,
-    in_turn,
-    key_of,
-)
+from kubectl_reconcile.core.module.api import Io, Module
+from kubectl_reconcile.core.module.inputs import Context, Facts, Owned
+from kubectl_reconcile.core.module.outcome import Outcome, in_turn, key_of
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, Manifest
 from kubectl_reconcile.engine.modules.external_systems import OutsideError, SystemIo
 from kubectl_reconcile.engine.telemetry.logs import event

@@ -16,16 +16,10 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FrameType
 from typing import Any
 
-from kubectl_reconcile.core.module.api import (
-    Context,
-    Facts,
-    Module,
-    ModuleError,
-    Outcome,
-    Owned,
-    check_purity,
-    outcome_of,
-)
+from kubectl_reconcile.core.module.api import Module
+from kubectl_reconcile.core.module.call import ModuleError, check_purity, outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Facts, Owned
+from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import Manifest
 
 _FORBIDDEN = {

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.apply.results import Result, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.manifests.revision import Source
-from kubectl_reconcile.core.module.api import Ask
+from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, simulation
 from kubectl_reconcile.core.planning.kinds import CRD

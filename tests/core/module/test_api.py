@@ -15,24 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.health.kstatus import HealthStatus
-from kubectl_reconcile.core.module.api import (
-    UNKNOWN_UID,
-    Between,
-    Context,
-    ModuleError,
-    Outcome,
-    Owned,
-    Reads,
-    SpecError,
-    adopt_child,
-    check_purity,
-    module,
-    modules_in,
-    outcome_of,
-    outcome_of_invalid,
-    spec_of,
-    with_owner_uid,
-)
+from kubectl_reconcile.core.module.adoption import UNKNOWN_UID, adopt_child, with_owner_uid
+from kubectl_reconcile.core.module.api import module, modules_in
+from kubectl_reconcile.core.module.call import ModuleError, check_purity, outcome_of, outcome_of_invalid
+from kubectl_reconcile.core.module.inputs import Context, Owned, Reads
+from kubectl_reconcile.core.module.outcome import Outcome
+from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind
 
 NOW = "2026-01-01T00:00:00Z"

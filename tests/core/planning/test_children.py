@@ -7,7 +7,9 @@ import pytest
 from kubectl_reconcile.core.annotations import ACTIONS, APPROVE_ACTIONS, APPROVED_ACTIONS
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, approving, is_approved, unmet
-from kubectl_reconcile.core.module.api import Action, Observation, Outcome, Reads, Select, in_turn, module
+from kubectl_reconcile.core.module.api import Observation, module
+from kubectl_reconcile.core.module.inputs import Reads, Select
+from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Op

@@ -93,7 +93,8 @@ def test_a_disk_that_is_full_is_said_and_room_is_taken_up(
 
 WIDGETS = """
 import time
-from kubectl_reconcile.core.module.api import Outcome, module
+from kubectl_reconcile.core.module.api import module
+from kubectl_reconcile.core.module.outcome import Outcome
 
 @module(api="{group}/v1", kind="Widget", owns=["v1/ConfigMap"], name="widgets")
 class Widgets:

@@ -8,7 +8,11 @@ import time
 
 import pytest
 
-from kubectl_reconcile.core.module.api import Context, ModuleError, Outcome, Owned, SpecError, module
+from kubectl_reconcile.core.module.api import module
+from kubectl_reconcile.core.module.call import ModuleError
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.outcome import Outcome
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 

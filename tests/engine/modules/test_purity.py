@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_reconcile.core.module.api import Context, ModuleError, Outcome, Owned, SpecError, module
+from kubectl_reconcile.core.module.api import module
+from kubectl_reconcile.core.module.call import ModuleError
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.outcome import Outcome
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.engine.modules.purity import Sampling, asked
 from kubectl_reconcile.modules.memcached import memcached
 from kubectl_reconcile.modules.threetierapp import ThreeTierApp

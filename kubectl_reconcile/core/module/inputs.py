@@ -1,0 +1,199 @@
+"""What a domain module is given: the live objects around a CR, facts about external systems, and the context of a call.
+
+The context is the only source of time and of names, so the same input gives the same outcome.
+
+Pure: values and views on values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from kubectl_reconcile.core.annotations import MODULE_LABEL
+from kubectl_reconcile.core.health.kstatus import Health, health
+from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupVersionKind, Manifest, ObjectRef, labels_of
+
+NAME_LABEL = "app.kubernetes.io/name"
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+
+Facts: TypeAlias = Mapping[str, Any]
+"""What was observed of external systems: plain JSON, empty for modules that have none."""
+
+NAME_MAX = 63
+"""The longest name of a child, in characters, as of a DNS label."""
+
+SUFFIX_MAX = 40
+"""The longest suffix that tells a child from its CR."""
+
+DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Which objects of a kind one CR looks at: those with all these *labels*, or with one of these *names*.
+
+    They are looked for in the CR's namespace; a cluster-scoped CR, and kinds that are cluster-scoped, in all.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+
+    def matches(self, manifest: Manifest) -> bool:
+        """Tell whether *manifest* is meant; nothing is, if neither labels nor names are given."""
+        by_label = bool(self.labels) and self.labels.items() <= labels_of(manifest).items()
+        return by_label or manifest["metadata"]["name"] in self.names
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Objects that a module looks at without owning them, such as the pods of its Deployment.
+
+    They are watched by *selector*, written as kubectl does (``app=web,tier=front``); an empty one watches
+    the whole kind. Of what is found, a CR is shown what *of* selects for it; without *of*, the
+    objects that `Context.sees` says are its own.
+    """
+
+    api_version: str
+    kind: str
+    selector: str = ""
+    of: Callable[[Manifest], Select] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a selector that isn't made of equalities.
+
+        Raises:
+            ValueError: a part of *selector* isn't ``key=value``, or nothing says which objects are a CR's.
+        """
+        if not self.selector and self.of is None:
+            raise ValueError(
+                "a selector is written key=value,key=value; without one, say by `of` which objects are read"
+            )
+        for part in self.selector.split(",") if self.selector else ():
+            if not re.fullmatch(r"[\w./-]+=[\w.-]*", part):
+                raise ValueError(f"a selector is written key=value,key=value, not {self.selector!r}")
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels that an object must carry."""
+        pairs = (part.partition("=") for part in self.selector.split(",") if part)
+        return {key: value for key, _, value in pairs}
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind to watch."""
+        return GroupVersionKind.parse(self.api_version, self.kind)
+
+
+class Owned:
+    """The live objects around one CR: *children* that it controls, and *read* objects of others.
+
+    Kinds are named as kubectl does, ``Deployment`` or, where two groups share a kind,
+    ``Deployment.apps``. Answers are sorted by name, so they don't depend on the order of events.
+    """
+
+    __slots__ = ("_children", "_read")
+
+    def __init__(self, children: Iterable[Manifest] = (), read: Iterable[Manifest] = ()) -> None:
+        self._children = tuple(sorted(children, key=ObjectRef.of))
+        self._read = tuple(sorted(read, key=ObjectRef.of))
+
+    def of(self, kind: str) -> tuple[Manifest, ...]:
+        """Return the children of *kind*."""
+        return tuple(_of_kind(self._children, kind))
+
+    def get(self, kind: str, name: str) -> Manifest | None:
+        """Return the child of *kind* called *name*, or None."""
+        return next((child for child in self.of(kind) if child["metadata"]["name"] == name), None)
+
+    def health(self, kind: str, name: str) -> Health:
+        """Return the health of a child; one that doesn't exist is ``NotFound``."""
+        return health(self.get(kind, name))
+
+    def read(self, kind: str) -> tuple[Manifest, ...]:
+        """Return the objects of *kind* that belong to the CR without being its children."""
+        return tuple(_of_kind(self._read, kind))
+
+    @property
+    def children(self) -> tuple[Manifest, ...]:
+        """All objects that the CR controls."""
+        return self._children
+
+    @property
+    def others(self) -> tuple[Manifest, ...]:
+        """All objects that belong to the CR without being its children."""
+        return self._read
+
+    def __iter__(self) -> Iterator[Manifest]:
+        yield from self._children
+        yield from self._read
+
+
+def _of_kind(manifests: Iterable[Manifest], kind: str) -> Iterator[Manifest]:
+    for manifest in manifests:
+        found = GroupVersionKind.of(manifest).group_kind
+        if kind in {found.kind, str(found)}:
+            yield manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The surroundings of one call for *cr*: the time (*now*, RFC 3339), names and labels for its children.
+
+    *module* is the module's name. *unobserved* says why external systems could not be observed; the
+    facts are empty then, children stay as they are and no action runs.
+    """
+
+    now: str
+    module: str
+    cr: Manifest
+    unobserved: str = ""
+
+    @property
+    def namespace(self) -> str:
+        """The CR's namespace, which is its children's too; empty for a cluster-scoped CR."""
+        found: str = self.cr["metadata"].get("namespace") or ""
+        return found
+
+    def name(self, suffix: str = "") -> str:
+        """Return the name of a child: the CR's, then *suffix*; always a valid DNS label.
+
+        The same CR and suffix give the same name for ever. A CR's name that is too long for
+        this (63 characters) or has dots is shortened and told apart by a hash.
+
+        Raises:
+            ValueError: *suffix* isn't lower-case letters, digits and dashes, or is longer than 40.
+        """
+        if suffix and (len(suffix) > SUFFIX_MAX or not DNS_LABEL.fullmatch(suffix)):
+            raise ValueError(f"suffix must be a DNS label of at most {SUFFIX_MAX} characters, not {suffix!r}")
+        cr_name: str = self.cr["metadata"]["name"]
+        tail = f"-{suffix}" if suffix else ""
+        plain = cr_name + tail
+        if len(plain) <= NAME_MAX and DNS_LABEL.fullmatch(plain):
+            return plain
+        tail = f"-{hashlib.sha256(cr_name.encode()).hexdigest()[:8]}{tail}"
+        head = re.sub(r"[^a-z0-9]+", "-", cr_name.lower())[: NAME_MAX - len(tail)]
+        return (head + tail).strip("-")
+
+    def selector(self, component: str = "") -> dict[str, str]:
+        """Return the labels that select what belongs to this CR (or a *component* of it), and nothing else there.
+
+        The set never grows: a Deployment's selector can't be changed once it exists.
+        """
+        whole = {NAME_LABEL: self.module, INSTANCE_LABEL: self.name(), MODULE_LABEL: self.module}
+        return {**whole, COMPONENT_LABEL: component} if component else whole
+
+    def labels(self, component: str = "") -> dict[str, str]:
+        """Return the labels for a child: its selector, and who looks after it."""
+        return {**self.selector(component), MANAGED_BY_LABEL: FIELD_MANAGER}
+
+    def sees(self, manifest: Manifest) -> bool:
+        """Tell whether an object that the module reads belongs to this CR: its namespace, its labels."""
+        if self.namespace and manifest["metadata"].get("namespace") != self.namespace:
+            return False
+        return self.selector().items() <= labels_of(manifest).items()

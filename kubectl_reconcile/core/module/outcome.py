@@ -1,0 +1,78 @@
+"""What a domain module returns: the children that must exist, the status to report, and actions on external systems.
+
+Pure: values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubectl_reconcile.core.objects import Condition, GroupVersionKind, Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step on an external system, as data; the same *key* never runs twice.
+
+    *verb* and *parameters* are for the driver, *summary* is the sentence people read,
+    *precondition* is what must still be observed when it runs (``{"bar.id": "bar-3"}``), and
+    *needs_approval* marks what can't be undone. A key is a DNS label, like ``dispose-bar-3``: it
+    names the one occasion on which the step is taken.
+    """
+
+    key: str
+    verb: str
+    summary: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    precondition: Mapping[str, Any] = field(default_factory=dict)
+    needs_approval: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a module wants: everything it returns is put in place, nothing else.
+
+    *children* carry ``apiVersion``, ``kind``, ``metadata.name`` and what the module insists on;
+    a field that it leaves out belongs to others. Live children that aren't among them are
+    deleted, unless *keep_children* says that they stay. *status* comes without ``conditions`` and
+    ``observedGeneration``, which the engine keeps. *requeue_after_s* asks for another call even
+    if nothing happens until then.
+
+    *after* orders children: the child ``key_of`` of which is a key is written once those named are
+    as they should be and healthy (see `in_turn`). *actions* run one after the other, as listed.
+    *untouched* are children (by `key_of`) that stay as they are; *recreated* are kinds whose
+    children are deleted and made anew rather than changed. *finalized* is for ``finalize``: nothing
+    is left to be done, the CR may go.
+    """
+
+    children: tuple[Manifest, ...] = ()
+    status: Mapping[str, Any] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    actions: tuple[Action, ...] = ()
+    requeue_after_s: float | None = None
+    keep_children: bool = False
+    after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    untouched: tuple[str, ...] = ()
+    recreated: tuple[str, ...] = ()
+    finalized: bool = False
+
+
+def key_of(child: Manifest) -> str:
+    """Return how an outcome names one of its children: ``Deployment.apps/web``."""
+    return f"{GroupVersionKind.of(child).group_kind}/{child['metadata']['name']}"
+
+
+def in_turn(*stages: Sequence[Manifest]) -> dict[str, tuple[str, ...]]:
+    """Return the ``after`` of an outcome that makes each stage wait until all stages before are healthy.
+
+    Children one at a time are stages of one child each.
+    """
+    waits: dict[str, tuple[str, ...]] = {}
+    before: tuple[str, ...] = ()
+    for stage in stages:
+        keys = tuple(key_of(child) for child in stage)
+        waits |= {key: before for key in keys if before}
+        before += keys
+    return waits

@@ -1,0 +1,94 @@
+"""What authors of domain modules import: the one public place, stable within a major version.
+
+A *module* owns one kind of custom resource (CR). Its ``reconcile(cr, owned, facts, ctx)`` is a pure function: it is given the
+CR, the live objects around it, facts about external systems, and a context (the time, names, labels); it returns an *outcome*: the
+children that must exist, the status to report, and actions on external systems as data::
+
+    from kubectl_reconcile.module_api import Context, Facts, Manifest, Outcome, Owned, deployment, container, module
+
+    @module(api="cache.example.com/v1alpha1", kind="Memcached", owns=["apps/v1/Deployment"])
+    def memcached(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:
+        pods = [container("main", "memcached:1.6.39-alpine", port=11211)]
+        return Outcome(children=(deployment(ctx, "", replicas=cr["spec"]["size"], containers=pods),))
+
+What stands here:
+
+- declaring a module: `module`, `Module`, `Reads`, `Select`;
+- what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`;
+- what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`;
+- reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
+- common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `available`, `is_alive`, `is_ready`;
+- reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `labels_of`, `annotations_of`, and the names of labels.
+
+Tests of modules import `kubectl_reconcile.module_testing` besides. All else may change at any time.
+
+Pure: a module that imports nothing but this and the standard library's pure parts can't do I/O by accident.
+"""
+
+from __future__ import annotations
+
+from kubectl_reconcile.core.annotations import MODULE_LABEL
+from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
+from kubectl_reconcile.core.module.api import Answer, Io, Module, module
+from kubectl_reconcile.core.module.inputs import (
+    COMPONENT_LABEL,
+    INSTANCE_LABEL,
+    MANAGED_BY_LABEL,
+    NAME_LABEL,
+    Context,
+    Facts,
+    Owned,
+    Reads,
+    Select,
+)
+from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn, key_of
+from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
+from kubectl_reconcile.core.module.workloads import (
+    available,
+    container,
+    deployment,
+    is_alive,
+    is_ready,
+    service,
+    stateful_set,
+)
+from kubectl_reconcile.core.objects import Condition, Manifest, annotations_of, condition_of, labels_of
+
+__all__ = [
+    "COMPONENT_LABEL",
+    "INSTANCE_LABEL",
+    "MANAGED_BY_LABEL",
+    "MODULE_LABEL",
+    "NAME_LABEL",
+    "Action",
+    "Answer",
+    "Between",
+    "Condition",
+    "Context",
+    "Facts",
+    "Health",
+    "HealthStatus",
+    "Io",
+    "Manifest",
+    "Module",
+    "Outcome",
+    "Owned",
+    "Reads",
+    "Select",
+    "SpecError",
+    "annotations_of",
+    "available",
+    "condition_of",
+    "container",
+    "deployment",
+    "health",
+    "in_turn",
+    "is_alive",
+    "is_ready",
+    "key_of",
+    "labels_of",
+    "module",
+    "service",
+    "spec_of",
+    "stateful_set",
+]
