@@ -26,7 +26,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from kubectl_reconcile.sandbox.build import Binaries, build, cache_dir
 from kubectl_reconcile.sandbox.components import Options
@@ -37,7 +37,11 @@ from kubectl_reconcile.sandbox.processes import ProcessId
 
 # A machine that is busy is slow, which says nothing about a law.
 settings.register_profile("busy", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+# What a change of the program does is judged on the same examples each time; which is the simplest that fails doesn't matter.
+settings.register_profile(
+    "mutants", settings.get_profile("busy"), derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "busy"))
 
 CLUSTER = "KUBECTL_RECONCILE_TEST_KUBECONFIG"
 RUNS = cache_dir() / "test-runs"

@@ -188,3 +188,53 @@ def test_once_nobody_comes_or_goes_any_more_everything_is_held(seed):
         world.live()
     world.rest()
     assert all(len(world.holders(key)) == min(len(world.shares), 1) for key in KEYS[:12])
+
+
+def test_an_empty_group_owns_nothing():
+    assert Group().owner("anything") is None
+    share = Share()
+    share.join(Member("a", "uid-a"))
+    share.adopt(Group(1))
+    assert not share.see({})
+    assert not any(map(share.holds, KEYS))
+
+
+def test_who_owns_what_is_the_same_in_every_version_of_the_program():
+    """Replicas of two versions run side by side during an upgrade, and must not disagree."""
+    owners = "".join(group("a", "b", "c").owner(key).identity for key in KEYS[:24])
+    assert owners == "cacacbbbcacabcbbbcaabbba"
+
+
+def test_an_acknowledgement_counts_only_of_who_is_a_member_of_the_group_that_is_gone_by():
+    mine, share = Member("a", "uid-a"), Share()
+    share.join(mine)
+    share.adopt(group("a", "b"))
+    assert not share.acknowledge(mine, group("a", "b", generation=2)), "another group came"
+    assert not share.acknowledge(Member("b", "uid-b"), group("a", "b")), "that is another member"
+    assert share.acknowledged == 0
+    assert share.acknowledge(mine, group("a", "b"))
+    assert share.acknowledged == 1
+    share.adopt(group("b", generation=2))
+    assert not share.acknowledge(mine, group("b", generation=2)), "it isn't a member of that"
+    assert share.acknowledged == 1
+
+
+def test_a_member_that_joins_has_acknowledged_nothing_and_is_not_settled():
+    share = Share()
+    share.join(Member("a", "uid-a"))
+    share.adopt(group("a"))
+    share.acknowledge(share.me, share.group)
+    assert share.see({share.me: 1})
+    share.join(Member("a", "another"))
+    assert (share.acknowledged, share.is_settled) == (0, False)
+
+
+def test_a_group_is_settled_once():
+    share = Share()
+    share.join(Member("a", "uid-a"))
+    share.adopt(group("a"))
+    assert share.see({share.me: 1})
+    assert share.is_settled
+    assert not share.see({share.me: 1}), "that it is settled was news before"
+    share.adopt(group("a", generation=2))
+    assert not share.is_settled
