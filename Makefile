@@ -13,7 +13,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv sandbox demo test test-core mutants chaos factory soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
+.PHONY: help venv sandbox demo test test-core mutants chaos factory realworld soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,6 +65,9 @@ $(READY_BENCH): $(READY) requirements-bench.lock
 
 factory: sandbox ## Let N things go wrong around a chocolate factory, and look for bars that are lost (N=500)
 	@$(BIN)/python -m tests.chaos.factory $(or $(N),500) $(if $(SEED),--seed $(SEED))
+
+realworld: sandbox ## Follow public repositories of raw manifests: CHECKOUTS=folder that holds them (NAMES="metallb longhorn")
+	@$(BIN)/python -m tests.realworld $(or $(CHECKOUTS),checkouts) $(NAMES)
 
 soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; memory flat, every drift put back
 	@$(BIN)/python -m tests.soak $(or $(MINUTES),15) $(SEED)

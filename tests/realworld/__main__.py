@@ -1,0 +1,365 @@
+"""Follow public repositories of raw manifests: ``python -m tests.realworld FOLDER [NAME ...]``.
+
+FOLDER holds checkouts, each under the name of its repository; those that aren't there are left out. The manifests of one
+at a time are pushed to a Git server of this machine, and a Sync follows them with a daemon on a control plane of its own:
+
+1. ``diff`` announces creates and nothing that can't be used;
+2. ``sync`` waits until all of it is applied;
+3. ``diff`` and ``kubectl diff --server-side`` agree that nothing is left to do;
+4. a field changed by hand is put back;
+5. an object removed from Git is pruned, and ``rollback`` brings it back;
+6. deleting the Sync, with ``deletionPolicy: Prune``, leaves nothing behind.
+
+Prints a row per repository, and exits 1 where one of these did not hold. Images are never run: pods are simulated.
+"""
+
+# ruff: noqa: T201 - a program that prints
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
+
+PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
+CRDS = Path(__file__).parents[2] / "crds"
+PATIENCE_S = 120.0
+
+
+class Case(NamedTuple):
+    """Where the manifests of one repository lie: files or folders below it, and the namespace that they are meant for."""
+
+    paths: tuple[str, ...]
+    namespace: str
+
+
+CASES = {
+    "argocd-example-apps": Case(("guestbook",), "guestbook"),
+    "kube-prometheus": Case(("manifests",), "monitoring"),
+    "microservices-demo": Case(("release/kubernetes-manifests.yaml",), "boutique"),
+    "examples": Case(
+        ("databases/cassandra/cassandra-service.yaml", "databases/cassandra/cassandra-statefulset.yaml"), "cassandra"
+    ),
+    "metallb": Case(("config/manifests/metallb-native.yaml",), "metallb-system"),
+    "strimzi-kafka-operator": Case(("install/cluster-operator",), "myproject"),
+    "argo-cd": Case(("manifests/install.yaml",), "argocd"),
+    "ingress-nginx": Case(("deploy/static/provider/baremetal/deploy.yaml",), "ingress-nginx"),
+    "longhorn": Case(("deploy/longhorn.yaml",), "longhorn-system"),
+    "example-voting-app": Case(("k8s-specifications",), "vote"),
+    "istio": Case(("samples/bookinfo/platform/kube/bookinfo.yaml",), "bookinfo"),
+    "sock-shop": Case(("deploy/kubernetes/manifests",), "sock-shop"),
+    "calico": Case(("manifests/calico.yaml",), "calico"),
+}
+
+
+def files_of(checkout: Path, case: Case) -> dict[str, bytes]:
+    """Return the manifests of a case by the path that they get in the repository that is followed."""
+    found: dict[str, bytes] = {}
+    for place in (checkout / path for path in case.paths):
+        files = [place] if place.is_file() else sorted([*place.rglob("*.yaml"), *place.rglob("*.yml")])
+        found |= {str(file.relative_to(checkout)): file.read_bytes() for file in files}
+    return found
+
+
+class _Loader(yaml.CSafeLoader):
+    """PyYAML's own, which can also read the plain ``=`` that some CRDs have."""
+
+
+_Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: loader.construct_scalar(node))
+
+
+def loaded(content: bytes) -> list[Any]:
+    """Return the documents of one file."""
+    return list(yaml.load_all(content, Loader=_Loader))
+
+
+def documents(content: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the objects of one file."""
+    for document in loaded(content):
+        if isinstance(document, dict) and document.get("kind"):
+            yield from document["items"] if document["kind"] == "List" else [document]
+
+
+@dataclass
+class Bench:
+    """A control plane, a daemon and a Git server, for one repository after the other."""
+
+    sandbox: Sandbox
+    server: GitServer
+    home: Path
+    log: Path
+    daemon: subprocess.Popen[bytes] | None = None
+
+    def environ(self) -> dict[str, str]:
+        return {**os.environ, "KUBECONFIG": str(self.sandbox.kubeconfig), "XDG_CACHE_HOME": str(self.home)}
+
+    def run(self, *command: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(word) for word in command],
+            env=self.environ(), capture_output=True, text=True, check=False, input=given, timeout=600,
+        )  # fmt: skip
+
+    def plugin(self, *words: object) -> subprocess.CompletedProcess[str]:
+        return self.run(PROGRAM, *words)
+
+    def kubectl(self, *words: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        return self.run(self.sandbox.programs / "kubectl", *words, given=given)
+
+    def prepare(self) -> None:
+        """Bring in our CRDs, and start the daemon."""
+        for words in (("apply", "--server-side", "-f", CRDS), ("wait", "--for=condition=Established", "-f", CRDS)):
+            done = self.kubectl(*words)
+            if done.returncode:
+                raise RuntimeError(done.stderr)
+        with self.log.open("ab") as log:
+            self.daemon = subprocess.Popen(
+                [PROGRAM, "daemon", "--listen=127.0.0.1:0"], stdout=log, stderr=log, env=self.environ()
+            )
+
+    def stop(self) -> None:
+        if self.daemon:
+            self.daemon.send_signal(signal.SIGTERM)
+            self.daemon.wait(60)
+
+
+class NotSoError(Exception):
+    """Something that must hold for every repository doesn't; the text says what was seen."""
+
+
+@dataclass
+class Follow:
+    """One repository being followed."""
+
+    bench: Bench
+    name: str
+    case: Case
+    files: dict[str, bytes]
+    repository: ServedRepository
+    row: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [each for content in self.files.values() for each in documents(content)]
+
+    def expect(self, done: subprocess.CompletedProcess[str], *statuses: int) -> str:
+        """Return what a command printed, which must have ended with one of *statuses*."""
+        if done.returncode not in statuses:
+            words = " ".join(Path(done.args[0]).name.split() + done.args[1:])
+            said = (done.stderr.strip() or done.stdout.strip())[-1500:]
+            raise NotSoError(f"`{words}` exits with {done.returncode}: {said}")
+        return done.stdout
+
+    def ours(self, *words: object, status: int = 0) -> str:
+        return self.expect(self.bench.plugin(*words, "-n", self.case.namespace), status)
+
+    def eventually(self, what: str, holds: Callable[[], bool]) -> None:
+        end_s = time.monotonic() + PATIENCE_S
+        while not holds():
+            if time.monotonic() > end_s:
+                raise NotSoError(f"not within {PATIENCE_S:.0f} s: {what}")
+            time.sleep(0.2)
+
+    # The steps ----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Push the manifests, and have a suspended Sync follow them."""
+        space = self.case.namespace
+        if not any(each["kind"] == "Namespace" and each["metadata"]["name"] == space for each in self.objects):
+            self.expect(self.bench.kubectl("create", "namespace", space), 0)
+        else:
+            self.bench.kubectl("create", "namespace", space)
+        self.repository.push(self.files)
+        spec = {
+            "source": {"git": {"url": self.repository.url, "interval": "1h"}}, "targetNamespace": space,
+            "deletionPolicy": "Prune", "suspend": True, "timeout": "5m",
+        }  # fmt: skip
+        sync = {
+            "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync",
+            "metadata": {"name": self.name, "namespace": space}, "spec": spec,
+        }  # fmt: skip
+        self.expect(self.bench.kubectl("apply", "-f", "-", given=json.dumps(sync)), 0)
+
+    def preview(self) -> None:
+        printed = json.loads(self.ours("diff", self.name, "-o", "json", status=1))
+        problems = [str(each) for each in printed.get("problems", ())]
+        if problems:
+            raise NotSoError(f"the preview has problems: {'; '.join(problems)[:1500]}")
+        self.row["objects"] = str(len(self.objects))
+
+    def first_sync(self) -> None:
+        began_s = time.monotonic()
+        self.ours("resume", self.name)
+        self.ours("sync", self.name, "--wait", "--timeout", "5m")
+        self.row["sync"] = f"{time.monotonic() - began_s:.1f} s"
+
+    def agreed(self) -> None:
+        """Have ``diff`` and kubectl's own judge say that nothing is left to do."""
+        self.ours("diff", self.name)
+        with tempfile.TemporaryDirectory() as name:
+            for path, content in self.files.items():
+                file = Path(name, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+            done = self.bench.kubectl(
+                "diff", "--server-side", "--force-conflicts", "--field-manager=judge", "-n", self.case.namespace, "-R",
+                "-f", name,
+            )  # fmt: skip
+        self.expect(done, 0)
+        self.row["diff"] = self.row["kubectl diff"] = "0"
+
+    def drift(self) -> None:
+        """Change one field that Git asks for by hand, and wait until it is put back."""
+        ref, path, value = self.editable()
+        patch: Any = value
+        for name in reversed(path):
+            patch = {name: patch}
+        began_s = time.monotonic()
+        self.expect(
+            self.bench.kubectl("patch", *ref, "--type=merge", "-p", json.dumps(patch), "-n", self.space_of(ref)), 0
+        )
+        self.eventually(f"drift of {ref[0]} {ref[1]} is put back", lambda: self.value(ref, path) != value)
+        self.row["drift"] = f"{time.monotonic() - began_s:.1f} s"
+
+    def editable(self) -> tuple[tuple[str, str], tuple[str, ...], Any]:
+        """Return an object, a field of it and another value for that."""
+        for each in self.objects:
+            ref = (f"{each['kind']}.{_group(each)}".rstrip("."), each["metadata"]["name"])
+            if each["kind"] in {"Deployment", "StatefulSet"} and each["spec"].get("replicas"):
+                return ref, ("spec", "replicas"), each["spec"]["replicas"] + 1
+        for each in self.objects:
+            labels = each["metadata"].get("labels")
+            if labels:
+                ref = (f"{each['kind']}.{_group(each)}".rstrip("."), each["metadata"]["name"])
+                return ref, ("metadata", "labels", next(iter(labels))), "changed-by-hand"
+        raise NotSoError("no object has a field that could be changed by hand")
+
+    def space_of(self, ref: tuple[str, str]) -> str:
+        for each in self.objects:
+            if each["metadata"]["name"] == ref[1] and each["kind"] == ref[0].split(".")[0]:
+                return str(each["metadata"].get("namespace") or self.case.namespace)
+        return self.case.namespace
+
+    def value(self, ref: tuple[str, str], path: tuple[str, ...]) -> Any:
+        live: Any = json.loads(self.expect(self.bench.kubectl("get", *ref, "-n", self.space_of(ref), "-o", "json"), 0))
+        for name in path:
+            live = live.get(name) if isinstance(live, Mapping) else None
+        return live
+
+    def exists(self, ref: tuple[str, str]) -> bool:
+        return self.bench.kubectl("get", *ref, "-n", self.space_of(ref)).returncode == 0
+
+    def prune_and_roll_back(self) -> None:
+        """Remove one object from Git, see it go, and bring it back."""
+        path, kept, ref = self.without_one()
+        self.repository.push({path: kept}, f"Remove {ref[1]}")
+        self.ours("sync", self.name, "--yes", "--wait", "--timeout", "5m")
+        self.eventually(f"{ref[0]} {ref[1]} is pruned", lambda: not self.exists(ref))
+        self.ours("diff", self.name)
+        self.row["prune"] = ref[0].split(".")[0]
+        self.ours("rollback", self.name, "--yes")
+        self.eventually(f"rollback brings {ref[0]} {ref[1]} back", lambda: self.exists(ref))
+        self.ours("diff", self.name)
+        self.row["rollback"] = "back"
+
+    def without_one(self) -> tuple[str, bytes | None, tuple[str, str]]:
+        """Return a file, what is left of it without one object, and which object that is: one that nothing hangs on."""
+        for wanted in ("Service", "ConfigMap", "PodDisruptionBudget", "ServiceAccount", "Deployment"):
+            for path, content in reversed(self.files.items()):
+                found = [each for each in loaded(content) if isinstance(each, dict) and each.get("kind")]
+                for each in reversed(found):
+                    if each["kind"] == wanted:
+                        rest = [other for other in found if other is not each]
+                        kept = yaml.safe_dump_all(rest).encode() if rest else None
+                        return path, kept, (f"{each['kind']}.{_group(each)}".rstrip("."), each["metadata"]["name"])
+        raise NotSoError("no object could be removed on trial")
+
+    def end(self) -> None:
+        """Delete the Sync, and look for what is left behind."""
+        space = self.case.namespace
+        self.expect(self.bench.kubectl("delete", "syncs.reconcile.dev", self.name, "-n", space, "--timeout=180s"), 0)
+        kinds = sorted({f"{each['kind']}.{_group(each)}".rstrip(".") for each in self.objects})
+        left: list[str] = []
+
+        def gone() -> bool:
+            left.clear()
+            for kind in kinds:
+                words = ("get", kind, "-A", "-l", "applyset.kubernetes.io/part-of", "-o", "name")
+                left.extend(self.bench.kubectl(*words).stdout.split())
+            return not left
+
+        try:
+            self.eventually("the members are gone", gone)
+        except NotSoError:
+            raise NotSoError(f"left behind: {', '.join(left[:10])}") from None
+        self.bench.kubectl("delete", "namespace", space, "--wait=false")
+        self.row["delete"] = "clean"
+
+
+def _group(manifest: Mapping[str, Any]) -> str:
+    group, slash, _ = str(manifest["apiVersion"]).partition("/")
+    return group if slash else ""
+
+
+COLUMNS = ("repository", "objects", "sync", "diff", "kubectl diff", "drift", "prune", "rollback", "delete")
+
+
+def follow(bench: Bench, name: str, checkout: Path) -> tuple[dict[str, str], str]:
+    """Take one repository through all steps; return its row, and what did not hold."""
+    case = CASES[name]
+    run = Follow(bench, name, case, files_of(checkout, case), bench.server.create(name))
+    run.row["repository"] = name
+    try:
+        for step in (run.begin, run.preview, run.first_sync, run.agreed, run.drift, run.prune_and_roll_back, run.end):
+            step()
+    except (NotSoError, subprocess.TimeoutExpired) as fault:
+        return run.row, str(fault)
+    return run.row, ""
+
+
+def main(folder: Path, names: list[str]) -> int:
+    """Follow all repositories that are there."""
+    chosen = {name: folder / name for name in (names or CASES) if (folder / name).is_dir()}
+    if not chosen:
+        print(f"{folder} holds none of {', '.join(CASES)}: clone some of them into it")
+        return 2
+    faults = {}
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place)
+        sandbox = Sandbox("realworld", root=root / "sandbox")
+        try:
+            sandbox.up()
+            with GitServer(root / "git") as server:
+                bench = Bench(sandbox, server, root / "cache", root / "daemon.log")
+                bench.prepare()
+                print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|", flush=True)
+                for name, checkout in chosen.items():
+                    row, fault = follow(bench, name, checkout)
+                    print("| " + " | ".join(row.get(column, "-") for column in COLUMNS) + " |", flush=True)
+                    if fault:
+                        faults[name] = fault
+                bench.stop()
+        finally:
+            sandbox.down()
+    for name, fault in faults.items():
+        print(f"\n{name}: {fault}")
+    print(f"\n{len(chosen) - len(faults)} of {len(chosen)} repositories went all the way")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m tests.realworld FOLDER [NAME ...]")
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
