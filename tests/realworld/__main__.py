@@ -329,13 +329,20 @@ def follow(bench: Bench, name: str, checkout: Path) -> tuple[dict[str, str], str
     return run.row, ""
 
 
+def shown(bench: Bench, name: str, checkout: Path) -> str:
+    """Print the row of one repository; return what did not hold."""
+    row, fault = follow(bench, name, checkout)
+    print("| " + " | ".join(row.get(column, "-") for column in COLUMNS) + " |", flush=True)
+    return fault
+
+
 def main(folder: Path, names: list[str]) -> int:
     """Follow all repositories that are there."""
     chosen = {name: folder / name for name in (names or CASES) if (folder / name).is_dir()}
     if not chosen:
         print(f"{folder} holds none of {', '.join(CASES)}: clone some of them into it")
         return 2
-    faults = {}
+    print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|", flush=True)
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
         sandbox = Sandbox("realworld", root=root / "sandbox")
@@ -343,14 +350,13 @@ def main(folder: Path, names: list[str]) -> int:
             sandbox.up()
             with GitServer(root / "git") as server:
                 bench = Bench(sandbox, server, root / "cache", root / "daemon.log")
-                bench.prepare()
-                print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|", flush=True)
-                for name, checkout in chosen.items():
-                    row, fault = follow(bench, name, checkout)
-                    print("| " + " | ".join(row.get(column, "-") for column in COLUMNS) + " |", flush=True)
-                    if fault:
-                        faults[name] = fault
-                bench.stop()
+                try:
+                    bench.prepare()
+                    faults = {
+                        name: fault for name, checkout in chosen.items() if (fault := shown(bench, name, checkout))
+                    }
+                finally:
+                    bench.stop()
         finally:
             sandbox.down()
     for name, fault in faults.items():
