@@ -17,7 +17,7 @@ from oracle.builtins import METADATA
 from oracle.judge import SERVERS_OWN, Answer, Step, Subject, ask, ask_create, tell
 from oracle.shapes import Shape
 
-APPLIERS = ("m1", "m2")
+APPLIERS = ("m1", "m2", "kustomize-controller")
 WRITERS = ("w1", "w2", "kubectl-edit")
 CLIENT_SIDE = ("kubectl-client-side-apply", "kubectl-create", "helm")
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

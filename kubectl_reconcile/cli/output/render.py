@@ -25,7 +25,9 @@ from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, warnings_among
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
+from kubectl_reconcile.core.ssa.csa_upgrade import taken_from
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
+from kubectl_reconcile.core.ssa.ownership import handover_of
 
 _CONTEXT = 3
 _PATHS_SHOWN = 4
@@ -178,6 +180,8 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
         yield "the server may find nothing to change", Tone.ASIDE
     if change.op in {Op.UPDATE, Op.REPLACE}:
         yield from ((text, Tone.ASIDE) for text in _reasons(change, plan, now))
+    if change.op is Op.UPDATE:
+        yield from ((text, Tone.ASIDE) for text in _handed_over(change))
     yield from ((text, Tone.WARNING) for text in _conflicts(change))
 
 
@@ -188,6 +192,27 @@ def _reasons(change: Change, plan: Plan, now: str) -> Iterator[str]:
         by_why.setdefault(_why(field, change, plan, now), []).append(field)
     for why, fields in by_why.items():
         yield f"{_listed([str(field.path) for field in fields])} {why}"
+
+
+def _handed_over(change: Change) -> Iterator[str]:
+    """Yield whose fields become ours; where no value changes, also which fields change hands, for else nothing would say why."""
+    if change.before is None or change.intent is None or change.kind is None:
+        return
+    try:
+        manager, schema = change.provenance.manager, change.kind.schema
+        handed = handover_of(change.before, change.intent, schema, manager, change.takeover)
+    except (ValueError, KeyError, TypeError, AttributeError):  # what live says of its owners is anybody's
+        yield "its owners change"
+        return
+    if handed.taken_from:
+        yield f"takes over what {', '.join(handed.taken_from)} owned"
+    elif not change.fields and not change.conflicts and not change.unsure:
+        if handed.gained:
+            yield f"{_listed([str(path) for path in handed.gained])} become ours, at the same value"
+        if handed.given_up:
+            yield f"{_listed([str(path) for path in handed.given_up])} are ours no more, and stay with others"
+        if not handed.gained and not handed.given_up:
+            yield "only the owners of its fields change"
 
 
 def _why(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
@@ -456,6 +481,7 @@ def _change(change: Change, view: PlanView, digest: str) -> dict[str, Any]:
         "hook": change.gate.hook,
         "fields": [_field(field) for field in change.fields],
         "conflicts": [_conflict(conflict) for conflict in change.conflicts],
+        "takenOverFrom": list(taken_from(change.before or {"metadata": {}}, change.takeover)),
         "before": None if change.before is None else _tidy(change.before, view),
         "after": None if change.after is None else _tidy(change.after, view),
         "delta": _delta(change, view),

@@ -93,6 +93,7 @@ class PlanBuilder:
             sync.ignore,
             set_id if inputs.grouped else "",
             sync.field_manager,
+            sync.take_over,
         )
         return cls(inputs, set_id, hash_of(repr(marks)), dict(inputs.kinds), list(inputs.problems))
 
@@ -112,10 +113,12 @@ class PlanBuilder:
         provenance: Provenance,
         base: Manifest | None = None,
         policy: ConflictPolicy | None = None,
+        adopting: bool | None = None,
     ) -> Change:
         """Return the change that the three-way merge of one object asks for, under the *rules* of a Sync.
 
-        *policy* is the object's own word on conflicts; without it, that of the Sync counts.
+        *policy* is the object's own word on conflicts; without it, that of the Sync counts. *adopting* tells that the
+        live object isn't a member yet; without it, that nobody has applied it as this manager.
         """
         policy = policy or rules.conflicts
         merged = functools.partial(
@@ -126,6 +129,8 @@ class PlanBuilder:
             manager=provenance.manager,
             base=base,
             policy=policy,
+            take_over=rules.take_over,
+            adopting=adopting,
         )
         try:
             contentions = self._contests(ref, merged, rules)

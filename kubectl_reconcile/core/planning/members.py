@@ -317,12 +317,27 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
         base = builder.inputs.memory.bases.get(each.ref)
         provenance, policy = Provenance(manager=rules.field_manager), each.options.conflicts
         change = builder.judge(
-            each.ref, each.kind, manifest, live, rules=rules, base=base, provenance=provenance, policy=policy
+            each.ref,
+            each.kind,
+            manifest,
+            live,
+            rules=rules,
+            base=base,
+            provenance=provenance,
+            policy=policy,
+            adopting=_is_adopted(builder, live),
         )
     if other:
         blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, other))
         return blocked.attributed(foreign=other)
     return change
+
+
+def _is_adopted(builder: PlanBuilder, live: Manifest | None) -> bool | None:
+    """Tell whether a live object isn't a member of this Sync yet; None where membership isn't kept."""
+    if live is None or not builder.inputs.grouped:
+        return None
+    return labels_of(live).get(applyset.PART_OF) != builder.set_id
 
 
 def _hook(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: Manifest | None, hook: str) -> Change:

@@ -23,6 +23,7 @@ from kubectl_reconcile.core.objects import (
     ObjectRef,
     annotations_of,
 )
+from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy
 
@@ -113,6 +114,7 @@ class Sync:
     max_deletes: DeleteLimit = field(default_factory=DeleteLimit)
     target_namespace: str = ""
     field_manager: str = FIELD_MANAGER
+    take_over: TakeOver = KNOWN_TOOLS
     timeout_s: float = 300.0
     replace: bool = False
     atomic: bool = False
@@ -154,6 +156,7 @@ class Sync:
             max_deletes=_max_deletes(spec),
             target_namespace=spec.get("targetNamespace", ""),
             field_manager=_field_manager(spec),
+            take_over=_take_over(spec),
             timeout_s=duration_s(spec.get("timeout", "5m"), "spec.timeout"),
             replace=bool(spec.get("replace", False)),
             atomic=bool(spec.get("atomic", False)),
@@ -176,6 +179,13 @@ def _field_manager(spec: Manifest) -> str:
             "which is for modules",
         )
     return name
+
+
+def _take_over(spec: Manifest) -> TakeOver:
+    try:
+        return TakeOver.parse(spec.get("takeOver") or ())
+    except ValueError as error:
+        raise SyncSpecError("spec.takeOver", str(error)) from None
 
 
 def duration_s(text: str, field: str = "duration") -> float:

@@ -24,12 +24,12 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, Manifest
-from kubectl_reconcile.core.ssa.csa_upgrade import CLIENT_SIDE_MANAGERS, managers_to_take_over
+from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver, managers_to_take_over
 from kubectl_reconcile.core.ssa.defaulting import settled
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
@@ -83,13 +83,15 @@ def three_way(
     base: Manifest | None = None,
     policy: ConflictPolicy = ConflictPolicy.OVERRIDE,
     ignores: Sequence[IgnoreRule] = (),
-    client_side: Collection[str] = CLIENT_SIDE_MANAGERS,
+    take_over: TakeOver = KNOWN_TOOLS,
+    adopting: bool | None = None,
 ) -> Merge:
     """Say what applying *desired* over *live* as *manager* would do.
 
     *live* None is a create. *base* is the manifest that the last apply of this object sent;
     without it the reasons are coarser, the merge is the same. *ignores* leave single fields as
-    they are live, whatever *policy* says; *client_side* names managers to take over at first.
+    they are live, whatever *policy* says. *take_over* says whose fields become ours when we adopt an
+    object; *adopting* that *live* isn't a member yet (None: it isn't if *manager* never applied it).
 
     Raises:
         MergeError: the server must refuse *desired*: a field that the schema doesn't know, a value
@@ -106,12 +108,12 @@ def three_way(
         and entry["apiVersion"] == intent["apiVersion"]
         and is_unchanged(intent, live, entry["fieldsV1"], schema)
         and not repeats_an_owner(live)
-        and not managers_to_take_over(live, manager, client_side)
+        and not managers_to_take_over(live, manager, take_over, adopting=adopting)
     ):
         return Merge(live, intent, (), (), Verdict.SAME, FieldSet(entry["fieldsV1"]))
     try:
         read = LiveObject.read(live, intent["apiVersion"], schema)
-        owners = ownership_of(read, manager, client_side)
+        owners = ownership_of(read, manager, take_over, adopting=adopting)
         if schema.known:
             validate(intent, schema.root)
         decision = decided(intent, read, owners, policy, ignores)

@@ -12,23 +12,33 @@ Pure: inputs are never mutated; what is known about owners is a value, made once
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubectl_reconcile.core.objects import FieldPath, Manifest, annotations_of
 from kubectl_reconcile.core.ssa.csa_upgrade import (
     LAST_APPLIED_NAME,
+    TakeOver,
     handed_over,
     managers_to_take_over,
     renumbered_ports,
+    taken_from,
     taken_over,
     takeover_patch,
 )
 from kubectl_reconcile.core.ssa.defaulting import zero_value
 from kubectl_reconcile.core.ssa.fieldset import FieldSet, Tree, children
 from kubectl_reconcile.core.ssa.lookup import value_at
-from kubectl_reconcile.core.ssa.managed_fields import APPLY, BEFORE_FIRST_APPLY, STRIPPED, UPDATE, Owner, owners_in
+from kubectl_reconcile.core.ssa.managed_fields import (
+    APPLY,
+    BEFORE_FIRST_APPLY,
+    STRIPPED,
+    UPDATE,
+    Owner,
+    entry_of,
+    owners_in,
+)
 from kubectl_reconcile.core.ssa.schema import UNTYPED, Schema, Type
 from kubectl_reconcile.core.ssa.typed import compare, fields_of, remove
 from kubectl_reconcile.core.ssa.typed_merge import merge
@@ -128,14 +138,14 @@ class Outcome:
 # --- before the apply -----------------------------------------------------------------------------
 
 
-def ownership_of(live: LiveObject, manager: str, client_side: Collection[str]) -> Ownership:
+def ownership_of(live: LiveObject, manager: str, take_over: TakeOver, *, adopting: bool | None = None) -> Ownership:
     """Return the owners of *live* as an apply of *manager* will find them, after a takeover if one is due."""
     doubt = _doubt_of(live, manager)
     entries = live.entries
     takeover: tuple[Mapping[str, Any], ...] = ()
     owners: tuple[Owner, ...] = ()
     try:
-        if managers := managers_to_take_over(live.manifest, manager, client_side):
+        if managers := managers_to_take_over(live.manifest, manager, take_over, adopting=adopting):
             entries = taken_over(live.manifest, managers, manager)
             takeover = takeover_patch(live.manifest, entries)
         owners = owners_in(entries)
@@ -194,6 +204,29 @@ def with_ports_taken_back(owners: Ownership, live: LiveObject, intent: Manifest)
     entries = handed_over(live.entries, items, owners.manager)
     ours, others = _parted(live, owners.manager, owners_in(entries))
     return replace(owners, ours=ours, others=others, takeover=takeover_patch(live.manifest, entries))
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What changes hands by one apply: managers taken over, fields that become ours, and those that no longer are."""
+
+    taken_from: tuple[str, ...]
+    gained: FieldSet
+    given_up: FieldSet
+
+
+def handover_of(
+    live: Manifest, intent: Manifest, schema: Schema, manager: str, takeover: Sequence[Mapping[str, Any]]
+) -> Handover:
+    """Return what changes hands when *manager* sends *takeover* and then *intent*.
+
+    Raises:
+        ValueError: the managedFields of *live* can't be read.
+    """
+    entry = entry_of(live, manager)
+    before = FieldSet.of_wire(entry["fieldsV1"]) if entry is not None else FieldSet()
+    after = LiveObject.read(live, intent["apiVersion"], schema).stated_by(intent)
+    return Handover(taken_from(live, takeover), (after - before).leaves(), (before - after).leaves())
 
 
 # --- the apply: merge, prune, conflicts -------------------------------------------------------------

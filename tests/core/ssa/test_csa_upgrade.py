@@ -7,6 +7,7 @@ from strategies import SCHEMA, entry, field_sets
 
 from kubectl_reconcile.core.ssa.csa_upgrade import (
     CLIENT_SIDE_MANAGERS,
+    TakeOver,
     handed_over,
     managers_to_take_over,
     rebased,
@@ -46,7 +47,13 @@ WHO = {
     "all of them, by name": (live(owned("kubectl-edit", TEXT), owned("helm", SIZE)), ("helm", "kubectl-edit")),
     "kubectl apply under any name": (live(owned("my-script", LAST_APPLIED)), ("my-script",)),
     "no controller": (live(owned("kube-controller-manager", SIZE)), ()),
-    "nobody who applies server-side": (live(applied("helm", TEXT)), ()),
+    "Helm 4, which applies server-side": (live(applied("helm", TEXT)), ("helm",)),
+    "Flux and Argo CD": (
+        live(applied("kustomize-controller", TEXT), applied("argocd-controller", SIZE)),
+        ("argocd-controller", "kustomize-controller"),
+    ),
+    "nobody unknown who applies server-side": (live(applied("operator", TEXT)), ()),
+    "no applier, once we have applied": (live(applied(US, TEXT), applied("helm", SIZE)), ()),
     "nobody who writes a subresource": (live(owned("kubectl-edit", TEXT, subresource="status")), ()),
     "nobody by name, once we have applied": (live(applied(US, TEXT), owned("kubectl-edit", SIZE)), ()),
     "kubectl apply, though we have applied": (
@@ -79,7 +86,14 @@ def test_tools_that_write_whole_manifests_are_known_by_name(manager):
 
 def test_others_may_be_told_as_well():
     made = live(owned("terraform", TEXT), owned("helm", SIZE))
-    assert managers_to_take_over(made, US, client_side={"terraform"}) == ("terraform",)
+    assert managers_to_take_over(made, US, TakeOver(also=("terraform",))) == ("helm", "terraform")
+    assert managers_to_take_over(made, US, TakeOver(also=("terraform",), never=("helm",))) == ("terraform",)
+
+
+def test_who_is_kept_out_keeps_even_what_client_side_apply_wrote():
+    made = live(owned("my-script", LAST_APPLIED), applied("helm", TEXT))
+    assert managers_to_take_over(made, US, TakeOver(never=("my-script",))) == ("helm",)
+    assert managers_to_take_over(made, US, TakeOver(never=("*",))) == ()
 
 
 BECOMES = {
@@ -112,9 +126,9 @@ BECOMES = {
         [owned("helm", TEXT), owned("helm", FLAG, subresource="status")],
         [(US, "Apply", [".spec.text"]), ("helm", "Update", [".spec.flag"])],
     ),
-    "what it applied stays its own": (
+    "what it applied goes with what it updated": (
         [applied("helm", FLAG), owned("helm", TEXT)],
-        [("helm", "Apply", [".spec.flag"]), (US, "Apply", [".spec.text"])],
+        [(US, "Apply", [".spec.flag", ".spec.text"])],
     ),
     "what we applied to a subresource isn't joined": (
         [applied(US, FLAG, subresource="status"), owned("helm", TEXT)],

@@ -9,6 +9,7 @@ from strategies import PUBLISHED, SCHEMA, entry, field_sets, living, objects
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER as US
 from kubectl_reconcile.core.objects import FieldPath
+from kubectl_reconcile.core.ssa.csa_upgrade import TakeOver, taken_from
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
 from kubectl_reconcile.core.ssa.lookup import value_at
 from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
@@ -21,6 +22,7 @@ from kubectl_reconcile.core.ssa.merge import (
     Verdict,
     three_way,
 )
+from kubectl_reconcile.core.ssa.ownership import handover_of
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.core.ssa.typed import ABSENT, fields_of
 from kubectl_reconcile.core.ssa.values import same
@@ -416,6 +418,7 @@ def test_a_client_side_object_is_taken_over_and_what_git_lacks_goes():
     result = judge(thing(table={"a": "1"}), live)
     assert "text" not in result.merged["spec"]
     value = result.takeover[0]["value"]
+    assert taken_from(live, result.takeover) == ("kubectl-client-side-apply",)
     assert [(one["manager"], one["operation"]) for one in value] == [(US, "Apply")]
     assert result.takeover[1] == {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
 
@@ -431,6 +434,81 @@ def test_whoever_owns_the_last_applied_annotation_is_taken_over_whatever_its_nam
 def test_once_ours_an_edit_is_drift_and_not_taken_over():
     live = after_apply(thing(text="x"), entry("kubectl-edit", FieldSet.of([("f:spec", "f:plain")]), operation="Update"))
     assert judge(thing(text="x"), live).takeover == ()
+
+
+TOOLS = ("kustomize-controller", "helm", "argocd-controller", "kubectl", "kapp", "configsync")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_a_known_tool_applied_is_taken_over_at_adoption_and_what_git_lacks_goes(tool):
+    live = living(thing(text="x", table={"a": "1"}, size=3), entry(tool, fields(thing(text="x", table={"a": "1"}))))
+    result = judge(thing(table={"a": "1"}), live)
+    assert "text" not in result.merged["spec"]
+    assert result.owned == fields(thing(table={"a": "1"}))
+    assert taken_from(live, result.takeover) == (tool,)
+    assert [(one["manager"], one["operation"]) for one in result.takeover[0]["value"]] == [(US, "Apply")]
+
+
+def test_adoption_is_the_moment_an_object_isnt_a_member_yet_though_we_applied_it_before():
+    live = after_apply(thing(text="x"), entry("helm", fields(thing(text="x", plain=["a"]))))
+    assert judge(thing(text="x"), live, adopting=True).takeover
+    assert judge(thing(text="x"), live, adopting=False).verdict is Verdict.SAME
+
+
+KEPT_OUT = {
+    "an applier that nobody knows": (entry("operator", FieldSet.of([("f:spec", "f:text")])), ()),
+    "a controller": (entry("kube-controller-manager", FieldSet.of([("f:spec", "f:text")])), ()),
+    "an autoscaler, by the scale subresource": (
+        {**entry("helm", FieldSet.of([("f:spec", "f:size")]), operation="Update"), "subresource": "scale"},
+        (),
+    ),
+    "one that the Sync keeps out": (entry("helm", FieldSet.of([("f:spec", "f:text")])), ("!helm",)),
+    "a client-side tool that the Sync keeps out": (
+        entry("kubectl-create", FieldSet.of([("f:spec", "f:text")]), operation="Update"),
+        ("!kubectl-create",),
+    ),
+    "whoever it is": (entry("kapp", FieldSet.of([("f:spec", "f:text")])), ("!*",)),
+}
+
+
+@pytest.mark.parametrize(("theirs", "names"), KEPT_OUT.values(), ids=KEPT_OUT)
+def test_who_is_never_taken_over(theirs, names):
+    result = judge(thing(), living(thing(text="x", size=3), theirs), take_over=TakeOver.parse(names))
+    assert (result.takeover, result.merged["spec"]) == ((), {"text": "x", "size": 3})
+
+
+def test_an_applier_that_a_sync_names_is_taken_over():
+    live = living(thing(text="x"), entry("pulumi", FieldSet.of([("f:spec", "f:text")])))
+    assert "text" not in judge(thing(plain=["a"]), live, take_over=TakeOver.parse(["pulumi"])).merged["spec"]
+
+
+def test_all_that_one_tool_wrote_becomes_ours_at_once():
+    applied, updated = FieldSet.of([("f:spec", "f:text")]), FieldSet.of([("f:spec", "f:plain")])
+    live = living(
+        thing(text="x", plain=["a"], size=3), entry("helm", applied), entry("helm", updated, operation="Update")
+    )
+    result = judge(thing(table={"a": "1"}), live)
+    assert result.merged["spec"] == {"table": {"a": "1"}, "size": 3}
+    assert result.takeover[0]["value"][0]["fieldsV1"] == (applied | updated).to_wire()
+
+
+@pytest.mark.parametrize("name", ["", "!", "*", "kube-controller-manager", "horizontal-pod-autoscaler"])
+def test_nobody_can_be_named_who_has_no_name_or_is_a_controller(name):
+    with pytest.raises(ValueError, match=r"names no field manager|is a controller"):
+        TakeOver.parse([name])
+
+
+def test_what_changes_hands_is_told_where_no_value_changes():
+    desired = thing(text="x", plain=["a"])
+    live = living(
+        thing(text="x", plain=["a"], names=["n"], size=3),
+        entry(US, fields(thing(text="x", names=["n"]))),
+        entry("m1", fields(thing(plain=["a"], names=["n"]))),
+    )
+    result = judge(desired, live)
+    assert (result.verdict, result.changes) == (Verdict.DIFFERENT, ())
+    handed = handover_of(live, result.intent, SCHEMA, US, result.takeover)
+    assert (str(handed.gained), str(handed.given_up)) == (".spec.plain", '.spec.names[="n"]')
 
 
 def test_an_untracked_object_belongs_to_before_first_apply():
