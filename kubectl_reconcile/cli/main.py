@@ -1,7 +1,7 @@
 """The command ``kubectl reconcile``: finds the verb, runs it, and turns what happens into an exit status.
 
-Verbs live in modules of their own, imported when they run. Their one-line helps stand in the table
-here, so that ``--help``, ``version`` and completion start in an instant.
+A verb is declared in a module of its own, imported when it is asked for, and done by another, imported when it runs.
+One-line helps stand in the table here, so that ``--help``, ``version`` and completion start in an instant.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import click
 
-from kubectl_reconcile.cli.options import accept_common_flags, common_flags
-from kubectl_reconcile.cli.output.failures import reported
+from kubectl_reconcile.cli.options.flags import accept_common_flags
+from kubectl_reconcile.cli.output.failures import exit_status
 
 PROGRAM = "kubectl reconcile"
 """What the program is called in its own words: users reach it through kubectl."""
@@ -27,7 +27,7 @@ _COMPLETE = "__complete"
 
 
 class Verb(NamedTuple):
-    """Where a verb lives, and what it does in a phrase."""
+    """Where in ``cli.verbs`` a verb is declared, and what it does in a phrase."""
 
     module: str
     short: str
@@ -58,7 +58,7 @@ VERBS = {
     "record": Verb("operate.record", "Record what a module sees and says, as a test case."),
     "sandbox": Verb("operate.sandbox", "Run a real control plane on this machine, to try things."),
     "completion": Verb("operate.completion", "Print the completion script of a shell."),
-    "options": Verb("main", "List the flags that all verbs take."),
+    "options": Verb("operate.help", "List the flags that all verbs take."),
     "version": Verb("operate.version", "Show the version."),
 }
 
@@ -106,7 +106,7 @@ def command(name: str) -> click.Command | None:
     verb = VERBS.get(name)
     if verb is None:
         return None
-    found = getattr(importlib.import_module(f"kubectl_reconcile.cli.{verb.module}"), name)
+    found = getattr(importlib.import_module(f"kubectl_reconcile.cli.verbs.{verb.module}"), name)
     return found if isinstance(found, click.Command) else None
 
 
@@ -126,23 +126,10 @@ def reconcile(ctx: click.Context, /, **_flags: object) -> None:
         click.echo(ctx.get_help())
 
 
-@click.command(epilog="Example: kubectl reconcile diff shop --context production -n shop")
-def options() -> None:
-    """List the flags that all verbs take, before or after the verb. Writes nothing."""
-    formatter = click.HelpFormatter()
-    with formatter.section("Flags of all verbs"):
-        formatter.write_dl([(", ".join(flag.opts) + _metavar(flag), flag.help or "") for flag in common_flags()])
-    click.echo(formatter.getvalue(), nl=False)
-
-
-def _metavar(flag: click.Option) -> str:
-    return "" if flag.is_flag else f" {flag.metavar}"
-
-
 def run(arguments: Sequence[str]) -> int:
     """Return the exit status of one command line, having done what it says."""
     words = list(arguments)
-    return reported(lambda: _invoked(words), debug="--debug" in words)
+    return exit_status(lambda: _invoked(words), debug="--debug" in words)
 
 
 def _invoked(words: list[str]) -> object:
@@ -158,9 +145,7 @@ def main() -> None:
     """Run the command line of this process, and end it."""
     gc.set_threshold(50_000, 20, 20)  # what we make is needed until the end, so looking for garbage finds little
     if sys.argv[1:2] == [_COMPLETE]:
-        from kubectl_reconcile.cli import complete  # noqa: PLC0415 - it imports us
-
-        complete.main(sys.argv[2:])
+        importlib.import_module("kubectl_reconcile.cli.complete").main(sys.argv[2:])  # it imports us
         return
     sys.exit(run(sys.argv[1:]))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import click
 
 from kubectl_reconcile.cli.main import PROGRAM, VERBS, command, reconcile
-from kubectl_reconcile.cli.options import common_flags
+from kubectl_reconcile.cli.options.flags import common_flags
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.core.annotations import TABLE
 

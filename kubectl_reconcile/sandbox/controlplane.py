@@ -25,8 +25,9 @@ from kubectl_reconcile.sandbox.accounts import ADMIN, Accounts, url
 from kubectl_reconcile.sandbox.build import Binaries, Log, build
 from kubectl_reconcile.sandbox.components import Component, Layout, Options
 from kubectl_reconcile.sandbox.errors import SandboxError
+from kubectl_reconcile.sandbox.names import DEFAULT_NAME
 from kubectl_reconcile.sandbox.processes import stop
-from kubectl_reconcile.sandbox.record import DEFAULT_NAME, Record, RecordFile, locked
+from kubectl_reconcile.sandbox.record import Record, RecordFile, locked
 from kubectl_reconcile.sandbox.startup import GRACE_S, Startup
 from kubectl_reconcile.sandbox.state import ComponentStatus, SandboxState, SandboxStatus, status_of
 

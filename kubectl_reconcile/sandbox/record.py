@@ -18,10 +18,8 @@ from typing import Any
 
 from kubectl_reconcile.sandbox.components import Component, Layout, Options
 from kubectl_reconcile.sandbox.errors import SandboxError
+from kubectl_reconcile.sandbox.names import DEFAULT_NAME
 from kubectl_reconcile.sandbox.processes import ProcessId
-
-DEFAULT_NAME = "default"
-"""The sandbox that is meant where nobody names one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Golden texts of a plan's other forms: tree, table, fields with reasons, two columns, Markdown, and the board of a sync."""
 
-import io
 import re
 from dataclasses import replace
 
@@ -76,9 +75,7 @@ MADE = Plan(
 
 
 def written(lines, terminal=Terminal()):  # noqa: B008 - it is frozen
-    stream = io.StringIO()
-    terminal.write(lines, stream)
-    return stream.getvalue()
+    return "".join(f"{terminal.text(one)}\n" for one in lines)
 
 
 TREE = """\

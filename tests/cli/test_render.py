@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.cli.inspect import status
-from kubectl_reconcile.cli.output import render
+from kubectl_reconcile.cli.output import ages, plan_document, render, structured
 from kubectl_reconcile.cli.output.masking import CHANGED, HIDDEN, masked
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Span, Terminal, Tone, clean, is_clean, line, table
@@ -67,9 +67,7 @@ def plan(*changes, unchanged=0, **rest):
 
 
 def written(lines, terminal=PLAIN):
-    stream = io.StringIO()
-    terminal.write(lines, stream)
-    return stream.getvalue()
+    return "".join(f"{terminal.text(one)}\n" for one in lines)
 
 
 def shown(made, terminal=PLAIN, view=VIEW):
@@ -288,7 +286,7 @@ def test_obstacles_say_where_what_and_what_to_do():
         holds=(Hold("EmptySource", "no manifest is left", (CACHE, DEPLOYMENT)),),
     )
     assert (
-        written(render.obstacles(made))
+        written(render.attention(made))
         == f"""\
 cache.yaml:1: Memcached.cache.example.com shop/sessions: spec.size: must be positive
 bad.yaml:3: not YAML (hint: indent it)
@@ -326,7 +324,7 @@ def test_a_changed_secret_shows_that_it_changes_and_nothing_else():
 
 
 def test_a_plan_in_json_holds_no_secret():
-    text = json.dumps(render.document(plan(ROTATED), VIEW))
+    text = json.dumps(plan_document.document(plan(ROTATED), VIEW))
     assert not [value for value in VALUES if value in text]
 
 
@@ -400,8 +398,8 @@ def test_nothing_that_a_plan_holds_reaches_a_terminal_raw(name, value, message, 
         change, problems=(Problem(name, 1, message, message),), holds=(Hold("R", message, (ref,)),), revision=message
     )
     lines = [
-        *render.diff(made, VIEW), *render.overview(made, VIEW), *render.names(made), *render.obstacles(made),
-        *render.json_lines(render.document(made, VIEW)), *render.yaml_lines(render.document(made, VIEW)),
+        *render.diff(made, VIEW), *render.overview(made, VIEW), *render.names(made), *render.attention(made),
+        *structured.json_lines(plan_document.document(made, VIEW)), *structured.yaml_lines(plan_document.document(made, VIEW)),
     ]  # fmt: skip
     text = re.sub(r"\x1b\[[0-9;]+m", "", written(lines, Terminal(colour=colour))) if colour else written(lines)
     assert all(is_clean(part) for part in text.split("\n"))
@@ -579,4 +577,4 @@ AGES = {
 
 @pytest.mark.parametrize(("then", "expected"), AGES.values(), ids=AGES)
 def test_age(then, expected):
-    assert render.age(then, NOW) == expected
+    assert ages.age_of(then, NOW) == expected

@@ -9,60 +9,39 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line
-
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.core.objects import Manifest
-    from kubectl_reconcile.core.resources.sync import Sync
-    from kubectl_reconcile.engine.commands.accept import Accepted
-    from kubectl_reconcile.engine.sync.reconcile import Target
-    from kubectl_reconcile.engine.sync.session import Session
-
-
-def _destination(command: Any) -> Any:
-    """Give a command the flags that say where its files go, besides --local."""
-    flags = (
-        click.option("--branch", metavar="NAME", default="", help="Push a commit to this branch, new or of that name."),
-        click.option("-m", "--message", metavar="TEXT", default="", help="Message of that commit."),
-    )
-    return options.given(flags, command)
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.options.origin import Origin
+from kubectl_reconcile.cli.options.selection import Chosen
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+from kubectl_reconcile.cli.output.layouts import value_text
+from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.output.yamltext import dump
+from kubectl_reconcile.cli.session import run, selected, target_of
+from kubectl_reconcile.core.manifests import export
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.commands import accept as engine
+from kubectl_reconcile.engine.commands import find_object as live_objects
+from kubectl_reconcile.engine.commands.accept import Accepted
+from kubectl_reconcile.engine.sync import reconcile, targets
+from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.session import Session
 
 
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-Examples:
-  kubectl reconcile accept shop --local .                    into its files
-  kubectl reconcile accept shop deploy/web --branch keep-7   as a commit
-  kubectl reconcile accept -f shop --name shop               into a folder
-"""
-)
-@options.origin
-@options.selection
-@_destination
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-@options.colour
-@options.common
 def accept(
-    connection: options.Connection,
-    origin: options.Origin,
+    connection: Connection,
+    origin: Origin,
     *,
-    chosen: options.Chosen,
+    chosen: Chosen,
     branch: str,
     message: str,
     dry_run: bool,
     color: str,
 ) -> int:
-    """Write what drifted in the cluster into the files that ask for it. Writes files, or pushes a commit.
-
-    Comments and layout of the files stay. A field that was changed in Git too, and the values of Secrets, are left.
-    """
+    """Write what drifted in the cluster into the files that ask for it."""
     if origin.repo or (bool(origin.file) + bool(origin.local) + bool(branch)) != 1:
         raise click.UsageError("say where the files are: --local FOLDER, --branch NAME, or -f FOLDER --name NAME")
     if origin.file and not origin.name:
@@ -70,14 +49,14 @@ def accept(
     work = functools.partial(
         accepted, origin=origin, chosen=chosen, branch=branch, message=message, dry_run=dry_run, color=color
     )
-    return connection.run(work)
+    return run(connection, work)
 
 
 async def accepted(
     session: Session,
     *,
-    origin: options.Origin,
-    chosen: options.Chosen,
+    origin: Origin,
+    chosen: Chosen,
     color: str,
     branch: str = "",
     message: str = "",
@@ -89,27 +68,22 @@ async def accepted(
         SourceError: a file can't be read or written, or the branch can't be pushed to.
         ApiError: the server refuses, or doesn't answer.
     """
-    from kubectl_reconcile.engine.commands import accept  # noqa: PLC0415 - imports all that talks to clusters
-    from kubectl_reconcile.engine.sync import reconcile  # noqa: PLC0415 - imports all that talks to clusters
-
-    out, err = options.screens(color)
-    target = await options.target_of(session, origin)
-    plan = chosen.of(session, await reconcile.plan(session, target))
-    found = await accept.accept(target, plan)
+    out, err = terminals(color)
+    target = await target_of(session, origin)
+    plan = selected(session, chosen, await reconcile.plan(session, target))
+    found = await engine.accept(target, plan)
     out.write(lines_of(found))
-    err.write((line(f"left: {why}", Tone.WARNING) for why in found.left), options.stderr())
+    err.write(line(f"left: {why}", Tone.WARNING) for why in found.left)
     if not found.files:
-        err.write([line("nothing to accept", Tone.ASIDE)], options.stderr())
+        err.write([line("nothing to accept", Tone.ASIDE)])
     elif not dry_run:
-        what = message or f"Accept drift of {_several(len({taken.ref for taken in found.taken}))}"
+        what = message or f"Accept drift of {_object_count(len({taken.ref for taken in found.taken}))}"
         await _put(session, target, found.files, _Destination(plan.revision, branch, what), out)
     return ExitStatus.OK
 
 
 def lines_of(accepted: Accepted) -> list[Line]:
     """Return a line for each field that is taken into a file."""
-    from kubectl_reconcile.cli.output.layouts import value_text  # noqa: PLC0415 - imports the planner
-
     return [
         (
             Span(f"{taken.file}: ", Tone.PLACE),
@@ -122,7 +96,7 @@ def lines_of(accepted: Accepted) -> list[Line]:
     ]
 
 
-def _several(objects: int) -> str:
+def _object_count(objects: int) -> str:
     return "1 object" if objects == 1 else f"{objects} objects"
 
 
@@ -136,37 +110,15 @@ class _Destination:
 async def _put(
     session: Session, target: Target, files: Mapping[str, bytes], place: _Destination, out: Terminal
 ) -> None:
-    from kubectl_reconcile.engine.commands import accept  # noqa: PLC0415 - imports all that talks to clusters
-
     if not place.branch:
-        accept.write(target, files)
+        engine.write(target, files)
         return
-    made = await accept.push(session, target, place.parent, place.branch, files, place.message)
+    made = await engine.push(session, target, place.parent, place.branch, files, place.message)
     out.write([line(f"pushed {made[:7]} to {place.branch}", Tone.GOOD)])
 
 
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-Examples:
-  kubectl reconcile adopt deploy/web svc/web --sync shop         shows
-  kubectl reconcile adopt deploy/web --sync shop --local .       writes
-  kubectl reconcile adopt deploy/web --sync shop --branch adopt  pushes
-"""
-)
-@click.argument("objects", nargs=-1, required=True, metavar="OBJECT...")
-@click.option("--sync", "sync", metavar="NAME", required=True, help="Sync under which they are brought.")
-@click.option(
-    "--local",
-    metavar="FOLDER",
-    type=click.Path(exists=True, file_okay=False),
-    help="Write into this working tree of the Sync's repository.",
-)
-@_destination
-@options.colour
-@options.common
 def adopt(
-    connection: options.Connection,
+    connection: Connection,
     objects: tuple[str, ...],
     *,
     sync: str,
@@ -175,25 +127,18 @@ def adopt(
     message: str,
     color: str,
 ) -> int:
-    """Write manifests for live objects, to bring them under a Sync. Writes files, or pushes a commit.
-
-    OBJECT is TYPE/NAME. What the server, controllers and tools added is left out. The next sync then takes the
-    objects over; until then nothing changes in the cluster. Without --local or --branch the manifests are shown.
-    """
+    """Write manifests for live objects, to bring them under a Sync."""
     if local and branch:
         raise click.UsageError("--local and --branch exclude each other")
-    origin = options.Origin(sync, local=local or "")
+    origin = Origin(sync, local=local or "")
     work = functools.partial(_adopt, objects=objects, origin=origin, branch=branch, message=message, color=color)
-    return connection.run(work)
+    return run(connection, work)
 
 
 async def _adopt(
-    session: Session, *, objects: tuple[str, ...], origin: options.Origin, branch: str, message: str, color: str
+    session: Session, *, objects: tuple[str, ...], origin: Origin, branch: str, message: str, color: str
 ) -> int:
-    from kubectl_reconcile.core.resources.sync import Sync  # noqa: PLC0415 - the core, which help does without
-    from kubectl_reconcile.engine.sync import reconcile, targets  # noqa: PLC0415 - imports all that talks to clusters
-
-    out, _ = options.screens(color)
+    out, _ = terminals(color)
     namespace = session.client.namespace
     under = Sync.of(await targets.live_sync(session, origin.name, namespace))
     manifests = await _manifests(session, under, objects)
@@ -204,14 +149,14 @@ async def _adopt(
     if under.git is None and origin.local:
         target = await targets.folder_target(session, Path(origin.local), under.name, namespace)
     else:
-        target = await options.target_of(session, origin)
+        target = await target_of(session, origin)
     revision = (await reconcile.read(target)).revision
     files = {_file_of(under, each): "".join(f"{text}\n" for text in _yaml(each)).encode() for each in manifests}
     if there := sorted(files.keys() & revision.files.keys()):
         raise Failure(
             f"{there[0]} is there already", "move it, or add the object to it by hand", status=ExitStatus.USAGE
         )
-    what = message or f"Adopt {_several(len(files))}"
+    what = message or f"Adopt {_object_count(len(files))}"
     await _put(session, target, files, _Destination(revision.sha, branch, what), out)
     out.write(line(file, Tone.ADDED) for file in files)
     return ExitStatus.OK
@@ -224,10 +169,6 @@ async def _manifests(session: Session, under: Sync, objects: tuple[str, ...]) ->
         Failure: one of them can't be brought under a Sync.
         NoSuchKind, ApiError: there is no such object, or the server refuses.
     """
-    from kubectl_reconcile.core.manifests import export  # noqa: PLC0415 - the core, which help does without
-    from kubectl_reconcile.core.objects import GroupVersionKind  # noqa: PLC0415 - the same
-    from kubectl_reconcile.engine.commands import find_object as live_objects  # noqa: PLC0415 - imports all that talks to clusters
-
     found: list[Manifest] = []
     for text in objects:
         live = await live_objects.live(session, text)
@@ -241,8 +182,6 @@ async def _manifests(session: Session, under: Sync, objects: tuple[str, ...]) ->
 
 def _yaml(manifest: Manifest) -> list[str]:
     """Return a manifest in YAML, its identity first."""
-    from kubectl_reconcile.cli.output.yamltext import dump  # noqa: PLC0415 - only where something is written
-
     return [text for name, value in manifest.items() for text in dump({name: value})]
 
 

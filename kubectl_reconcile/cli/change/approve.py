@@ -9,56 +9,40 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import Tone, line
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output import render
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+from kubectl_reconcile.cli.output.prompt import may_ask
+from kubectl_reconcile.cli.output.terminal import Tone, line, terminals
+from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import APPROVED_ACTIONS
+from kubectl_reconcile.core.module.action_journal import approving
+from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.api import sync_requests
+from kubectl_reconcile.engine.apply import dry_run
+from kubectl_reconcile.engine.commands import custom_resource
+from kubectl_reconcile.engine.sync import reconcile, targets
+from kubectl_reconcile.engine.sync.session import Session
 
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.core.planning.plan import Plan
-    from kubectl_reconcile.engine.sync.session import Session
 
-
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-Examples:
-  kubectl reconcile approve shop -n shop          shows what is held, and asks
-  kubectl reconcile approve shop --plan-hash H    as sync and diff print it
-  kubectl reconcile approve candy/sweet -n shop   held actions of a CR
-"""
-)
-@click.argument("sync", metavar="SYNC|KIND/NAME")
-@click.option("--plan-hash", metavar="HASH", help="Approve the deletions with this hash, and no others.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
-@options.colour
-@options.common
-def approve(connection: options.Connection, sync: str, *, plan_hash: str | None, yes: bool, color: str) -> int:
-    """Let the held deletions of SYNC, or the held actions of KIND/NAME, through. Writes an annotation; the daemon does the rest.
-
-    Without a terminal, --plan-hash or --yes is needed.
-    """
+def approve(connection: Connection, sync: str, *, plan_hash: str | None, yes: bool, color: str) -> int:
+    """Let the held deletions of SYNC, or the held actions of KIND/NAME, through."""
     if plan_hash is not None and not re.fullmatch(r"[0-9a-f]{8,64}(,[0-9a-f]{8,64})*", plan_hash):
         raise click.UsageError("--plan-hash is the hash that diff and sync print with what they hold")
     if "/" in sync:
         if plan_hash is not None:
             raise click.UsageError("actions are approved by their keys, which have no --plan-hash")
-        return connection.run(functools.partial(_approve_actions, name=sync, yes=yes, color=color))
-    return connection.run(functools.partial(_approve, name=sync, plan_hash=plan_hash or "", yes=yes, color=color))
+        return run(connection, functools.partial(_approve_actions, name=sync, yes=yes, color=color))
+    return run(connection, functools.partial(_approve, name=sync, plan_hash=plan_hash or "", yes=yes, color=color))
 
 
 async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, color: str) -> int:
-    from kubectl_reconcile.core.resources.sync import Sync  # noqa: PLC0415 - the core, which help does without
-    from kubectl_reconcile.engine.api import sync_requests  # noqa: PLC0415 - imports all that talks to clusters
-    from kubectl_reconcile.engine.apply import dry_run  # noqa: PLC0415 - imports all that talks to clusters
-    from kubectl_reconcile.engine.sync import reconcile, targets  # noqa: PLC0415 - imports all that talks to clusters
-
-    out, _ = options.screens(color)
-    live = await options.live_sync(session, name)
+    out, _ = terminals(color)
+    live = await live_sync(session, name)
     if not plan_hash:
         target = await targets.sync_target(session, name, session.client.namespace)
         plan = await dry_run.confirm(session.client, await reconcile.plan(session, target), target.sync)
@@ -72,18 +56,15 @@ async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, co
 
 
 async def _approve_actions(session: Session, *, name: str, yes: bool, color: str) -> int:
-    from kubectl_reconcile.core.module.action_journal import approving  # noqa: PLC0415 - the core, which help does without
-    from kubectl_reconcile.engine.commands import custom_resource  # noqa: PLC0415 - imports all that talks to clusters
-
-    out, err = options.screens(color)
+    out, err = terminals(color)
     found = await custom_resource.find(session, name)
     made = await custom_resource.preview(session, found.cr)
     held = [change.action for change in made.changes if change.action and change.gate.held]
     if not held:
         out.write([line("nothing is held", Tone.GOOD)])
         return ExitStatus.OK
-    err.write((line(f"{action.key}: {action.summary}", Tone.WARNING) for action in held), options.stderr())
-    if not yes and not options.may_ask():
+    err.write(line(f"{action.key}: {action.summary}", Tone.WARNING) for action in held)
+    if not yes and not may_ask():
         raise Failure("nobody is here to ask", "approve with --yes", status=ExitStatus.USAGE)
     if not yes and not click.confirm("Run this?" if len(held) == 1 else "Run these?", default=False, err=True):
         raise Failure("nothing was approved", status=ExitStatus.HELD)
@@ -95,11 +76,9 @@ async def _approve_actions(session: Session, *, name: str, yes: bool, color: str
 
 def _consented(plan: Plan, *, yes: bool, color: str) -> str:
     """Show what is held, and return its hash if the user wants it gone."""
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
-    _, err = options.screens(color)
-    err.write(render.held(plan), options.stderr())
-    if not yes and not options.may_ask():
+    _, err = terminals(color)
+    err.write(render.holds(plan))
+    if not yes and not may_ask():
         raise Failure(
             "nobody is here to ask", f"approve with --yes, or --plan-hash {plan.approval}", status=ExitStatus.USAGE
         )

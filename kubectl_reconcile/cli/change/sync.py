@@ -7,6 +7,7 @@ same engine.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import signal
@@ -14,27 +15,38 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.inspect import diff
-from kubectl_reconcile.cli.output import failures, outputs
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line
-
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    import asyncio
-
-    from kubectl_reconcile.cli.output.progress import Progress
-    from kubectl_reconcile.core.objects import Manifest
-    from kubectl_reconcile.core.planning.plan import Plan
-    from kubectl_reconcile.core.planning.planfile import PlanFile
-    from kubectl_reconcile.core.resources.status import Report
-    from kubectl_reconcile.core.resources.sync import Sync
-    from kubectl_reconcile.engine.sync.reconcile import Target
-    from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.cli.inspect import diff, status
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.options.origin import Origin
+from kubectl_reconcile.cli.options.output import OutputOptions
+from kubectl_reconcile.cli.options.selection import Chosen
+from kubectl_reconcile.cli.output import failures, outputs, render
+from kubectl_reconcile.cli.output.ages import current_time
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+from kubectl_reconcile.cli.output.progress import Progress
+from kubectl_reconcile.cli.output.prompt import may_ask
+from kubectl_reconcile.cli.output.render import PlanView
+from kubectl_reconcile.cli.output.results import DONE, counted, result_line, results_document, results_summary
+from kubectl_reconcile.cli.output.structured import structured
+from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.session import readable, run, selected, target_of
+from kubectl_reconcile.core.objects import Manifest, condition_of
+from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.planning.planfile import PlanFile
+from kubectl_reconcile.core.resources.status import Report
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.api import sync_requests
+from kubectl_reconcile.engine.api.sync_requests import daemon_alive
+from kubectl_reconcile.engine.apply import dry_run
+from kubectl_reconcile.engine.apply.writer import Writer
+from kubectl_reconcile.engine.commands import custom_resource, install
+from kubectl_reconcile.engine.sync import reconcile as engine
+from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.session import Session
 
 _DAEMON_S = 300.0
 _RESULTS = {"", "name", "json", "yaml"}
@@ -44,59 +56,24 @@ _RESULTS = {"", "name", "json", "yaml"}
 class SyncOptions:
     """How the user wants it done. *yes* answers every question."""
 
-    origin: options.Origin
-    chosen: options.Chosen
+    origin: Origin
+    chosen: Chosen
     yes: bool
     install: bool
     dry_run: bool
     wait: bool
     timeout_s: float | None
     plan: str
-    look: outputs.OutputOptions
+    look: OutputOptions
     out: Terminal
     err: Terminal
 
 
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-Examples:
-  kubectl reconcile sync shop -n shop           now, not at the next poll
-  kubectl reconcile sync shop deploy/web        one object of it
-  kubectl reconcile sync -f . --name shop -y    a folder, without questions
-  kubectl reconcile diff shop -o json > plan.json
-  kubectl reconcile sync --plan plan.json       exactly what was shown
-"""
-)
-@options.origin
-@options.selection
-@click.option("-A", "--all-namespaces", is_flag=True, help="All Syncs of all namespaces, one after another.")
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing. Without a terminal nothing is asked either.")
-@click.option("--install", is_flag=True, help="Install the CRDs of kubectl-reconcile where they are missing.")
-@click.option(
-    "--plan",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    metavar="FILE",
-    help="Do exactly what this file says, as diff -o json wrote it, or nothing if source or cluster moved.",
-)
-@click.option("--dry-run", is_flag=True, help="Show what would change, as diff does, and write nothing.")
-@click.option(
-    "--wait/--no-wait", default=True, show_default=True, help="Wait until a daemon has done what it was asked for."
-)
-@click.option(
-    "--timeout",
-    type=options.DURATION,
-    metavar="DURATION",
-    help="How long to wait for a daemon, or for objects to be healthy.  [default: 5m, or the Sync's own]",
-)
-@options.output(*outputs.FORMATS)
-@options.colour
-@options.common
 def sync(
-    connection: options.Connection,
-    origin: options.Origin,
+    connection: Connection,
+    origin: Origin,
     *,
-    chosen: options.Chosen,
+    chosen: Chosen,
     all_namespaces: bool,
     yes: bool,
     install: bool,
@@ -107,13 +84,8 @@ def sync(
     output: str | None,
     color: str,
 ) -> int:
-    """Make the cluster what the source of SYNC asks for. Writes to the cluster.
-
-    Without SYNC, -f or --repo, the only Sync of the namespace is meant. Before anything is deleted, a
-    person at a terminal is asked. OBJECT is TYPE/NAME, or the path of a file or folder/ in the repository: then
-    no more than that, and what follows from it, is written, from here even where a daemon follows.
-    """
-    if all_namespaces and (origin != options.Origin() or plan):
+    """Make the cluster what the source of SYNC asks for."""
+    if all_namespaces and (origin != Origin() or plan):
         raise click.UsageError(
             "-A is for all that the Syncs follow; drop SYNC, --plan and the flags that name a source"
         )
@@ -125,77 +97,63 @@ def sync(
     form = output or ""
     if not dry_run and form.partition("=")[0] not in {*_RESULTS, "jsonpath"}:
         raise click.UsageError(f"-o {form} shows a plan; add --dry-run, or use diff")
-    look = outputs.OutputOptions(form or ("diff" if dry_run else ""), color)
-    with options.readable(origin) as source:
-        wishes = SyncOptions(
-            source, chosen, yes, install, dry_run, wait, timeout, plan or "", look, *options.screens(color)
-        )
-        return connection.run(functools.partial(_everywhere if all_namespaces else _sync, wishes=wishes))
+    look = OutputOptions(form or ("diff" if dry_run else ""), color)
+    with readable(origin) as source:
+        options = SyncOptions(source, chosen, yes, install, dry_run, wait, timeout, plan or "", look, *terminals(color))
+        return run(connection, functools.partial(_everywhere if all_namespaces else _sync, options=options))
 
 
-async def _everywhere(session: Session, wishes: SyncOptions) -> int:
+async def _everywhere(session: Session, options: SyncOptions) -> int:
     """Sync every Sync of the cluster, one after another; one that fails stops no other. Return the worst status."""
-    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports all that talks to clusters
-
     worst = 0
     for namespace, name in await targets.followed_syncs(session):
-        wishes.err.write([line(f"Sync {namespace}/{name}", Tone.TITLE)], options.stderr())
+        options.err.write([line(f"Sync {namespace}/{name}", Tone.TITLE)])
         try:
-            origin = options.Origin(name, namespace=namespace)
-            worst = max(worst, await _sync(session, replace(wishes, origin=origin)))
+            origin = Origin(name, namespace=namespace)
+            worst = max(worst, await _sync(session, replace(options, origin=origin)))
         except Exception as error:  # noqa: BLE001 - told as any other; what isn't a user's goes on up
-            worst = max(worst, failures.told(error))
+            worst = max(worst, failures.report(error))
     return worst
 
 
-async def _sync(session: Session, wishes: SyncOptions) -> int:
-    if wishes.dry_run:
-        return _shown(await diff.preview(session, wishes.origin, chosen=wishes.chosen), wishes)
-    await _ensure_installed(session, wishes)
-    if wishes.plan:
-        return await _carry_out(session, wishes)
-    if wishes.origin.is_sync and (sync := await _followed(session, wishes.origin)):
-        if not (wishes.origin.revision or wishes.origin.local):
-            if wishes.chosen.is_everything:
-                return await _ask_daemon(session, sync, wishes)
+async def _sync(session: Session, options: SyncOptions) -> int:
+    if options.dry_run:
+        return _shown(await diff.preview(session, options.origin, chosen=options.chosen), options)
+    await _ensure_installed(session, options)
+    if options.plan:
+        return await _carry_out(session, options)
+    if options.origin.is_sync and (sync := await _followed(session, options.origin)):
+        if not (options.origin.revision or options.origin.local):
+            if options.chosen.is_everything:
+                return await _ask_daemon(session, sync, options)
         else:
             raise Failure(
                 f"a daemon follows {sync.namespace}/{sync.name}, and would put anything else back",
                 "preview it with diff, or suspend the Sync first",
                 status=ExitStatus.USAGE,
             )
-    return await _work(session, await options.target_of(session, wishes.origin), wishes)
+    return await _work(session, await target_of(session, options.origin), options)
 
 
-def _shown(plan: Plan, wishes: SyncOptions) -> int:
-    from kubectl_reconcile.cli.output.render import PlanView  # noqa: PLC0415 - imports the planner
-
-    outputs.show([plan], PlanView(options.now()), wishes.look)
+def _shown(plan: Plan, options: SyncOptions) -> int:
+    outputs.show([plan], PlanView(current_time()), options.look)
     status = diff.status_of(plan)
     return ExitStatus.OK if status is ExitStatus.DIFFERENT else status
 
 
-async def _ensure_installed(session: Session, wishes: SyncOptions) -> None:
+async def _ensure_installed(session: Session, options: SyncOptions) -> None:
     """Install our CRDs where they are missing and the user says so."""
-    from kubectl_reconcile.engine.commands import install  # noqa: PLC0415 - imports all that talks to clusters
-
     if install.is_installed(session):
         return
     missing = f"the cluster {session.client.server} doesn't know Syncs yet"
-    if not (wishes.install or wishes.yes or (options.may_ask() and _confirmed(f"{missing}. Install their CRDs?"))):
+    if not (options.install or options.yes or (may_ask() and _confirmed(f"{missing}. Install their CRDs?"))):
         raise Failure(missing, "add --install to install their CRDs", status=ExitStatus.USAGE)
-    from kubectl_reconcile.cli.output.progress import result_line  # noqa: PLC0415 - imports asyncio
-
     for result in await install.ensure_crds(session):
-        wishes.err.write([result_line(result)], options.stderr())
+        options.err.write([result_line(result)])
 
 
-async def _followed(session: Session, origin: options.Origin) -> Sync | None:
+async def _followed(session: Session, origin: Origin) -> Sync | None:
     """Return the Sync if a daemon looks after it, else None."""
-    from kubectl_reconcile.core.resources.sync import Sync  # noqa: PLC0415 - the core, which help does without
-    from kubectl_reconcile.engine.api.sync_requests import daemon_alive  # noqa: PLC0415 - imports all that talks to clusters
-    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - the same
-
     namespace = origin.namespace or session.client.namespace
     if not await daemon_alive(session.client, namespace):
         return None
@@ -206,21 +164,16 @@ async def _followed(session: Session, origin: options.Origin) -> Sync | None:
 # --- by the daemon ----------------------------------------------------------------------------------------------------
 
 
-async def _ask_daemon(session: Session, sync: Sync, wishes: SyncOptions) -> int:
+async def _ask_daemon(session: Session, sync: Sync, options: SyncOptions) -> int:
     """Ask the daemon for a sync, and tell how it goes."""
-    import asyncio  # noqa: PLC0415 - help does without
-
-    from kubectl_reconcile.cli.output.progress import Progress  # noqa: PLC0415 - imports asyncio
-    from kubectl_reconcile.engine.api import sync_requests  # noqa: PLC0415 - imports all that talks to clusters
-
     token = await sync_requests.request_sync(session.client, sync)
     name = f"{sync.namespace}/{sync.name}"
-    wishes.err.write([line(f"asked the daemon to sync {name}", Tone.ASIDE)], options.stderr())
-    if not wishes.wait:
+    options.err.write([line(f"asked the daemon to sync {name}", Tone.ASIDE)])
+    if not options.wait:
         return ExitStatus.OK
-    timeout_s = wishes.timeout_s or _DAEMON_S
+    timeout_s = options.timeout_s or _DAEMON_S
     where = f"kubectl reconcile status {sync.name} -n {sync.namespace}"
-    live, progress = None, Progress(wishes.out, wishes.err)
+    live, progress = None, Progress(options.out, options.err)
     try:
         async with progress.drawn():
             progress.waits(sync.ref, "waiting for the daemon")
@@ -234,44 +187,36 @@ async def _ask_daemon(session: Session, sync: Sync, wishes: SyncOptions) -> int:
         raise Failure(
             f"the daemon didn't finish {name} within {timeout_s:.0f} s", f"it goes on by itself; see: {where}"
         ) from None
-    return _outcome(live or {}, wishes)
+    return _outcome(live or {}, options)
 
 
 def _doing(live: Manifest) -> str:
     """Return what the daemon is at; empty where it is at nothing."""
-    from kubectl_reconcile.core.objects import condition_of  # noqa: PLC0415 - the core, which help does without
-
     busy = condition_of(live, "Reconciling") or {}
     return str(busy.get("message") or "") if busy.get("status") == "True" else ""
 
 
-def _outcome(live: Manifest, wishes: SyncOptions) -> int:
+def _outcome(live: Manifest, options: SyncOptions) -> int:
     """Tell how the daemon's sync ended, and return the exit status of that."""
-    from kubectl_reconcile.cli.inspect import status  # noqa: PLC0415 - imports the planner
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-    from kubectl_reconcile.cli.output.progress import DONE  # noqa: PLC0415 - imports asyncio
-    from kubectl_reconcile.core.objects import condition_of  # noqa: PLC0415 - the core, which help does without
-
     ready = condition_of(live, "Ready") or {}
     reason, message = str(ready.get("reason", "")), str(ready.get("message", ""))
     found = live.get("status") or {}
-    wishes.err.write((line(str(problem), Tone.BAD) for problem in found.get("problems") or ()), options.stderr())
-    warned = (line(f"warning: {each}", Tone.WARNING) for each in found.get("warnings") or ())
-    wishes.err.write(warned, options.stderr())
+    options.err.write(line(str(problem), Tone.BAD) for problem in found.get("problems") or ())
+    options.err.write(line(f"warning: {each}", Tone.WARNING) for each in found.get("warnings") or ())
     counts = dict(found.get("summary") or {})
     revision = status.short(str(found.get("lastAttemptedRevision", "")))
     ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if ready.get("status") != "True" else ExitStatus.OK
     tone = Tone.GOOD if ended is ExitStatus.OK else Tone.WARNING if ended is ExitStatus.HELD else Tone.BAD
-    if wishes.look.output:
-        wishes.out.write(status.documents([live], wishes.look.output, one=True))
+    if options.look.output:
+        options.out.write(status.documents([live], options.look.output, one=True))
         return ended
-    wishes.out.write([(Span(reason or "Unknown", tone), Span(f" {revision}: {message}"))])
+    options.out.write([(Span(reason or "Unknown", tone), Span(f" {revision}: {message}"))])
     if any(counts.get(word) for word in DONE.values()):
-        wishes.out.write([render.counted(counts)])
+        options.out.write([counted(counts)])
     if reason == "Held":
         metadata = live["metadata"]
         advice = f"to let them go: kubectl reconcile approve {metadata['name']} -n {metadata['namespace']}"
-        wishes.err.write([line(advice, Tone.WARNING)], options.stderr())
+        options.err.write([line(advice, Tone.WARNING)])
     return ended
 
 
@@ -290,47 +235,34 @@ STATUS_OF_REASON = {
 # --- by ourselves -----------------------------------------------------------------------------------------------------
 
 
-async def _carry_out(session: Session, wishes: SyncOptions) -> int:
+async def _carry_out(session: Session, options: SyncOptions) -> int:
     """Do what a plan file says, if the plan made now is the same."""
-    from kubectl_reconcile.core.planning.planfile import PlanFile  # noqa: PLC0415 - imports the planner
-    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports all that talks to clusters
-
-    with click.open_file(wishes.plan, "rb") as stream:
+    with click.open_file(options.plan, "rb") as stream:
         file = PlanFile.parse(stream.read())
-    if wishes.origin.is_sync and not wishes.origin.name:
+    if options.origin.is_sync and not options.origin.name:
         target = await targets.sync_target(session, file.sync.name, file.sync.namespace)
     else:
-        target = await options.target_of(session, wishes.origin)
+        target = await target_of(session, options.origin)
     if target.sync.ref != file.sync:
-        raise Failure(f"{wishes.plan} is a plan for {file.sync}, not for {target.sync.ref}", status=ExitStatus.USAGE)
-    return await _work(session, target, wishes, file)
+        raise Failure(f"{options.plan} is a plan for {file.sync}, not for {target.sync.ref}", status=ExitStatus.USAGE)
+    return await _work(session, target, options, file)
 
 
-async def _work(session: Session, target: Target, wishes: SyncOptions, file: PlanFile | None = None) -> int:
+async def _work(session: Session, target: Target, options: SyncOptions, file: PlanFile | None = None) -> int:
     """Plan, ask where something would go, and write; with a *file*, only what it says."""
-    import asyncio  # noqa: PLC0415 - help does without
-
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-    from kubectl_reconcile.cli.output.progress import Progress  # noqa: PLC0415 - imports asyncio
-    from kubectl_reconcile.engine.apply import dry_run  # noqa: PLC0415 - the same
-    from kubectl_reconcile.engine.apply.writer import Writer  # noqa: PLC0415 - the same
-    from kubectl_reconcile.engine.commands import custom_resource  # noqa: PLC0415 - the same
-    from kubectl_reconcile.engine.sync import reconcile as engine  # noqa: PLC0415 - imports all that talks to clusters
-    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - the same
-
     started_s = time.monotonic()
-    plan = wishes.chosen.of(session, await engine.plan(session, target))
+    plan = selected(session, options.chosen, await engine.plan(session, target))
     if file is None:
         plan = await dry_run.confirm_before_writing(session.client, plan, target.sync)
     else:
         plan = await dry_run.confirm(session.client, plan, target.sync) if file.confirmed else plan
         file.check(plan)
-    waited_s = _ask_before_deleting(plan, wishes)
+    waited_s = _ask_before_deleting(plan, options)
     pending = sum(1 for change in plan.changes if change.writes)
-    progress = Progress(wishes.out, wishes.err, pending, tell_results=not wishes.look.output)
+    progress = Progress(options.out, options.err, pending, tell_results=not options.look.output)
     target = await targets.ensure_parent(session, target)
-    if wishes.timeout_s:
-        target.sync = replace(target.sync, timeout_s=wishes.timeout_s)
+    if options.timeout_s:
+        target.sync = replace(target.sync, timeout_s=options.timeout_s)
     stopping = asyncio.Event()
     tend = functools.partial(custom_resource.tend, session, progress.hooks())
     writer = Writer(session.client, progress.hooks(), stopping, tend=tend)
@@ -343,32 +275,27 @@ async def _work(session: Session, target: Target, wishes: SyncOptions, file: Pla
         if not plan.partial:  # part of a Sync says nothing of the whole
             await engine.tell(session, target, done.report)
         if _has_modules(session, plan):
-            choose = functools.partial(wishes.chosen.of, session)
+            choose = functools.partial(selected, session, options.chosen)
             await engine.settle(session, target, progress.hooks(), choose=choose)
     counts = progress.counts(plan)
-    wishes.err.write([*progress.slowest(), *render.waiting(plan)], options.stderr())
-    if wishes.look.output:
-        wishes.out.write(_results(plan, done.report, progress, wishes.look.output))
+    options.err.write([*progress.slowest(), *render.problems_and_holds(plan)])
+    if options.look.output:
+        options.out.write(_results(plan, done.report, progress, options.look.output))
     else:
-        wishes.out.write([render.results_summary(counts, time.monotonic() - started_s - waited_s)])
+        options.out.write([results_summary(counts, time.monotonic() - started_s - waited_s)])
     return _ended(plan, counts)
 
 
 def _results(plan: Plan, report: Report, progress: Progress, output: str) -> Iterable[Line]:
     """Return what was done in a form for programs."""
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-    from kubectl_reconcile.cli.output.progress import results_document  # noqa: PLC0415 - imports asyncio
-
     if output == "name":
         return [line(render.name_of(each.change.ref)) for each in progress.results if each.wrote]
-    return outputs.structured(results_document(plan, report, progress.results), output)
+    return structured(results_document(plan, report, progress.results), output)
 
 
 @contextlib.contextmanager
 def _stopped_by_ctrl_c(stopping: asyncio.Event, progress: Progress) -> Iterator[None]:
     """Have Ctrl-C finish the requests under way and start no other; a second one ends the program at once."""
-    import asyncio  # noqa: PLC0415 - help does without
-
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -388,14 +315,14 @@ def _has_modules(session: Session, plan: Plan) -> bool:
     return any(change.writes and change.kind and change.kind.gvk in session.modules for change in plan.changes)
 
 
-def _ask_before_deleting(plan: Plan, wishes: SyncOptions) -> float:
+def _ask_before_deleting(plan: Plan, options: SyncOptions) -> float:
     """Show what would go and ask, where a person is there to answer; return how long that took, in seconds."""
     doomed = [change for change in plan.changes if change.op.value in {"delete", "replace"} and change.writes]
-    if not doomed or wishes.yes or not options.may_ask():
+    if not doomed or options.yes or not may_ask():
         return 0.0
     began_s = time.monotonic()
     lines = [line(f"{change.op.value:<8} {change.ref}", Tone.REMOVED) for change in doomed]
-    wishes.err.write(lines, options.stderr())
+    options.err.write(lines)
     objects = "this object" if len(doomed) == 1 else f"these {len(doomed)} objects"
     if not _confirmed(f"Delete {objects}?"):
         raise Failure(

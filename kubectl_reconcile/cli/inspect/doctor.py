@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-import click
-
-from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, clean, line
-
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.engine.commands.doctor import Finding
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, clean, line, terminals
+from kubectl_reconcile.cli.session import access_of, log_to_stderr
+from kubectl_reconcile.engine.commands.doctor import Finding, Grade, examine
 
 _TONES = {"ok": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.BAD}
 _SUBJECT = 10
 _INDENT = 6 + _SUBJECT + 1
 
 
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-Examples:
-  kubectl reconcile doctor               everything, and all Syncs
-  kubectl reconcile doctor -n shop       the Syncs and rights of one namespace
-  kubectl reconcile doctor -o json       one JSON object a line
-"""
-)
-@options.output("json")
-@options.colour
-@options.common
-def doctor(connection: options.Connection, *, output: str | None, color: str) -> int:
-    """Check versions, cluster, clock, CRDs, rights, daemon, and the Git of each Sync. Writes nothing.
-
-    Each line is ok, warn or fail, with what to do below it. Ends with 3 if the cluster can't be reached, with 6 if
-    anything else fails, with 0 if nothing does.
-    """
-    import asyncio  # noqa: PLC0415 - help and version do without
-
-    connection.tell()
-    out, _ = options.screens(color)
+def doctor(connection: Connection, *, output: str | None, color: str) -> int:
+    """Check versions, cluster, clock, CRDs, rights, daemon, and the Git of each Sync."""
+    log_to_stderr(connection)
+    out, _ = terminals(color)
     return asyncio.run(_examined(connection, out, output or ""))
 
 
-async def _examined(connection: options.Connection, out: Terminal, output: str) -> int:
-    from kubectl_reconcile.engine.commands.doctor import Grade, examine  # noqa: PLC0415 - imports all that talks to clusters
-
+async def _examined(connection: Connection, out: Terminal, output: str) -> int:
     status, counts = ExitStatus.OK, dict.fromkeys(Grade, 0)
-    async for finding in examine(connection.access, connection.cache_dir, connection.flags["namespace"] or ""):
+    async for finding in examine(access_of(connection), connection.cache_dir, connection.flags["namespace"] or ""):
         out.write([line(_json(finding))] if output else _lines(finding, out.width))
         counts[finding.grade] += 1
         if finding.grade is Grade.FAIL and status is ExitStatus.OK:

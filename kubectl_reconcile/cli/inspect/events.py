@@ -8,23 +8,21 @@ import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, clean, line
-
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
-    from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, clean, line, terminals
+from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
+from kubectl_reconcile.engine.commands.event_stream import Stream, StreamedEvent
+from kubectl_reconcile.engine.sync.session import Session
 
 _NARROWEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class _EventsOptions:
+class EventsOptions:
     """Which events are meant, and how they are shown."""
 
     sync: str
@@ -37,26 +35,8 @@ class _EventsOptions:
     err: Terminal
 
 
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-Examples:
-  kubectl reconcile events -A                   all of the cluster
-  kubectl reconcile events shop -n shop -f      of one Sync, live
-  kubectl reconcile logs -A --follow            the same verb
-  kubectl reconcile events --warnings -o json   one JSON object a line
-"""
-)
-@click.argument("sync", required=False, metavar="[SYNC]")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
-@click.option("-f", "--follow", is_flag=True, help="Go on, and show what is said as it is said.")
-@click.option("--since", type=options.DURATION, metavar="DURATION", help="Nothing older than this, as in 10m.")
-@click.option("--warnings", is_flag=True, help="Only what needs somebody's attention.")
-@options.output("json")
-@options.colour
-@options.common
 def events(
-    connection: options.Connection,
+    connection: Connection,
     sync: str | None,
     *,
     all_namespaces: bool,
@@ -66,45 +46,35 @@ def events(
     follow: bool,
     color: str,
 ) -> int:
-    """Show what daemons said of Syncs and custom resources. Writes nothing.
-
-    These are Kubernetes Events, which the cluster keeps for an hour or so; the newest is last. What a daemon logs
-    in full is with its pod: kubectl logs -n reconcile-system deploy/kubectl-reconcile.
-    """
+    """Show what daemons said of Syncs and custom resources."""
     if sync and all_namespaces:
         raise click.UsageError("SYNC is looked up in one namespace; drop -A, or drop SYNC")
-    screens = options.screens(color)
-    wishes = _EventsOptions(sync or "", all_namespaces, follow, since or 0.0, warnings, output or "", *screens)
-    return connection.run_until_interrupted(functools.partial(_told, wishes=wishes))
+    screens = terminals(color)
+    options = EventsOptions(sync or "", all_namespaces, follow, since or 0.0, warnings, output or "", *screens)
+    return run_until_interrupted(connection, functools.partial(_told, options=options))
 
 
-logs = events
-"""The other name of the verb, for those who look for what a program does among its logs."""
-
-
-async def _told(session: Session, *, wishes: _EventsOptions) -> int:
-    from kubectl_reconcile.engine.commands.event_stream import Stream  # noqa: PLC0415 - imports all that talks to clusters
-
-    sync = await options.live_sync(session, wishes.sync) if wishes.sync else None
-    stream = Stream(session, "" if wishes.everywhere else session.client.namespace, sync)
+async def _told(session: Session, *, options: EventsOptions) -> int:
+    sync = await live_sync(session, options.sync) if options.sync else None
+    stream = Stream(session, "" if options.everywhere else session.client.namespace, sync)
     past, version = await stream.past()
-    shown = [said for said in past if _is_wanted(said, wishes)]
+    shown = [said for said in past if _is_wanted(said, options)]
     for said in shown:
-        _show(said, wishes)
-    if not (shown or wishes.follow):
-        where = wishes.sync or ("the cluster" if wishes.everywhere else f"namespace {session.client.namespace}")
-        wishes.err.write([line(f"nothing was said of {where} lately", Tone.ASIDE)], options.stderr())
-    if wishes.follow:
+        _show(said, options)
+    if not (shown or options.follow):
+        where = options.sync or ("the cluster" if options.everywhere else f"namespace {session.client.namespace}")
+        options.err.write([line(f"nothing was said of {where} lately", Tone.ASIDE)])
+    if options.follow:
         async for said in stream.following(version):
-            if _is_wanted(said, wishes):
-                _show(said, wishes)
+            if _is_wanted(said, options):
+                _show(said, options)
     return ExitStatus.OK
 
 
-def _is_wanted(said: StreamedEvent, wishes: _EventsOptions) -> bool:
-    if wishes.warnings and said.kind != "Warning":
+def _is_wanted(said: StreamedEvent, options: EventsOptions) -> bool:
+    if options.warnings and said.kind != "Warning":
         return False
-    return not wishes.since_s or _age_s(said) <= wishes.since_s
+    return not options.since_s or _age_s(said) <= options.since_s
 
 
 def _age_s(said: StreamedEvent) -> float:
@@ -114,8 +84,8 @@ def _age_s(said: StreamedEvent) -> float:
         return 0.0
 
 
-def _show(said: StreamedEvent, wishes: _EventsOptions) -> None:
-    wishes.out.write([line(_json(said))] if wishes.output == "json" else _lines(said, wishes))
+def _show(said: StreamedEvent, options: EventsOptions) -> None:
+    options.out.write([line(_json(said))] if options.output == "json" else _lines(said, options))
 
 
 def _json(said: StreamedEvent) -> str:
@@ -125,10 +95,10 @@ def _json(said: StreamedEvent) -> str:
     return json.dumps({**found, "daemon": said.daemon})
 
 
-def _lines(said: StreamedEvent, wishes: _EventsOptions) -> Iterator[Line]:
+def _lines(said: StreamedEvent, options: EventsOptions) -> Iterator[Line]:
     """Yield one event: when, of what, why; where a screen is narrow, its message goes on below."""
     when = _clock(said.time)
-    place = f"{said.about.namespace}/" if wishes.everywhere and said.about.namespace else ""
+    place = f"{said.about.namespace}/" if options.everywhere and said.about.namespace else ""
     about = f"{said.about.kind}/{place}{said.about.name}"
     tone = Tone.WARNING if said.kind == "Warning" else Tone.GOOD
     head = (
@@ -140,7 +110,7 @@ def _lines(said: StreamedEvent, wishes: _EventsOptions) -> Iterator[Line]:
         Span(": "),
     )
     indent = len(when) + 2
-    room = max((wishes.out.width or 0) - indent, _NARROWEST) if wishes.out.width else 0
+    room = max((options.out.width or 0) - indent, _NARROWEST) if options.out.width else 0
     taken = sum(len(clean(span.text)) for span in head) - indent
     first, *rest = _wrapped(clean(said.note), room, taken)
     yield (*head, Span(first))

@@ -7,19 +7,24 @@ import json
 import textwrap
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import EMPTY, Line, Span, Tone, clean, line, table
-
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.core.manifests.revision import Commit
-    from kubectl_reconcile.core.planning.explain import ExplainedField
-    from kubectl_reconcile.engine.commands.explain import Explanation
-    from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.ages import age_of, current_time
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+from kubectl_reconcile.cli.output.masking import HIDDEN
+from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
+from kubectl_reconcile.cli.output.terminal import EMPTY, Line, Span, Tone, clean, line, table, terminals
+from kubectl_reconcile.cli.session import run
+from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.core.manifests.revision import Commit
+from kubectl_reconcile.core.planning.explain import DIFFERS, ExplainedField, FieldState, outlook
+from kubectl_reconcile.core.ssa.typed import ABSENT
+from kubectl_reconcile.engine.commands import explain as engine
+from kubectl_reconcile.engine.commands.explain import Explanation
+from kubectl_reconcile.engine.sync.session import Session
 
 _FEW = 4
 _CLIPPED = 60
@@ -27,29 +32,8 @@ _LABEL, _FIELD = 11, 8
 _NOTES = ("f:metadata", "f:annotations")
 
 
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-A field is same (as Git asks for), drift (changed in the cluster), git
-(changed in Git since the last sync), both, adopt (never applied yet), left
-(a rule or a back-off leaves it to its owner), other (Git says nothing of
-it), default (nobody owns it), or unknown (Git can't be read).
-
-\b
-Examples:
-  kubectl reconcile explain deploy/web                  all fields
-  kubectl reconcile explain deploy/web.spec.replicas    one in full
-  kubectl reconcile explain pod/web '.spec.containers[name=web].image'
-"""
-)
-@click.argument("object_", metavar="KIND/NAME[.FIELD]")
-@click.argument("path", required=False, metavar="[FIELD]")
-@options.output("wide", "json", "yaml")
-@click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
-@options.colour
-@options.common
 def explain(
-    connection: options.Connection,
+    connection: Connection,
     object_: str,
     path: str | None,
     *,
@@ -57,12 +41,9 @@ def explain(
     show_secrets: bool,
     color: str,
 ) -> int:
-    """Show who owns the fields of an object, which file and commit asked for them, and whether they drifted. Writes nothing.
-
-    What is said is what the next sync would do. Fields of status are left out unless asked for.
-    """
+    """Show who owns the fields of an object, which file and commit asked for them, and whether they drifted."""
     try:
-        found = connection.run(functools.partial(_explained, text=object_, path=path or ""))
+        found = run(connection, functools.partial(_explained, text=object_, path=path or ""))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if (path or found.asks_for_field) and not found.fields:
@@ -70,23 +51,19 @@ def explain(
             f"{found.ref} has no such field", "explain it without a field to see all", status=ExitStatus.USAGE
         )
     view = _View(found, show_secrets=show_secrets or found.ref.kind != "Secret", wide=output == "wide")
-    out, err = options.screens(color)
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
+    out, err = terminals(color)
     if output in {"json", "yaml"}:
-        out.write((render.json_lines if output == "json" else render.yaml_lines)(view.document()))
+        out.write((json_lines if output == "json" else yaml_lines)(view.document()))
         return ExitStatus.OK
     few = found.asks_for_field and len(found.fields) <= _FEW
     out.write(view.blocks(out.width) if few else view.overview(out.width))
     if found.trouble:
-        err.write([line(f"warning: files and commits can't be told: {found.trouble}", Tone.WARNING)], options.stderr())
+        err.write([line(f"warning: files and commits can't be told: {found.trouble}", Tone.WARNING)])
     return ExitStatus.OK
 
 
 async def _explained(session: Session, *, text: str, path: str) -> Explanation:
-    from kubectl_reconcile.engine.commands import explain  # noqa: PLC0415 - imports all that talks to clusters
-
-    return await explain.explain(session, text, path)
+    return await engine.explain(session, text, path)
 
 
 class _View:
@@ -94,7 +71,7 @@ class _View:
 
     def __init__(self, found: Explanation, *, show_secrets: bool, wide: bool) -> None:
         self.found, self.show_secrets, self.wide = found, show_secrets, wide
-        self.now = options.now()
+        self.now = current_time()
 
     # --- all fields -------------------------------------------------------------------------------
 
@@ -114,22 +91,15 @@ class _View:
                 yield from (line(f"{' ' * (_FIELD + 2)}{text}") for text in rest)
 
     def _group(self, each: ExplainedField) -> tuple[str, Tone, str]:
-        from kubectl_reconcile.core.planning.explain import DIFFERS  # noqa: PLC0415 - the core, which help does without
-
         who = ", ".join(dict.fromkeys(owner.manager for owner in each.owners)) or "nobody"
         since = self._since(each)
         tone = Tone.WARNING if each.standing in DIFFERS else Tone.GOOD if each.standing == "same" else Tone.PLAIN
         return each.standing.value, tone, f"{who}, {since}" if since else who
 
     def _since(self, each: ExplainedField) -> str:
-        from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
-        return render.age(each.owners[0].time, self.now) if each.owners else ""
+        return age_of(each.owners[0].time, self.now) if each.owners else ""
 
     def _head(self, width: int | None) -> Iterator[Line]:
-        from kubectl_reconcile.core.health.kstatus import health  # noqa: PLC0415 - the same
-        from kubectl_reconcile.core.planning.explain import DIFFERS  # noqa: PLC0415 - the core, which help does without
-
         found = self.found
         yield (Span(str(found.ref), Tone.TITLE), Span(f"  {health(found.facts.live)}"))
         file = f", from {found.file}:{found.line}" if found.file else ""
@@ -161,8 +131,6 @@ class _View:
         ]
 
     def _sentence(self, each: ExplainedField) -> str:
-        from kubectl_reconcile.core.planning.explain import DIFFERS, FieldState  # noqa: PLC0415 - the core, which help does without
-
         text = f"{each.path} = {self._value(each.path, each.live)}"
         if each.standing in DIFFERS:
             return f"{text}, to be {self._value(each.path, each.wanted)}"
@@ -180,14 +148,11 @@ class _View:
                 yield from self._labelled(label, text, width)
 
     def _facts(self, each: ExplainedField) -> Iterator[tuple[str, str]]:
-        from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-        from kubectl_reconcile.core.planning.explain import outlook  # noqa: PLC0415 - the core, which help does without
-
         found, origin = self.found, self.found.origins.get(each.path)
         yield "live", self._value(each.path, each.live)
         yield "wanted", self._wanted(each)
         for owner in each.owners:
-            age = render.age(owner.time, self.now)
+            age = age_of(owner.time, self.now)
             how = owner.operation.lower() + (f" of {owner.subresource}" if owner.subresource else "")
             yield "owner", f"{owner.manager}, by {how}{f', {age}' if age else ''}"
         if origin is not None and origin.commit is not None:
@@ -196,8 +161,6 @@ class _View:
         yield "verdict", outlook(each, found.facts)
 
     def _wanted(self, each: ExplainedField) -> str:
-        from kubectl_reconcile.core.ssa.typed import ABSENT  # noqa: PLC0415 - the core, which help does without
-
         found, origin = self.found, self.found.origins.get(each.path)
         if origin is not None:
             return f"{self._value(each.path, each.wanted)}, {found.file}:{origin.line}"
@@ -218,9 +181,7 @@ class _View:
     # --- the parts --------------------------------------------------------------------------------
 
     def _commit(self, commit: Commit) -> str:
-        from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
-        age = render.age(commit.committed_at, self.now)
+        age = age_of(commit.committed_at, self.now)
         return f"{commit.sha[:7]} by {commit.author}{f', {age}' if age else ''}: {commit.subject}"
 
     def _is_hidden(self, path: tuple[str, ...]) -> bool:
@@ -228,9 +189,6 @@ class _View:
         return not self.show_secrets and (path[0] in {"f:data", "f:stringData"} or path[:2] == _NOTES)
 
     def _value(self, path: tuple[str, ...], value: Any) -> str:
-        from kubectl_reconcile.cli.output.masking import HIDDEN  # noqa: PLC0415 - imports the planner
-        from kubectl_reconcile.core.ssa.typed import ABSENT  # noqa: PLC0415 - the core, which help does without
-
         if value is ABSENT or value is None:
             return "nothing"
         if self._is_hidden(path):
@@ -250,10 +208,6 @@ class _View:
         }
 
     def _field_document(self, each: ExplainedField) -> dict[str, Any]:
-        from kubectl_reconcile.cli.output.masking import HIDDEN  # noqa: PLC0415 - imports the planner
-        from kubectl_reconcile.core.planning.explain import outlook  # noqa: PLC0415 - the core, which help does without
-        from kubectl_reconcile.core.ssa.typed import ABSENT  # noqa: PLC0415 - the same
-
         origin = self.found.origins.get(each.path)
         values = {"live": each.live, "wanted": each.wanted}
         hidden = self._is_hidden(each.path)

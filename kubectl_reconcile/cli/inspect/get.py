@@ -4,41 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.inspect import status
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, table
-
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.core.objects import Manifest
-    from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.ages import age_of, current_time
+from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, table, terminals
+from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
+from kubectl_reconcile.cluster.errors import Gone
+from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.engine.api.sync_requests import SYNCS
+from kubectl_reconcile.engine.commands import suspend_resume
+from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.session import Session
 
 _FORMATS = ("wide", "name", "json", "yaml", "jsonpath=")
 
 
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-Examples:
-  kubectl reconcile get -A                    every Sync of the cluster
-  kubectl reconcile get -l team=web -o wide   some, with what they follow
-  kubectl reconcile get shop -o jsonpath='{{.status.lastAppliedRevision}}'
-"""
-)
-@click.argument("syncs", metavar="[SYNC...]", nargs=-1)
-@click.option("-A", "--all-namespaces", is_flag=True, help="Syncs of all namespaces.")
-@click.option("-l", "--selector", metavar="SELECTOR", default="", help="Syncs with these labels, as in team=web.")
-@click.option("-w", "--watch", is_flag=True, help="Go on, and show each Sync again when it changes.")
-@click.option("--no-headers", is_flag=True, help="Leave out the table's titles.")
-@options.output(*_FORMATS)
-@options.colour
-@options.common
 def get(
-    connection: options.Connection,
+    connection: Connection,
     syncs: Sequence[str],
     *,
     all_namespaces: bool,
@@ -48,17 +34,14 @@ def get(
     output: str | None,
     color: str,
 ) -> int:
-    """Show Syncs in a table. Writes nothing.
-
-    REF is what each follows; a commit after rollback says so. For how one is doing in full, see status.
-    """
+    """Show Syncs in a table."""
     if syncs and (all_namespaces or selector):
         raise click.UsageError("a Sync that is named is looked up in one namespace; drop -A and -l, or drop the names")
     if watch and output not in {None, "wide", "name"}:
         raise click.UsageError("--watch shows rows of a table: use it without -o, or with -o wide or name")
     place = _Scope(syncs, selector, everywhere=all_namespaces)
-    show = _Table(*options.screens(color), output or "", everywhere=all_namespaces, headers=not no_headers)
-    return connection.run_until_interrupted(functools.partial(_get, place=place, show=show, watch=watch))
+    show = _Table(*terminals(color), output or "", everywhere=all_namespaces, headers=not no_headers)
+    return run_until_interrupted(connection, functools.partial(_get, place=place, show=show, watch=watch))
 
 
 class _Scope:
@@ -71,7 +54,7 @@ class _Scope:
         """Return the Syncs meant, and from where to watch on."""
         items, version = await session.client.list(self._path(session), labelSelector=self.selector or None)
         if self.names:
-            return [await options.live_sync(session, name) for name in self.names], version
+            return [await live_sync(session, name) for name in self.names], version
         return sorted(items, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"])), version
 
     async def changes(self, session: Session, version: str) -> AsyncIterator[tuple[str, Manifest]]:
@@ -82,8 +65,6 @@ class _Scope:
                 yield kind, live
 
     def _path(self, session: Session) -> str:
-        from kubectl_reconcile.engine.api.sync_requests import SYNCS  # noqa: PLC0415 - imports all that talks to clusters
-
         return f"{SYNCS}/syncs" if self.everywhere else f"{SYNCS}/namespaces/{session.client.namespace}/syncs"
 
 
@@ -98,7 +79,7 @@ class _Table:
         """Write all of *found*; *one* is meant where a single Sync was named."""
         if not found and self.output not in {"json", "yaml"} and not self.output.startswith("jsonpath="):
             where = "the cluster" if self.everywhere else "this namespace"
-            self.err.write([line(f"no Syncs in {where}", Tone.ASIDE)], options.stderr())
+            self.err.write([line(f"no Syncs in {where}", Tone.ASIDE)])
         self.out.write(self._lines(found, one=one))
 
     def again(self, live: Manifest, *, gone: bool) -> None:
@@ -113,7 +94,7 @@ class _Table:
 
     def _table(self, found: Sequence[Manifest]) -> list[Line]:
         wide = self.output == "wide"
-        now = options.now()
+        now = current_time()
         titles = ["NAME", "READY", "REF", "REVISION", "OBJECTS", "AGE", *(["URL", "PATH"] if wide else []), "STATUS"]
         rows = [_row(sync, now, wide=wide) for sync in found]
         if self.everywhere:
@@ -124,15 +105,12 @@ class _Table:
 
 
 def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-    from kubectl_reconcile.engine.commands import suspend_resume  # noqa: PLC0415 - imports all that talks to clusters
-
     found, git = sync.get("status") or {}, ((sync.get("spec") or {}).get("source") or {}).get("git") or {}
     word, tone = status.readiness(sync)
     kind, _, ref = suspend_resume.ref_text(suspend_resume.ref_of(sync)).partition(" ")
     if suspend_resume.is_pinned(sync):
         ref = f"{ref} (rolled back)"
-    age = render.age(sync["metadata"].get("creationTimestamp", ""), now).removesuffix(" ago")
+    age = age_of(sync["metadata"].get("creationTimestamp", ""), now).removesuffix(" ago")
     return [
         Span(sync["metadata"]["name"]),
         Span(word, tone),
@@ -146,9 +124,6 @@ def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
 
 
 async def _get(session: Session, *, place: _Scope, show: _Table, watch: bool) -> int:
-    from kubectl_reconcile.cluster.errors import Gone  # noqa: PLC0415 - imports all that talks to clusters
-    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - the same
-
     targets.require_installed(session)
     found, version = await place.found(session)
     show.write(found, one=len(place.names) == 1)

@@ -4,62 +4,42 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output import outputs
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table
-
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.core.objects import Manifest
-    from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.ages import age_of, current_time
+from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.output.structured import structured
+from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
+from kubectl_reconcile.cli.session import live_sync, run
+from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.engine.api import sync_requests
+from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.session import Session
 
 _HISTORY_SHOWN = 5
 _COUNTS = ("created", "updated", "deleted", "failed")
 
 
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-Examples:
-  kubectl reconcile status -A               every Sync of the cluster
-  kubectl reconcile status shop -n shop     one in full
-  kubectl reconcile status shop -o json     the object itself
-"""
-)
-@click.argument("sync", required=False, metavar="[SYNC]")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Syncs of all namespaces.")
-@options.output("wide", "json", "yaml", "name", "jsonpath=")
-@options.colour
-@options.common
-def status(
-    connection: options.Connection, sync: str | None, *, all_namespaces: bool, output: str | None, color: str
-) -> int:
-    """Show how Syncs are doing. Writes nothing.
-
-    With SYNC: its conditions, what the last syncs did, and what is wrong.
-    """
+def status(connection: Connection, sync: str | None, *, all_namespaces: bool, output: str | None, color: str) -> int:
+    """Show how Syncs are doing."""
     if sync and all_namespaces:
         raise click.UsageError("SYNC is looked up in one namespace; drop -A, or drop SYNC")
-    found = connection.run(functools.partial(_found, name=sync or "", everywhere=all_namespaces))
-    out, err = options.screens(color)
+    found = run(connection, functools.partial(_found, name=sync or "", everywhere=all_namespaces))
+    out, err = terminals(color)
     if not found:
         where = "the cluster" if all_namespaces else "this namespace"
-        err.write([line(f"no Syncs in {where}", Tone.ASIDE)], options.stderr())
+        err.write([line(f"no Syncs in {where}", Tone.ASIDE)])
     out.write(_shown(found, output, one=bool(sync), everywhere=all_namespaces, width=out.width))
     return ExitStatus.OK
 
 
 async def _found(session: Session, *, name: str, everywhere: bool) -> Sequence[Manifest]:
-    from kubectl_reconcile.engine.api import sync_requests  # noqa: PLC0415 - imports all that talks to clusters
-    from kubectl_reconcile.engine.sync import targets  # noqa: PLC0415 - imports all that talks to clusters
-
     targets.require_installed(session)
     if name:
-        return [await options.live_sync(session, name)]
+        return [await live_sync(session, name)]
     place = "" if everywhere else f"/namespaces/{session.client.namespace}"
     items, _ = await session.client.list(f"{sync_requests.SYNCS}{place}/syncs")
     return sorted(items, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"]))
@@ -71,9 +51,9 @@ def _shown(
     if output and output != "wide":
         return documents(found, output, one=one)
     if one and found and output != "wide":
-        return details(found[0], options.now())
+        return details(found[0], current_time())
     if found:
-        return overview(found, options.now(), wide=output == "wide", everywhere=everywhere, width=width)
+        return overview(found, current_time(), wide=output == "wide", everywhere=everywhere, width=width)
     return ()
 
 
@@ -81,7 +61,7 @@ def documents(found: Sequence[Manifest], output: str, *, one: bool) -> Iterable[
     """Return Syncs in a form for programs: names, JSON, YAML, or through a JSONPath template."""
     if output == "name":
         return [line(f"sync.reconcile.dev/{sync['metadata']['name']}") for sync in found]
-    return outputs.structured(document(found, one=one), output)
+    return structured(document(found, one=one), output)
 
 
 def document(found: Sequence[Manifest], *, one: bool) -> Manifest:
@@ -168,9 +148,7 @@ def _source(sync: Manifest) -> str:
 
 
 def _ago(then: Any, now: str) -> str:
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
-    return render.age(str(then or ""), now)
+    return age_of(str(then or ""), now)
 
 
 def short(revision: str) -> str:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table
-
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.engine.commands.owner_tree import OwnedObject, OwnerTree
-    from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.cli.inspect import status
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output import render
+from kubectl_reconcile.cli.output.ages import age_of, current_time
+from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
+from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
+from kubectl_reconcile.cli.session import live_sync, run
+from kubectl_reconcile.core.annotations import MemberOptions
+from kubectl_reconcile.core.resources.applyset import is_marked_by_us
+from kubectl_reconcile.engine.commands import find_object, owner_tree
+from kubectl_reconcile.engine.commands.owner_tree import OwnedObject, OwnerTree
+from kubectl_reconcile.engine.sync.session import Session
 
 _TONES = {"Current": Tone.GOOD, "InProgress": Tone.WARNING, "Terminating": Tone.WARNING}
 _KINDS_SHOWN = 5
@@ -23,32 +27,15 @@ _BRANCHES = ("├─", "└─", "│ ", "  ")
 _PLAIN_BRANCHES = ("|-", "`-", "| ", "  ")
 
 
-@click.command(
-    epilog=f"""{EXIT_STATUSES}
-\b
-Examples:
-  kubectl reconcile tree shop -n shop    a Sync, its objects, what they own
-  kubectl reconcile tree deploy/web      one object and what it owns
-  kubectl reconcile tree shop -o wide    with the file of each object
-"""
-)
-@click.argument("sync", required=False, metavar="[SYNC|KIND/NAME]")
-@click.option("--unhealthy", is_flag=True, help="Only what isn't Current, and what leads to it.")
-@options.output("wide", "name", "json", "yaml")
-@options.colour
-@options.common
-def tree(connection: options.Connection, sync: str | None, *, unhealthy: bool, output: str | None, color: str) -> int:
-    """Show what belongs to SYNC: objects, their children, and their health. Writes nothing.
-
-    Without SYNC, the only Sync of the namespace is meant. Namespaces show where they aren't the Sync's own.
-    """
-    looked_at = connection.run(functools.partial(_looked_at, name=sync or ""))
-    out, err = options.screens(color)
+def tree(connection: Connection, sync: str | None, *, unhealthy: bool, output: str | None, color: str) -> int:
+    """Show what belongs to SYNC: objects, their children, and their health."""
+    looked_at = run(connection, functools.partial(_looked_at, name=sync or ""))
+    out, err = terminals(color)
     root = _unwell(looked_at.root) if unhealthy else looked_at.root
     out.write(_shown(root, output, out.width))
     if looked_at.unseen:
         text = f"warning: you may not list {_few(looked_at.unseen)}; such aren't shown"
-        err.write([line(text, Tone.WARNING)], options.stderr())
+        err.write([line(text, Tone.WARNING)])
     return ExitStatus.OK
 
 
@@ -58,17 +45,13 @@ def _few(kinds: Sequence[object]) -> str:
 
 
 async def _looked_at(session: Session, *, name: str) -> OwnerTree:
-    from kubectl_reconcile.engine.commands import find_object, owner_tree  # noqa: PLC0415 - imports all that talks to clusters
-
     if "/" in name:
         return await owner_tree.of_object(session, await find_object.live(session, name))
-    return await owner_tree.of_sync(session, await options.live_sync(session, name))
+    return await owner_tree.of_sync(session, await live_sync(session, name))
 
 
 def _unwell(relative: OwnedObject) -> OwnedObject:
     """Return *relative* without those below that are well themselves and have only the like below them."""
-    from kubectl_reconcile.engine.commands.owner_tree import OwnedObject  # noqa: PLC0415 - imports all that talks to clusters
-
     below = (_unwell(child) for child in relative.children)
     return OwnedObject(
         relative.manifest, tuple(each for each in below if each.children or each.health.status != "Current")
@@ -76,13 +59,11 @@ def _unwell(relative: OwnedObject) -> OwnedObject:
 
 
 def _shown(root: OwnedObject, output: str | None, width: int | None) -> Iterator[Line]:
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
     match output:
         case "json":
-            return render.json_lines(_document(root))
+            return json_lines(_document(root))
         case "yaml":
-            return render.yaml_lines(_document(root))
+            return yaml_lines(_document(root))
         case "name":
             return (line(render.name_of(each.ref)) for each, _ in _walk(root))
         case _:
@@ -122,26 +103,22 @@ def _branches() -> tuple[str, str, str, str]:
 
 def _table(root: OwnedObject, width: int | None, *, wide: bool) -> list[Line]:
     titles = ["OBJECT", "HEALTH", "AGE", *(["NAMESPACE", "API VERSION", "FILE"] if wide else []), "MESSAGE"]
-    now = options.now()
+    now = current_time()
     rows = [_row(each, lead, root.ref.namespace, now, wide=wide) for each, lead in _walk(root)]
     return table(titles, rows, None if wide else width)
 
 
 def _row(relative: OwnedObject, lead: str, home: str, now: str, *, wide: bool) -> list[Span]:
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
     ref, verdict = relative.ref, relative.health
     place = f"{ref.namespace}/" if ref.namespace and ref.namespace != home and not wide else ""
     word, tone = verdict.status.value, _TONES.get(verdict.status.value, Tone.BAD)
     if ref.group == "reconcile.dev" and ref.kind == "Sync":
-        from kubectl_reconcile.cli.inspect import status  # noqa: PLC0415 - it would import us
-
         word, tone = status.readiness(relative.manifest)
         word = "Ready" if word == "True" else "NotReady" if word == "False" else word
         message = status.message_of(relative.manifest)
     else:
         message = verdict.message
-    age = render.age(relative.manifest["metadata"].get("creationTimestamp", ""), now).removesuffix(" ago")
+    age = age_of(relative.manifest["metadata"].get("creationTimestamp", ""), now).removesuffix(" ago")
     extras = [Span(ref.namespace or "-"), Span(relative.manifest["apiVersion"]), Span(_source(relative) or "-")]
     name = f"{lead}{ref.kind}/{place}{ref.name}"
     return [Span(name), Span(word, tone), Span(age or "-"), *(extras if wide else []), Span(message)]
@@ -149,7 +126,4 @@ def _row(relative: OwnedObject, lead: str, home: str, now: str, *, wide: bool) -
 
 def _source(relative: OwnedObject) -> str:
     """Return the file that asked for a member; controllers copy annotations to what isn't one."""
-    from kubectl_reconcile.core.annotations import MemberOptions  # noqa: PLC0415 - the core, for this alone
-    from kubectl_reconcile.core.resources.applyset import is_marked_by_us  # noqa: PLC0415 - the same
-
     return MemberOptions.of(relative.manifest).source if is_marked_by_us(relative.manifest) else ""

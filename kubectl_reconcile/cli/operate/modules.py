@@ -7,48 +7,22 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import click
-
-from kubectl_reconcile.cli import options
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import Line, Tone, line
-
-if TYPE_CHECKING:  # the core takes a moment to import, which help and completion do without
-    from kubectl_reconcile.core.module.api import Module
-    from kubectl_reconcile.core.module.cases import Case
-
-
-@click.group(
-    epilog="""
-\b
-Examples:
-  kubectl reconcile modules list
-  kubectl reconcile modules show candy
-  kubectl reconcile modules new shop --kind Shop
-  kubectl reconcile modules test case.json
-"""
-)
-def modules() -> None:
-    """List, show, begin and test domain modules."""
+from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
+from kubectl_reconcile.cli.output.yamltext import dump
+from kubectl_reconcile.core.module.api import Module, modules_in
+from kubectl_reconcile.core.module.call import ModuleError
+from kubectl_reconcile.core.module.cases import Case, CaseError, differences
+from kubectl_reconcile.core.module.rbac import rules_of
+from kubectl_reconcile.engine.commands import scaffold
+from kubectl_reconcile.engine.modules.purity import asked
+from kubectl_reconcile.engine.sync.session import installed_modules
 
 
-_FROM = click.option(
-    "--from",
-    "place",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Take the modules of this Python file too.",
-)
-
-
-@modules.command("list")
-@_FROM
-@options.colour
 def list_(*, place: str | None, color: str) -> int:
-    """List the installed modules. Writes nothing."""
-    out, _ = options.screens(color)
+    """List the installed modules."""
+    out, _ = terminals(color)
     rows = [("NAME", "KIND", "OWNS", "OUTSIDE")]
     for one in _installed(place):
         owns = ", ".join(str(gvk.group_kind) for gvk in one.owns) or "-"
@@ -67,21 +41,14 @@ def list_(*, place: str | None, color: str) -> int:
     return ExitStatus.OK
 
 
-@modules.command()
-@click.argument("name")
-@_FROM
-@options.colour
 def show(name: str, *, place: str | None, color: str) -> int:
-    """Show what the module NAME is, makes, reads and may do. Writes nothing."""
-    out, _ = options.screens(color)
+    """Show what the module NAME is, makes, reads and may do."""
+    out, _ = terminals(color)
     out.write(_described(_named(name, place)))
     return ExitStatus.OK
 
 
 def _described(one: Module) -> Iterator[Line]:
-    from kubectl_reconcile.cli.output.yamltext import dump  # noqa: PLC0415 - imports yaml
-    from kubectl_reconcile.core.module.rbac import rules_of  # noqa: PLC0415 - the core, which help does without
-
     yield line(f"{one.name}: {one.gvk}", Tone.TITLE)
     yield from (line(text) for text in one.docs.splitlines())
     yield line("")
@@ -96,17 +63,9 @@ def _described(one: Module) -> Iterator[Line]:
     yield from (line(text) for text in dump(rules_of(one)))
 
 
-@modules.command()
-@click.argument("name")
-@click.option("--kind", required=True, metavar="KIND", help="The kind of custom resource that it owns.")
-@click.option("--api", default="example.com/v1alpha1", show_default=True, metavar="GROUP/VERSION", help="Its API.")
-@click.option("--folder", metavar="FOLDER", help="Where to write it; by default a new folder NAME.")
-@options.colour
 def new(name: str, *, kind: str, api: str, folder: str | None, color: str) -> int:
     """Begin a module: the module itself, its CRD, an example, and tests that pass."""
-    from kubectl_reconcile.engine.commands import scaffold  # noqa: PLC0415 - only this verb writes files
-
-    out, _ = options.screens(color)
+    out, _ = terminals(color)
     try:
         written = scaffold.write(scaffold.Names.of(name, kind, api), Path(folder or name))
     except scaffold.ScaffoldError as error:
@@ -118,28 +77,16 @@ def new(name: str, *, kind: str, api: str, folder: str | None, color: str) -> in
     return ExitStatus.OK
 
 
-@modules.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="CASE...")
-@_FROM
-@click.option("--update", is_flag=True, help="Write the new outcomes into the files.")
-@options.colour
 def test(files: tuple[str, ...], *, place: str | None, update: bool, color: str) -> int:
-    """Ask modules again what they said when each CASE was recorded, and show what differs.
-
-    Exit status: 0 all the same, 6 something differs or a module fails.
-    """
-    from kubectl_reconcile.core.module.call import ModuleError  # noqa: PLC0415 - the same
-    from kubectl_reconcile.core.module.cases import differences  # noqa: PLC0415 - the core, which help does without
-    from kubectl_reconcile.engine.modules.purity import asked  # noqa: PLC0415 - the same
-
-    out, err = options.screens(color)
+    """Ask modules again what they said when each CASE was recorded, and show what differs."""
+    out, err = terminals(color)
     worst = ExitStatus.OK
     for file in files:
         case = _case(file)
         try:
             after = case.answered(_named(case.module, place), asked)
         except ModuleError as error:
-            err.write([line(f"{file}: {error}", Tone.BAD)], options.stderr())
+            err.write([line(f"{file}: {error}", Tone.BAD)])
             worst = ExitStatus.FAILED
             continue
         found = list(differences(case, after))
@@ -154,8 +101,6 @@ def test(files: tuple[str, ...], *, place: str | None, update: bool, color: str)
 
 
 def _case(file: str) -> Case:
-    from kubectl_reconcile.core.module.cases import Case, CaseError  # noqa: PLC0415 - the core, which help does without
-
     try:
         return Case.of(json.loads(Path(file).read_bytes()))
     except (CaseError, ValueError) as error:
@@ -164,8 +109,6 @@ def _case(file: str) -> Case:
 
 def _installed(place: str | None) -> list[Module]:
     """Return the modules of installed packages, and those of the file *place*."""
-    from kubectl_reconcile.engine.sync.session import installed_modules  # noqa: PLC0415 - imports all that talks to clusters
-
     found = {one.name: one for one in installed_modules().values()}
     found |= {one.name: one for one in _loaded(Path(place))} if place else {}
     return [found[name] for name in sorted(found)]
@@ -173,8 +116,6 @@ def _installed(place: str | None) -> list[Module]:
 
 def _loaded(file: Path) -> tuple[Module, ...]:
     """Return the modules of a Python file that the user names: it is run as the user."""
-    from kubectl_reconcile.core.module.api import modules_in  # noqa: PLC0415 - the core, which help does without
-
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
         raise Failure(f"{file} is no Python file", status=ExitStatus.USAGE)

@@ -7,8 +7,9 @@ the lines for a shell to evaluate.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import click
 
@@ -16,7 +17,6 @@ from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import clean
 from kubectl_reconcile.sandbox.build import build
 from kubectl_reconcile.sandbox.controlplane import (
-    DEFAULT_NAME,
     ComponentStatus,
     Sandbox,
     SandboxState,
@@ -24,34 +24,14 @@ from kubectl_reconcile.sandbox.controlplane import (
     list_sandboxes,
 )
 from kubectl_reconcile.sandbox.errors import SandboxError
+from kubectl_reconcile.sandbox.names import DEFAULT_NAME
 
 _MIB = 1024 * 1024
 
 
-@click.group()
-def sandbox() -> None:
-    r"""Run a real control plane on this machine, without containers.
-
-    etcd, the API server, the controllers, the scheduler and simulated nodes, as ordinary processes that only this machine
-    can reach. Pods become Ready, but no container runs. Any number of sandboxes live side by side, by name.
-
-    \b
-    Example:
-      kubectl reconcile sandbox up
-      eval "$(kubectl reconcile sandbox env)"
-      kubectl get nodes
-    """
-
-
-def _complete_name(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [one.name for one in list_sandboxes() if one.name.startswith(incomplete)]
-
-
-def _named(command: Callable[..., None]) -> Callable[..., None]:
-    option = click.option(
-        "--name", default=DEFAULT_NAME, show_default=True, help="Which sandbox.", shell_complete=_complete_name
-    )
-    return option(command)
+def names() -> list[str]:
+    """Return the names of the sandboxes that there are."""
+    return [one.name for one in list_sandboxes()]
 
 
 @contextlib.contextmanager
@@ -61,74 +41,48 @@ def _explained() -> Iterator[None]:
         yield
     except SandboxError as error:
         for line in error.output.splitlines():
-            _tell(f"  {clean(line)}")
+            _write(f"  {clean(line)}")
         raise Failure(error.message, error.hint) from error
 
 
-@sandbox.command("build")
 def build_command() -> None:
-    """Build the control plane's programs into your cache folder.
-
-    Done once per version: some minutes and 300 MB of downloads the first time, nothing from then on. `up` does it too,
-    if need be. Needs Go, unless KUBEBUILDER_ASSETS names a folder with prebuilt programs. Prints where they are.
-    """
+    """Build the control plane's programs into your cache folder."""
     with _explained():
-        click.echo(build(_tell).folder)
+        click.echo(build(_write).folder)
 
 
-@sandbox.command()
-@_named
-@click.option("--crds/--no-crds", default=True, show_default=True, help="Install the CRDs of kubectl-reconcile too.")
 def up(name: str, *, crds: bool) -> None:
-    """Start a sandbox, or what is missing of it, with the CRDs that kubectl-reconcile needs.
-
-    Does nothing if it runs. After a reboot or a crash it comes back with what it had stored.
-    """
+    """Start a sandbox, or what is missing of it, with the CRDs that kubectl-reconcile needs."""
     with _explained():
         one = Sandbox(name)
-        status = one.up(log=_tell)
+        status = one.up(log=_write)
         if crds:
-            _install_crds(one)
+            # what talks to clusters is slow to import, and only needed here
+            importlib.import_module("kubectl_reconcile.cli.operate.sandbox_crds").install(one.kubeconfig)
         _show(one, status)
-        _tell(f'to use it: eval "$({_command("env", name)})"')
+        _write(f'to use it: eval "$({_command("env", name)})"')
 
 
-@sandbox.command()
-@_named
 def down(name: str) -> None:
     """End a sandbox and delete all that it has stored."""
     with _explained():
-        _tell(f"sandbox {name} is gone" if Sandbox(name).down() else f"there is no sandbox {name}: nothing to do")
+        _write(f"sandbox {name} is gone" if Sandbox(name).down() else f"there is no sandbox {name}: nothing to do")
 
 
-@sandbox.command("status")
-@_named
-@click.pass_context
-def status_command(context: click.Context, name: str) -> None:
-    """Show how a sandbox and each of its components is. Writes nothing.
-
-    Exit status: 0 if it runs and all of it is well, 3 if not.
-    """
+def status_command(name: str) -> int:
+    """Show how a sandbox and each of its components is."""
     with _explained():
         one = Sandbox(name)
         status = one.status()
         _show(one, status)
     if status.state is not SandboxState.RUNNING:
-        _tell(_advice(status))
-        context.exit(ExitStatus.CLUSTER)
+        _write(_advice(status))
+        return ExitStatus.CLUSTER
+    return ExitStatus.OK
 
 
-@sandbox.command()
-@_named
 def env(name: str) -> None:
-    r"""Print the shell commands that point kubectl at a sandbox. Writes nothing.
-
-    Also puts the sandbox's own kubectl, which has the version of its API server, first on PATH.
-
-    \b
-    Example:
-      eval "$(kubectl reconcile sandbox env)"
-    """
+    """Print the shell commands that point kubectl at a sandbox."""
     with _explained():
         one = Sandbox(name)
         if one.status().state is SandboxState.ABSENT:
@@ -137,12 +91,11 @@ def env(name: str) -> None:
         click.echo(f'export PATH={shlex.quote(str(one.programs))}:"$PATH"')
 
 
-@sandbox.command("list")
 def list_command() -> None:
-    """List your sandboxes and how they are. Writes nothing."""
+    """List your sandboxes and how they are."""
     states = [(one.name, _state(one)) for one in list_sandboxes()]
     if not states:
-        _tell(f"there are no sandboxes; to start one: {_command('up', DEFAULT_NAME)}")
+        _write(f"there are no sandboxes; to start one: {_command('up', DEFAULT_NAME)}")
         return
     for line in _table([("NAME", "STATE"), *states]):
         click.echo(line)
@@ -155,7 +108,7 @@ def _state(one: Sandbox) -> str:
         return "unreadable"
 
 
-def _tell(line: str) -> None:
+def _write(line: str) -> None:
     click.echo(line, err=True)
 
 
@@ -170,20 +123,6 @@ def _show(one: Sandbox, status: SandboxStatus) -> None:
         rows = [("COMPONENT", "PID", "PORT", "MEMORY", "HEALTH"), *map(_row, status.components)]
         for line in _table(rows):
             click.echo(line)
-
-
-def _install_crds(one: Sandbox) -> None:
-    import asyncio  # noqa: PLC0415 - only this verb talks to the cluster
-
-    from kubectl_reconcile.cluster.access import Access  # noqa: PLC0415 - the same
-    from kubectl_reconcile.engine.commands.install import ensure_crds  # noqa: PLC0415 - the same
-    from kubectl_reconcile.engine.sync.session import Session  # noqa: PLC0415 - the same
-
-    async def install() -> None:
-        async with Session.open(Access(kubeconfig=str(one.kubeconfig))) as session:
-            await ensure_crds(session)
-
-    asyncio.run(install())
 
 
 def _row(one: ComponentStatus) -> tuple[str, ...]:

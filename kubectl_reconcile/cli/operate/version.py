@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import platform
 
 import click
 
 import kubectl_reconcile
-from kubectl_reconcile.cli import options
+from kubectl_reconcile.cli.options.connection import Connection
 
 
-@click.command(epilog="Example: kubectl reconcile version -o json")
-@options.output("json", "yaml")
-@options.common
-def version(output: str | None, connection: options.Connection) -> None:  # noqa: ARG001 - takes kubectl's flags like every verb
-    """Show the version. Writes nothing, asks no cluster."""
+def version(output: str | None, connection: Connection) -> None:  # noqa: ARG001 - takes kubectl's flags like every verb
+    """Show the version."""
     facts = {
         "version": kubectl_reconcile.__version__,
         "python": platform.python_version(),
@@ -22,8 +20,6 @@ def version(output: str | None, connection: options.Connection) -> None:  # noqa
     }
     match output:
         case "json":
-            import json  # noqa: PLC0415 - the plain answer does without
-
             click.echo(json.dumps(facts, indent=2))
         case "yaml":
             click.echo("".join(f"{key}: {value!r}\n" for key, value in facts.items()), nl=False)

@@ -76,7 +76,7 @@ _BY_CLASS: Mapping[str, ExitStatus] = {
 }
 
 
-def reported(action: Callable[[], object], *, debug: bool) -> int:
+def exit_status(action: Callable[[], object], *, debug: bool) -> int:
     """Return the exit status of *action*, having told the user what went wrong, if anything did."""
     try:
         status = action()
@@ -85,13 +85,13 @@ def reported(action: Callable[[], object], *, debug: bool) -> int:
         _close_quietly()
         return ExitStatus.BROKEN_PIPE
     except (KeyboardInterrupt, click.Abort):
-        _tell("interrupted; what was written stays, and running it again goes on from there")
+        _write("interrupted; what was written stays, and running it again goes on from there")
         return ExitStatus.INTERRUPTED
     except click.UsageError as error:
-        _tell(_usage(error), _see(error))
+        _write(_usage(error), _see(error))
         return ExitStatus.USAGE
     except click.ClickException as error:
-        _tell(error.format_message())
+        _write(error.format_message())
         return ExitStatus.USAGE
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
         if debug:
@@ -108,7 +108,7 @@ def status_of(error: BaseException) -> ExitStatus | None:
     return next((_BY_CLASS[name] for name in names if name in _BY_CLASS), None)
 
 
-def told(error: Exception, about: str = "") -> ExitStatus:
+def report(error: Exception, about: str = "") -> ExitStatus:
     """Tell an error that users can meet, with what it is *about* before it, and return its exit status.
 
     Raises:
@@ -118,7 +118,7 @@ def told(error: Exception, about: str = "") -> ExitStatus:
     if status is None:
         raise error
     hint = getattr(error, "hint", "")
-    _tell(about + str(error).removesuffix(f" (hint: {hint})"), hint)
+    _write(about + str(error).removesuffix(f" (hint: {hint})"), hint)
     return status
 
 
@@ -130,10 +130,10 @@ def _explained(error: Exception, *, debug: bool) -> int:
     status = status_of(error)
     if status is None:
         advice = "" if debug else "this is a fault of kubectl-reconcile; run with --debug for the traceback"
-        _tell(f"{type(error).__name__}: {error}", advice)
+        _write(f"{type(error).__name__}: {error}", advice)
         return ExitStatus.FAILED
     hint = getattr(error, "hint", "")
-    _tell(str(error).removesuffix(f" (hint: {hint})"), hint)
+    _write(str(error).removesuffix(f" (hint: {hint})"), hint)
     return status
 
 
@@ -146,13 +146,13 @@ def _see(error: click.UsageError) -> str:
     return f"see '{error.ctx.command_path} --help'" if error.ctx else ""
 
 
-def _tell(message: str, hint: str = "") -> None:
+def _write(message: str, hint: str = "") -> None:
     """Write an error, and below it what to do, to standard error."""
     lines: list[Line] = [(Span("error: ", Tone.BAD), Span(message))]
     if hint:
         lines.append((Span("hint: ", Tone.ASIDE), Span(hint)))
     try:
-        Terminal.of(sys.stderr).write(lines, sys.stderr)
+        Terminal.of(sys.stderr).write(lines)
     except BrokenPipeError:
         _close_quietly()
 

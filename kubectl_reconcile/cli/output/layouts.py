@@ -16,6 +16,7 @@ from itertools import zip_longest
 from typing import Any
 
 from kubectl_reconcile.cli.output import render
+from kubectl_reconcile.cli.output.ages import age_of
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, clean, line, table
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
@@ -41,7 +42,7 @@ def tree(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Line]
     for at, (change, depth) in enumerate(nodes):
         rails = "".join("│  " if _goes_on(depths, at, level) else "   " for level in range(depth))
         branch = "├─ " if _goes_on(depths, at, depth) else "└─ "
-        word, why = render.verdict(change), render.brief(change, plan, view)
+        word, why = render.verdict(change), render.reason(change, plan, view)
         head = (Span(f"{rails}{branch}"), word, Span(f" {change.ref}"))
         yield _cut((*head, Span(f"  {why}", Tone.ASIDE)) if why else head, width)
 
@@ -88,7 +89,7 @@ def _row(change: Change, plan: Plan, view: PlanView) -> list[Span]:
         Span(str(change.gate.wave)),
         Span(str(len(change.fields)) if change.fields else "-"),
         Span(change.module or place or "-"),
-        Span(render.brief(change, plan, view)),
+        Span(render.reason(change, plan, view)),
     ]
 
 
@@ -105,7 +106,7 @@ def reasons(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Li
             else ""
         )
         yield (render.verdict(shown), Span(f" {shown.ref}", Tone.TITLE), Span(where, Tone.ASIDE))
-        if not shown.fields and (why := render.brief(shown, plan, view)):
+        if not shown.fields and (why := render.reason(shown, plan, view)):
             yield line(f"  {why}", Tone.ASIDE)
         for field in () if shown.op is Op.CREATE else shown.fields:
             yield from _field(field, shown, plan, view, width)
@@ -138,7 +139,7 @@ def value_text(value: Any) -> str:
 
 
 def _reason(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
-    drift = " ".join(part for part in ("drift", _by(field.manager), render.age(field.time, now)) if part)
+    drift = " ".join(part for part in ("drift", _by(field.manager), age_of(field.time, now)) if part)
     match field.reason:
         case Reason.DRIFT:
             return drift

@@ -75,13 +75,13 @@ def _table(plan: Plan, view: PlanView) -> Iterator[str]:
     yield from ("", "| | object | why |", "|---|---|---|")
     for change, depth in rows[:_LONGEST_TABLE]:
         mark = "↳ " * depth
-        yield f"| {render.verdict(change).text} | {mark}{_code(str(change.ref))} | {_text(render.brief(change, plan, view))} |"
+        yield f"| {render.verdict(change).text} | {mark}{_code(str(change.ref))} | {_text(render.reason(change, plan, view))} |"
     if len(rows) > _LONGEST_TABLE:
         yield f"| | and {len(rows) - _LONGEST_TABLE} more | |"
 
 
 def _obstacles(plan: Plan) -> Iterator[str]:
-    found = ["".join(span.text for span in one).strip() for one in render.obstacles(plan)]
+    found = ["".join(span.text for span in one).strip() for one in render.attention(plan)]
     if not found:
         return
     yield from ("", "> [!WARNING]")

@@ -1,16 +1,15 @@
-"""Which form output takes (``-o``, ``--side-by-side``, ``--reasons``), and how long output is read: a pager, another diff.
+"""Shows plans in the form that the flags ask for, through a pager, or by another program that compares.
 
-A *look* is what the user asked for. A program reads the same bytes wherever they go; a person at a terminal
-gets the width of the screen, and a pager where there is more than a screenful.
+A program reads the same bytes wherever they go; a person at a terminal gets the width of the screen, and a pager
+where there is more than a screenful.
 
 Environment: ``KUBECTL_EXTERNAL_DIFF`` names a program that compares two folders, as kubectl has it; ``PAGER`` one
 that shows long text (``less`` where it isn't set; empty or ``cat`` is none).
-
-Importing this page imports neither the planner nor anything that talks to a cluster.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -19,64 +18,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
-import click
-
-from kubectl_reconcile.cli import options
+from kubectl_reconcile.cli.options.output import OutputOptions
+from kubectl_reconcile.cli.output import layouts, markdown, render
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import Line, Tone, line
-
-if TYPE_CHECKING:  # the planner takes a tenth of a second to import, which help and completion do without
-    from kubectl_reconcile.cli.output.render import PlanView
-    from kubectl_reconcile.core.planning.plan import Plan
-
-FORMATS = ("diff", "tree", "summary", "wide", "github", "name", "json", "yaml", "jsonpath=")
-"""How a plan may be written."""
+from kubectl_reconcile.cli.output.render import PlanView
+from kubectl_reconcile.cli.output.structured import structured
+from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
+from kubectl_reconcile.core.planning.plan import Plan
 
 Show: TypeAlias = Callable[..., None]
 """Shows plans, with their titles."""
 
-_FOR_PEOPLE = {"diff", "tree", "summary", "wide"}
 _DIFFERENT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
-    """How a plan is to be shown."""
-
-    output: str = "diff"
-    color: str = "auto"
-    side_by_side: bool = False
-    reasons: bool = False
-    pager: bool = True
-
-    @property
-    def is_for_people(self) -> bool:
-        """Tell whether a person reads it, who is told what counts and what comes next."""
-        return self.output in _FOR_PEOPLE
-
-
-def look(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the flags that say how a plan is shown; it is called with *look*."""
-    flags = (
-        options.output(*FORMATS, default="diff"),
-        click.option("--side-by-side", is_flag=True, help="Show before and after in two columns."),
-        click.option("--reasons", is_flag=True, help="Show the fields that change, and for each one why."),
-        click.option("--no-pager", is_flag=True, help="Never show long output through $PAGER."),
-        options.colour,
-    )
-
-    def looked(*, output: str, color: str, side_by_side: bool, reasons: bool, no_pager: bool, **rest: Any) -> Any:
-        if (side_by_side or reasons) and (output != "diff" or (side_by_side and reasons)):
-            raise click.UsageError("-o, --side-by-side and --reasons each say how to show the plan; choose one")
-        return command(look=OutputOptions(output, color, side_by_side, reasons, pager=not no_pager), **rest)
-
-    looked.__doc__, looked.__name__ = command.__doc__, command.__name__
-    looked.__dict__.update(command.__dict__)
-    return options.given(flags, looked)
 
 
 def show(plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: Sequence[str] = ()) -> None:
@@ -85,9 +41,7 @@ def show(plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: S
     Raises:
         Failure: the program that should compare failed.
     """
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
-    out, err = options.screens(chosen.color)
+    out, err = terminals(chosen.color)
     if external := _external_diff(chosen):
         for plan in plans:
             _compare(external, plan, view)
@@ -96,7 +50,7 @@ def show(plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: S
         if not (chosen.is_for_people and chosen.pager and _paged([out.text(one) for one in lines])):
             out.write(lines)
     for plan in plans:
-        err.write(render.obstacles(plan), options.stderr())
+        err.write(render.attention(plan))
         if chosen.is_for_people:
             out.write([render.summary(plan)])
 
@@ -105,10 +59,9 @@ def _lines(
     plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: Sequence[str], width: int | None
 ) -> Iterable[Line]:
     """Return what goes to standard output: one document for programs, plan after plan for people."""
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
     if chosen.output in {"json", "yaml"} or chosen.output.startswith("jsonpath="):
-        documents = [render.document(plan, view) for plan in plans]
+        plan_document = importlib.import_module("kubectl_reconcile.cli.output.plan_document")  # slow to import
+        documents = [plan_document.document(plan, view) for plan in plans]
         whole = documents[0] if len(documents) == 1 else {"apiVersion": "v1", "kind": "List", "items": documents}
         return structured(whole, chosen.output)
     lines: list[Line] = []
@@ -120,8 +73,6 @@ def _lines(
 
 
 def _of_one(plan: Plan, view: PlanView, chosen: OutputOptions, width: int | None) -> Iterable[Line]:
-    from kubectl_reconcile.cli.output import layouts, markdown, render  # noqa: PLC0415 - imports the planner
-
     if chosen.side_by_side:
         return layouts.side_by_side(plan, view, width)
     if chosen.reasons:
@@ -135,19 +86,6 @@ def _of_one(plan: Plan, view: PlanView, chosen: OutputOptions, width: int | None
         "name": lambda: render.names(plan),
     }
     return forms[chosen.output]()
-
-
-def structured(tree: Any, output: str) -> Iterable[Line]:
-    """Return *tree* as ``json``, ``yaml`` or through a ``jsonpath=`` template, which was checked before."""
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
-    if output == "json":
-        return render.json_lines(tree)
-    if output == "yaml":
-        return render.yaml_lines(tree)
-    from kubectl_reconcile.cli.output.jsonpath import Template  # noqa: PLC0415 - for one rare format
-
-    return map(line, Template.parse(output.partition("=")[2]).fill(tree).removesuffix("\n").split("\n"))
 
 
 def wipe() -> None:
@@ -197,8 +135,6 @@ def _external_diff(chosen: OutputOptions) -> list[str]:
 
 def _compare(command: Sequence[str], plan: Plan, view: PlanView) -> None:
     """Have *command* compare two folders, ``LIVE-…`` and ``MERGED-…``, with one file for each object that changes."""
-    from kubectl_reconcile.cli.output import render  # noqa: PLC0415 - imports the planner
-
     with tempfile.TemporaryDirectory(prefix="LIVE-") as live, tempfile.TemporaryDirectory(prefix="MERGED-") as merged:
         for change, _ in render.in_order(plan):
             if change.gate.cascade:

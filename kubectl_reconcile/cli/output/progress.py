@@ -14,22 +14,15 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-from kubectl_reconcile.cli import options
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line
-
-if TYPE_CHECKING:  # these import all that talks to clusters, which help and completion do without
-    from kubectl_reconcile.core.apply.results import Result
-    from kubectl_reconcile.core.objects import ObjectRef
-    from kubectl_reconcile.core.planning.plan import Plan
-    from kubectl_reconcile.core.resources.status import Report
-    from kubectl_reconcile.engine.apply.writer import Hooks, Step
-
-DONE = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted", "act": "acted"}
-"""What is said of a change that was made."""
+from kubectl_reconcile.cli.output.results import DONE, result_line
+from kubectl_reconcile.cli.output.terminal import Line, Terminal, Tone, line
+from kubectl_reconcile.core.apply.results import Result
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.engine.apply.writer import Hooks, Step
 
 _SLOW_MS = 1000.0
 _SLOWEST = 3
@@ -111,8 +104,6 @@ class Progress:
 
     def hooks(self) -> Hooks:
         """Return what the writer is to call."""
-        from kubectl_reconcile.engine.apply.writer import Hooks  # noqa: PLC0415 - imports all that talks to clusters
-
         return Hooks(result=self._told, step=self._begins, waiting=self.waits)
 
     @contextlib.asynccontextmanager
@@ -173,7 +164,7 @@ class Progress:
     def say(self, one: Line) -> None:
         """Write a line to standard error, above the board."""
         self._erase()
-        self.err.write([one], options.stderr())
+        self.err.write([one])
 
     # --- how it stands ----------------------------------------------------------------------------------
 
@@ -217,62 +208,11 @@ class Progress:
         )  # fmt: skip
         lines = board(standing, self._busy, time.monotonic(), self.err.width or 80)
         self._erase()
-        self.err.write(lines, options.stderr())
+        self.err.write(lines)
         self._drawn = len(lines)
 
     def _erase(self) -> None:
         """Take the board off the screen."""
         if self._drawn:
-            self.err.rewind(self._drawn, options.stderr())
+            self.err.rewind(self._drawn)
             self._drawn = 0
-
-
-# --- results ----------------------------------------------------------------------------------------------------------
-
-
-def result_line(result: Result) -> Line:
-    """Return what became of one object, as a line."""
-    change = result.change
-    if result.state.value != "succeeded":
-        where = (
-            f" ({change.provenance.file}:{change.provenance.line})"
-            if change.provenance.line
-            else f" ({change.provenance.file})"
-            if change.provenance.file
-            else ""
-        )
-        return (Span(f"{result.state.value:<8}", Tone.BAD), Span(f" {change.ref}{where}: {result.error}"))
-    tone = Tone.REMOVED if change.op.value == "delete" else Tone.ADDED if change.op.value == "create" else Tone.WARNING
-    return (Span(f"{DONE[change.op.value]:<8}", tone), Span(f" {change.ref}"))
-
-
-def results_document(plan: Plan, report: Report, results: Sequence[Result]) -> dict[str, Any]:
-    """Return what a sync did as plain JSON, versioned: how it ended, the counts, each change with its result."""
-    return {
-        "apiVersion": "reconcile.dev/v1alpha1",
-        "kind": "SyncResult",
-        "sync": None if plan.sync is None else {"namespace": plan.sync.namespace, "name": plan.sync.name},
-        "revision": plan.revision,
-        "result": report.reason.value,
-        "message": report.message,
-        "results": [_result(each) for each in results],
-        "problems": [str(problem) for problem in plan.errors],
-        "warnings": list(report.warnings),
-        "held": [hold.message for hold in plan.holds],
-    }
-
-
-def _result(result: Result) -> dict[str, Any]:
-    change = result.change
-    ref = change.ref
-    full = {
-        "op": change.op.value,
-        "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
-        "state": result.state.value,
-        "wrote": result.wrote,
-        "error": result.error,
-        "file": change.provenance.file,
-        "line": change.provenance.line,
-        "durationMs": round(result.duration_ms),
-    }
-    return {key: value for key, value in full.items() if value not in ("", 0) or key == "wrote"}

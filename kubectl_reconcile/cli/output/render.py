@@ -11,22 +11,20 @@ Pure: plans in, lines out; the time is an argument. Lines are made safe where th
 
 from __future__ import annotations
 
-import datetime as dt
 import difflib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from kubectl_reconcile.cli.output.ages import age_of
 from kubectl_reconcile.cli.output.masking import masked
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.cli.output.yamltext import dump
-from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, warnings_among
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
-from kubectl_reconcile.core.ssa.csa_upgrade import taken_from
-from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, warnings_among
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.ownership import handover_of
 
 _CONTEXT = 3
@@ -219,7 +217,7 @@ def _why(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
     module = change.module
     place = "the file" if is_worktree(plan) else f"Git ({commit_of(field)})" if field.commit else "Git"
     source = f"wanted by {module}" if module else f"changed in {place}"
-    who = " ".join(part for part in (field.manager, age(field.time, now)) if part)
+    who = " ".join(part for part in (field.manager, age_of(field.time, now)) if part)
     drift = f"drifted in the cluster{f' ({who})' if who else ''}"
     match field.reason:
         case Reason.DRIFT:
@@ -250,24 +248,6 @@ def _conflicts(change: Change) -> Iterator[str]:
 def _listed(texts: Sequence[str]) -> str:
     shown = ", ".join(texts[:_PATHS_SHOWN])
     return shown if len(texts) <= _PATHS_SHOWN else f"{shown} and {len(texts) - _PATHS_SHOWN} more"
-
-
-def age(then: str, now: str) -> str:
-    """Return how long ago *then* was, as in ``4m ago``; empty where that can't be told. Both are RFC 3339."""
-    try:
-        passed = dt.datetime.fromisoformat(now) - dt.datetime.fromisoformat(then)
-    except (ValueError, TypeError):
-        return ""
-    return f"{short_duration(passed.total_seconds())} ago"
-
-
-def short_duration(duration_s: float) -> str:
-    """Return a duration in one unit, as kubectl's AGE has it: ``45s``, ``4m``, ``3h``, ``12d``."""
-    whole_s = max(int(duration_s), 0)
-    for unit_s, unit, up_to in ((1, "s", 120), (60, "m", 120), (3600, "h", 48)):
-        if whole_s < unit_s * up_to:
-            return f"{whole_s // unit_s}{unit}"
-    return f"{whole_s // 86400}d"
 
 
 # --- unified hunks ----------------------------------------------------------------------------------------------------
@@ -312,11 +292,11 @@ def _range(start: int, stop: int, offset: int) -> str:
 def overview(plan: Plan, view: PlanView) -> Iterator[Line]:
     """Yield one line for each object that changes: what, which, and why in brief."""
     for change, depth in in_order(plan):
-        yield from _brief(change, depth, plan, view)
+        yield from _overview_line(change, depth, plan, view)
 
 
-def _brief(change: Change, depth: int, plan: Plan, view: PlanView) -> Iterator[Line]:
-    word, why = verdict(change), brief(change, plan, view)
+def _overview_line(change: Change, depth: int, plan: Plan, view: PlanView) -> Iterator[Line]:
+    word, why = verdict(change), reason(change, plan, view)
     head = (Span(f"{word.text:<8}", word.tone), Span(f"{'  ' * depth}{change.ref}"))
     yield (*head, Span(f"  {why}", Tone.ASIDE)) if why else head
 
@@ -335,7 +315,7 @@ def verdict(change: Change) -> Span:
     return Span(word, Tone.BAD if change.gate.blocked else _TONES.get(change.op, Tone.PLAIN))
 
 
-def brief(change: Change, plan: Plan, view: PlanView) -> str:
+def reason(change: Change, plan: Plan, view: PlanView) -> str:
     """Return on one line why an object changes."""
     if change.gate.cascade:
         return f"along with {change.provenance.owner}"
@@ -354,7 +334,7 @@ def name_of(ref: ObjectRef) -> str:
 
 def summary(plan: Plan) -> Line:
     """Return the count of everything: ``3 to create, 1 to update, 996 unchanged``."""
-    counts = tally(plan)
+    counts = counts_of(plan)
     pending = [f"{counts[op]} {words}" for op, words in _TO.items() if counts[op]]
     extras = [f"{counts[word]} {word}" for word in ("held", "blocked") if counts[word]]
     problems = _counted(len(plan.errors), "problem") if plan.errors else ""
@@ -370,7 +350,7 @@ def summary(plan: Plan) -> Line:
     return line(text, Tone.BAD if counts["blocked"] or problems else Tone.WARNING if pending or extras else Tone.GOOD)
 
 
-def tally(plan: Plan) -> Counter[str]:
+def counts_of(plan: Plan) -> Counter[str]:
     """Count changes by what happens to them; those that wait count as ``held`` or ``blocked`` alone."""
     return Counter(
         "blocked" if change.gate.blocked else "held" if change.gate.held else change.op for change in plan.changes
@@ -384,13 +364,13 @@ def _counted(number: int, noun: str) -> str:
 # --- what stands in the way -------------------------------------------------------------------------------------------
 
 
-def obstacles(plan: Plan) -> Iterator[Line]:
+def attention(plan: Plan) -> Iterator[Line]:
     """Yield what a person has to see to: problems in the source, refused objects, held deletions."""
     for change in plan.changes:
         if change.gate.blocked:
             where = f"{change.provenance.file}:{change.provenance.line}: " if change.provenance.file else ""
             yield line(f"{where}{change.ref}: {change.gate.blocked}", Tone.BAD)
-    yield from waiting(plan)
+    yield from problems_and_holds(plan)
     owners = sorted(
         {
             change.provenance.owner
@@ -405,16 +385,16 @@ def obstacles(plan: Plan) -> Iterator[Line]:
         )
 
 
-def waiting(plan: Plan) -> Iterator[Line]:
+def problems_and_holds(plan: Plan) -> Iterator[Line]:
     """Yield what no writing could bring about: problems in the source, and deletions that are held."""
     yield from (line(str(problem), Tone.BAD) for problem in plan.errors)
     yield from (line(f"warning: {problem}", Tone.WARNING) for problem in warnings_among(plan.problems))
-    yield from held(plan)
+    yield from holds(plan)
     if plan.holds and plan.sync is not None:
         yield line(f"to let them go: {approve_command(plan)}", Tone.WARNING)
 
 
-def held(plan: Plan) -> Iterator[Line]:
+def holds(plan: Plan) -> Iterator[Line]:
     """Yield which deletions wait for a person, and why."""
     for hold in plan.holds:
         yield line(f"held ({hold.reason}): {hold.message}", Tone.WARNING)
@@ -428,149 +408,3 @@ def approve_command(plan: Plan) -> str:
     sync = plan.sync
     target = f"{sync.name} -n {sync.namespace}" if sync is not None else "SYNC"
     return f"kubectl reconcile approve {target} --plan-hash {plan.approval}"
-
-
-# --- for programs -----------------------------------------------------------------------------------------------------
-
-
-def document(plan: Plan, view: PlanView) -> dict[str, Any]:
-    """Return a plan as plain JSON, versioned. Unchanged objects are counted, not listed."""
-    return {
-        "apiVersion": f"{API_GROUP}/v1alpha1",
-        "kind": "Plan",
-        "sync": None if plan.sync is None else {"namespace": plan.sync.namespace, "name": plan.sync.name},
-        "revision": plan.revision,
-        "hash": plan.hash,
-        "confirmed": plan.confirmed,
-        "partial": plan.partial,
-        "approval": plan.approval,
-        "summary": {str(what): count for what, count in sorted(tally(plan).items())},
-        "changes": [_change(view.of(change), view, fingerprint(change)) for change, _ in in_order(plan)],
-        "problems": [
-            {
-                "path": one.path,
-                "line": one.line,
-                "severity": one.severity.value,
-                "message": one.message,
-                "hint": one.hint,
-            }
-            for one in plan.problems
-        ],
-        "observed": [
-            {"object": _ref(ref), "facts": seen.facts, "error": seen.error}
-            for ref, seen in sorted(plan.outcomes.observed.items())
-        ],
-        "holds": [
-            {"reason": hold.reason, "message": hold.message, "objects": [_ref(ref) for ref in hold.refs]}
-            for hold in plan.holds
-        ],
-    }
-
-
-def _change(change: Change, view: PlanView, digest: str) -> dict[str, Any]:
-    full: dict[str, Any] = {
-        "op": change.op.value,
-        "object": _ref(change.ref),
-        "fingerprint": digest,
-        "apiVersion": change.kind.gvk.api_version if change.kind else None,
-        "owner": None if change.provenance.owner is None else _ref(change.provenance.owner),
-        "module": change.module,
-        "file": change.provenance.file,
-        "line": change.provenance.line,
-        "wave": change.gate.wave,
-        "hook": change.gate.hook,
-        "fields": [_field(field) for field in change.fields],
-        "conflicts": [_conflict(conflict) for conflict in change.conflicts],
-        "takenOverFrom": list(taken_from(change.before or {"metadata": {}}, change.takeover)),
-        "before": None if change.before is None else _tidy(change.before, view),
-        "after": None if change.after is None else _tidy(change.after, view),
-        "delta": _delta(change, view),
-        "unsure": change.unsure,
-        "cascade": change.gate.cascade,
-        "waits": change.gate.waits,
-        "action": _action(change),
-        "held": change.gate.held,
-        "blocked": change.gate.blocked,
-    }
-    kept = {"op", "object", "before", "after"}
-    return {key: value for key, value in full.items() if key in kept or value not in (None, "", 0, False, [])}
-
-
-def _delta(change: Change, view: PlanView) -> dict[str, Any] | None:
-    """Return what is structurally different between before and after, as DeepDiff spells it."""
-    if change.before is None or change.after is None or change.op is Op.UNCHANGED:
-        return None
-    from deepdiff import DeepDiff  # noqa: PLC0415 - takes a third of a second to import, for one format
-
-    before, after = without_noise(change.before, view), without_noise(change.after, view)
-    found: dict[str, Any] = json.loads(DeepDiff(before, after, verbose_level=2).to_json())
-    return found or None
-
-
-def _action(change: Change) -> dict[str, Any] | None:
-    action = change.action
-    if action is None:
-        return None
-    return {
-        "key": action.key,
-        "verb": action.verb,
-        "summary": action.summary,
-        "parameters": action.parameters,
-        "precondition": action.precondition,
-        "needsApproval": action.needs_approval,
-    }
-
-
-def _tidy(manifest: Manifest, view: PlanView) -> Manifest:
-    if view.show_managed_fields or not isinstance(manifest.get("metadata"), Mapping):
-        return manifest
-    return {
-        **manifest,
-        "metadata": {key: value for key, value in manifest["metadata"].items() if key != "managedFields"},
-    }
-
-
-def _ref(ref: ObjectRef) -> dict[str, str]:
-    return {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
-
-
-def _field(field: FieldChange) -> dict[str, Any]:
-    full = {
-        "path": str(field.path),
-        "op": str(field.op),
-        "reason": field.reason.value,
-        "before": field.before,
-        "after": field.after,
-        "manager": field.manager,
-        "time": field.time,
-        "commit": field.commit,
-        "author": field.author,
-    }
-    return {key: value for key, value in full.items() if value not in ("", None)}
-
-
-def _conflict(conflict: FieldConflict) -> dict[str, Any]:
-    return {"path": str(conflict.path), "manager": conflict.manager, "live": conflict.live, "desired": conflict.desired}
-
-
-def json_lines(tree: Any) -> Iterator[Line]:
-    """Yield *tree* as indented JSON, in ASCII: whatever it holds is safe on a terminal and the same in a pipe."""
-    return (line(text) for text in json.dumps(tree, indent=2, ensure_ascii=True).split("\n"))
-
-
-def yaml_lines(tree: Any) -> Iterator[Line]:
-    """Yield *tree* as YAML."""
-    return (line(text) for text in dump(tree))
-
-
-def results_summary(counts: Mapping[str, int], duration_s: float) -> Line:
-    """Return the count of what was done, and how long it took: ``2 created, 1 failed in 0.8 s``."""
-    return (*counted(counts), Span(f" in {duration_s:.1f} s", Tone.ASIDE))
-
-
-def counted(counts: Mapping[str, int]) -> Line:
-    """Return the count of what was done: ``2 created, 996 unchanged``."""
-    order = ("created", "updated", "replaced", "deleted", "acted", "unchanged", "skipped", "failed", "held")
-    text = ", ".join(f"{counts[word]} {word}" for word in order if counts.get(word)) or "nothing to do"
-    bad = counts.get("failed") or counts.get("skipped")
-    return line(text, Tone.BAD if bad else Tone.WARNING if counts.get("held") else Tone.GOOD)

@@ -91,10 +91,14 @@ def line(text: str, tone: Tone = Tone.PLAIN) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """How to write to one stream. *width* is None where no person's screen limits a line."""
+    """How to write to standard output, or with *is_stderr* to standard error.
+
+    *width* is None where no person's screen limits a line.
+    """
 
     colour: bool = False
     width: int | None = None
+    is_stderr: bool = False
 
     @classmethod
     def of(cls, stream: IO[str], colour: str = "auto", environment: Mapping[str, str] = os.environ) -> Terminal:
@@ -105,7 +109,8 @@ class Terminal:
         is_screen = stream.isatty()
         welcome = is_screen and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
         wanted = colour == "always" or (colour == "auto" and welcome)
-        return cls(colour=wanted, width=shutil.get_terminal_size().columns if is_screen else None)
+        width = shutil.get_terminal_size().columns if is_screen else None
+        return cls(colour=wanted, width=width, is_stderr=stream is sys.stderr)
 
     def text(self, one: Line) -> str:
         """Return *one* line as it is written."""
@@ -115,16 +120,30 @@ class Terminal:
         text = clean(span.text)
         return f"\x1b[{span.tone.value}m{text}\x1b[0m" if self.colour and span.tone.value and text else text
 
-    def write(self, lines: Iterable[Line], stream: IO[str] | None = None) -> None:
-        """Write *lines*, each with its end, to *stream* (standard output)."""
-        into = stream or sys.stdout
-        into.writelines(f"{self.text(one)}\n" for one in lines)
-        into.flush()
+    @property
+    def stream(self) -> IO[str]:
+        """Where lines go. What was written to standard output before goes ahead of what is written to standard error."""
+        if not self.is_stderr:
+            return sys.stdout
+        sys.stdout.flush()
+        return sys.stderr
 
-    def rewind(self, lines: int, stream: IO[str]) -> None:
+    def write(self, lines: Iterable[Line]) -> None:
+        """Write *lines*, each with its end."""
+        stream = self.stream
+        stream.writelines(f"{self.text(one)}\n" for one in lines)
+        stream.flush()
+
+    def rewind(self, lines: int) -> None:
         """Go back to where the last *lines* lines of a screen began, and clear everything from there."""
+        stream = self.stream
         stream.write(f"\x1b[{lines}F\x1b[J")
         stream.flush()
+
+
+def terminals(colour: str) -> tuple[Terminal, Terminal]:
+    """Return how to write to standard output and to standard error."""
+    return Terminal.of(sys.stdout, colour), Terminal.of(sys.stderr, colour)
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[Span]], width: int | None = None) -> list[Line]:

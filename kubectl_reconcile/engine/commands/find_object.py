@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.objects import Manifest
@@ -24,8 +26,6 @@ def resource_of(session: Session, kind: str) -> Resource:
     """
     found = session.discovery.resolve(kind)
     if found is None:
-        import difflib  # noqa: PLC0415 - only where something is misspelt
-
         names = {name for each in session.discovery.resources for name in (each.plural, each.singular)}
         raise NoSuchKind(kind, difflib.get_close_matches(kind.lower(), sorted(names), n=2))
     return found

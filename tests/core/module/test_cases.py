@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubectl_reconcile.cli.main import run
-from kubectl_reconcile.cli.operate.modules import modules
+from kubectl_reconcile.cli.verbs.operate.modules import modules
 from kubectl_reconcile.core.module.cases import Case, CaseError, differences
 from kubectl_reconcile.engine.commands.scaffold import Names, ScaffoldError
 from kubectl_reconcile.modules.memcached import memcached

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_reconcile.cli.operate.completion import SHELLS
+from kubectl_reconcile.cli.verbs.operate.completion import SHELLS
 
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent

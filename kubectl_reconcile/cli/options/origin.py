@@ -1,0 +1,120 @@
+"""Where manifests come from: the argument SYNC, and the flags that stand for it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kubectl_reconcile.cli.options.flags import given
+from kubectl_reconcile.cli.options.selection import is_path
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where desired state comes from: a Sync by *name*, a *file* (or folder), or a *repo*. At most one is set.
+
+    With *file* and *repo*, *name* is the Sync under which the objects are kept; empty for a mere preview. A Sync
+    may be looked at with another *revision* of its repository, or with the working tree in *local*. It is in
+    *namespace*; empty is the one that the flags and the kubeconfig say. *manager* is the field manager to apply a file or
+    a repository as; empty is the Sync's.
+    """
+
+    name: str = ""
+    file: str = ""
+    repo: str = ""
+    ref: str = ""
+    path: str = "."
+    revision: str = ""
+    local: str = ""
+    namespace: str = ""
+    recursive: bool = True
+    manager: str = ""
+
+    @property
+    def is_sync(self) -> bool:
+        """Tell whether a Sync says where its manifests are."""
+        return not (self.file or self.repo)
+
+
+def origin(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument SYNC and the flags that stand for it; it is called with *origin*."""
+    options = (
+        click.argument("sync", required=False, metavar="[SYNC]"),
+        click.option(
+            "-f",
+            "--filename",
+            "file",
+            metavar="PATH",
+            help="Manifests of a folder or file instead of a Sync's; - is standard input.",
+        ),
+        click.option(
+            "-R/ ",
+            "--recursive/--no-recursive",
+            default=True,
+            help="Whether folders in the folder of -f are read too.  [default: they are]",
+        ),
+        click.option("--repo", metavar="URL", help="Manifests of a Git repository instead of a Sync's."),
+        click.option("--ref", metavar="REF", help="Branch, tag or commit of --repo.  [default: its default branch]"),
+        click.option("--path", metavar="PATH", help="Folder or file in --repo.  [default: all of it]"),
+        click.option("--name", "kept_under", metavar="NAME", help="Sync to which the objects of -f or --repo belong."),
+        click.option(
+            "--field-manager",
+            metavar="NAME",
+            help="Field manager to apply the objects of -f or --repo as.  [default: the Sync's, or kubectl-reconcile]",
+        ),
+        click.option(
+            "--revision",
+            metavar="REV",
+            help="Branch, tag, commit or ref (refs/pull/12/head) of the Sync's repository instead of what it follows.",
+        ),
+        click.option(
+            "--local",
+            metavar="FOLDER",
+            type=click.Path(exists=True, file_okay=False),
+            help="Working tree of the Sync's repository, as it is now, instead of what it follows.",
+        ),
+    )
+    asked = ("sync", "file", "repo", "ref", "path", "kept_under", "field_manager", "revision", "local")
+
+    @functools.wraps(command)
+    def with_origin(**values: Any) -> Any:
+        words = {name: values.pop(name) or "" for name in asked}
+        recursive = values.pop("recursive")
+        if "/" in words["sync"] or is_path(words["sync"]):  # the name of an object, or the path of a file
+            values["objects"] = (words["sync"], *values.get("objects", ()))
+            words["sync"] = ""
+        return command(origin=replace(_checked(words), recursive=recursive), **values)
+
+    return given(options, with_origin)
+
+
+def _checked(given: dict[str, str]) -> Origin:
+    sync, file, repo = given["sync"], given["file"], given["repo"]
+    if file and repo:
+        raise click.UsageError("-f and --repo exclude each other")
+    if (given["ref"] or given["path"]) and not repo:
+        raise click.UsageError("--ref and --path say what of --repo to use; give that too")
+    if sync and (file or repo):
+        raise click.UsageError(
+            f"a Sync says itself where its manifests are; to use {sync} for others, write --name {sync}"
+        )
+    if given["kept_under"] and not (file or repo):
+        raise click.UsageError("--name goes with -f or --repo; a Sync is named without it")
+    if given["field_manager"] and not (file or repo):
+        raise click.UsageError("--field-manager goes with -f or --repo; a Sync says itself as whom it applies")
+    if (given["revision"] or given["local"]) and (file or repo):
+        raise click.UsageError("--revision and --local are for what a Sync follows; with --repo use --ref")
+    if given["revision"] and given["local"]:
+        raise click.UsageError("--revision and --local exclude each other")
+    if file and file != "-" and not Path(file).exists():
+        raise Failure(f"no file or folder {file}", "check -f", status=ExitStatus.SOURCE)
+    return Origin(
+        sync or given["kept_under"], file, repo, given["ref"], given["path"] or ".", given["revision"], given["local"],
+        manager=given["field_manager"],
+    )  # fmt: skip

@@ -1,0 +1,75 @@
+"""What became of each object of a sync, as lines and as plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
+from kubectl_reconcile.core.apply.results import Result
+from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.resources.status import Report
+
+DONE = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted", "act": "acted"}
+"""What is said of a change that was made."""
+
+
+def result_line(result: Result) -> Line:
+    """Return what became of one object, as a line."""
+    change = result.change
+    if result.state.value != "succeeded":
+        where = (
+            f" ({change.provenance.file}:{change.provenance.line})"
+            if change.provenance.line
+            else f" ({change.provenance.file})"
+            if change.provenance.file
+            else ""
+        )
+        return (Span(f"{result.state.value:<8}", Tone.BAD), Span(f" {change.ref}{where}: {result.error}"))
+    tone = Tone.REMOVED if change.op.value == "delete" else Tone.ADDED if change.op.value == "create" else Tone.WARNING
+    return (Span(f"{DONE[change.op.value]:<8}", tone), Span(f" {change.ref}"))
+
+
+def results_document(plan: Plan, report: Report, results: Sequence[Result]) -> dict[str, Any]:
+    """Return what a sync did as plain JSON, versioned: how it ended, the counts, each change with its result."""
+    return {
+        "apiVersion": "reconcile.dev/v1alpha1",
+        "kind": "SyncResult",
+        "sync": None if plan.sync is None else {"namespace": plan.sync.namespace, "name": plan.sync.name},
+        "revision": plan.revision,
+        "result": report.reason.value,
+        "message": report.message,
+        "results": [_result(each) for each in results],
+        "problems": [str(problem) for problem in plan.errors],
+        "warnings": list(report.warnings),
+        "held": [hold.message for hold in plan.holds],
+    }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    change = result.change
+    ref = change.ref
+    full = {
+        "op": change.op.value,
+        "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
+        "state": result.state.value,
+        "wrote": result.wrote,
+        "error": result.error,
+        "file": change.provenance.file,
+        "line": change.provenance.line,
+        "durationMs": round(result.duration_ms),
+    }
+    return {key: value for key, value in full.items() if value not in ("", 0) or key == "wrote"}
+
+
+def results_summary(counts: Mapping[str, int], duration_s: float) -> Line:
+    """Return the count of what was done, and how long it took: ``2 created, 1 failed in 0.8 s``."""
+    return (*counted(counts), Span(f" in {duration_s:.1f} s", Tone.ASIDE))
+
+
+def counted(counts: Mapping[str, int]) -> Line:
+    """Return the count of what was done: ``2 created, 996 unchanged``."""
+    order = ("created", "updated", "replaced", "deleted", "acted", "unchanged", "skipped", "failed", "held")
+    text = ", ".join(f"{counts[word]} {word}" for word in order if counts.get(word)) or "nothing to do"
+    bad = counts.get("failed") or counts.get("skipped")
+    return line(text, Tone.BAD if bad else Tone.WARNING if counts.get("held") else Tone.GOOD)

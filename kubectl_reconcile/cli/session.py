@@ -1,0 +1,138 @@
+"""A session with the cluster that the flags say, and what other flags mean there: a target, a part of a plan.
+
+Imports all that talks to clusters: for what verbs do, not for how they are declared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.options.origin import Origin
+from kubectl_reconcile.cli.options.selection import Chosen, is_path
+from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.engine.commands.selection import Only, Selection, SelectionTerms
+from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.telemetry import logs
+
+_T = TypeVar("_T")
+
+_NOT_ACCESS = frozenset({"request_timeout", "cache_dir", "debug", "verbosity"})
+_LOGS_WORK, _LOGS_REQUESTS = 2, 6
+
+
+# --- the session ------------------------------------------------------------------------------------------------------
+
+
+def access_of(connection: Connection) -> Access:
+    """Return the flags as the cluster's client takes them."""
+    given = {name: value for name, value in connection.flags.items() if name not in _NOT_ACCESS}
+    return Access.of_flags(**given, request_timeout_s=connection.timeout_s)
+
+
+def log_to_stderr(connection: Connection) -> None:
+    """Have the work logged on standard error, as far as the user wants to know of it."""
+    if connection.verbosity >= _LOGS_WORK:
+        logs.set_up("debug" if connection.verbosity >= _LOGS_REQUESTS else "info", "text")
+
+
+def run(connection: Connection, work: Callable[[Session], Coroutine[Any, Any, _T]]) -> _T:
+    """Open a session, and return what *work* makes of it."""
+    log_to_stderr(connection)
+    made: list[_T] = []
+    asyncio.run(_run(connection, work, made.append))
+    return made[0]
+
+
+def run_until_interrupted(
+    connection: Connection, work: Callable[[Session], Coroutine[Any, Any, _T]]
+) -> _T | ExitStatus:
+    """Do the same for work that only looks, and that a person ends by Ctrl-C: that is no news to them."""
+    try:
+        return run(connection, work)
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+
+
+async def _run(
+    connection: Connection, work: Callable[[Session], Coroutine[Any, Any, _T]], done: Callable[[_T], None]
+) -> None:
+    """Call *done* with what *work* makes; asyncio spells out what its main task returns, and a plan is long."""
+    async with Session.open(access_of(connection), connection.cache_dir) as session:
+        done(await work(session))
+
+
+# --- what flags mean there --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def readable(origin: Origin) -> Iterator[Origin]:
+    """Yield *origin* with standard input put into a file, where it is one."""
+    if origin.file != "-":
+        yield origin
+        return
+    with tempfile.TemporaryDirectory(prefix="kubectl-reconcile-") as folder:
+        file = Path(folder, "stdin.yaml")
+        file.write_bytes(sys.stdin.buffer.read())
+        yield replace(origin, file=str(file))
+
+
+async def target_of(session: Session, origin: Origin) -> Target:
+    """Return what *origin* stands for.
+
+    Raises:
+        NoSuchSync: there is no such Sync, or there are several and none was named.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    namespace = origin.namespace or session.client.namespace
+    if origin.file:
+        folder = Path(origin.file)
+        return await targets.folder_target(
+            session, folder, origin.name, namespace, recursive=origin.recursive, manager=origin.manager
+        )
+    if origin.repo:
+        return await targets.repository_target(
+            session, origin.repo, origin.ref, origin.path, origin.name, namespace, manager=origin.manager
+        )
+    if origin.revision:
+        return await targets.revision_target(session, origin.name, namespace, origin.revision)
+    if origin.local:
+        return await targets.working_tree_target(session, origin.name, namespace, Path(origin.local))
+    return await targets.sync_target(session, origin.name, namespace)
+
+
+def selected(session: Session, chosen: Chosen, plan: Plan) -> Plan:
+    """Return the part of *plan* that is *chosen*.
+
+    Raises:
+        SelectionError: a name, a kind or the selector can't be meant as it is written.
+    """
+    if chosen.is_everything:
+        return plan
+    files = [each for each in chosen.objects if is_path(each)]
+    names = [each for each in chosen.objects if not is_path(each)]
+    terms = SelectionTerms(names, chosen.kinds, chosen.selector, files, frozenset(map(Only, chosen.only)))
+    return Selection.of(terms, session.discovery, plan).chosen(plan)
+
+
+async def live_sync(session: Session, name: str) -> Manifest:
+    """Return the live Sync *name*, or the only one of the namespace that follows something.
+
+    Raises:
+        NotInstalled: the cluster doesn't know Syncs.
+        NoSuchSync: there is none, or there are several and none was named.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    return await targets.live_sync(session, name, session.client.namespace)

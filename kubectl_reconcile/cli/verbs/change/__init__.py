@@ -1,0 +1,1 @@
+"""Verbs that change a cluster, a Sync or a repository."""

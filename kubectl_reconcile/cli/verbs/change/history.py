@@ -1,0 +1,63 @@
+"""Declares ``kubectl reconcile history`` and ``rollback``."""
+
+from __future__ import annotations
+
+import click
+
+from kubectl_reconcile.cli.options.connection import common
+from kubectl_reconcile.cli.options.flags import colour
+from kubectl_reconcile.cli.options.output import output
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
+from kubectl_reconcile.cli.verbs.loading import loaded
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+\b
+Examples:
+  kubectl reconcile history shop -n shop    what was applied when, and whose
+  kubectl reconcile history shop -o json    the same for a program
+"""
+)
+@click.argument("sync", required=False, metavar="[SYNC]")
+@output("wide", "name", "json", "yaml")
+@colour
+@common
+@loaded
+def history() -> None:
+    """Show which revisions SYNC has applied, the newest first. Writes nothing.
+
+    The one that the cluster is at has a star. Authors and subjects are read from Git, where it can be reached.
+    """
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+\b
+Examples:
+  kubectl reconcile rollback shop --to 3f9c2e1 --dry-run   look first
+  kubectl reconcile rollback shop                 to what was applied before
+  kubectl reconcile resume shop                   follow the branch again
+  kubectl reconcile rollback shop --to 3f9c2e1 --commit    for good, in Git
+"""
+)
+@click.argument("sync", metavar="SYNC")
+@click.option(
+    "--to",
+    "revision",
+    metavar="REV",
+    help="Commit (its first digits will do), tag or branch.  [default: the one before]",
+)
+@click.option("--commit", "in_git", is_flag=True, help="Restore the files by a new commit on the branch, and push it.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing. Without a terminal nothing is asked either.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until it is done.")
+@colour
+@common
+@loaded
+def rollback() -> None:
+    """Take SYNC back to a commit, and the cluster with it. Writes the Sync, or with --commit the repository.
+
+    The Sync is pinned to the commit: nothing newer is applied, drift is still put back, and resume has it follow
+    its branch again. With --commit the files go back instead, as a new commit made with your own git credentials.
+    """

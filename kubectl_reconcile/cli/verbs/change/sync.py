@@ -1,0 +1,58 @@
+"""Declares ``kubectl reconcile sync``."""
+
+from __future__ import annotations
+
+import click
+
+from kubectl_reconcile.cli.options.connection import common
+from kubectl_reconcile.cli.options.flags import DURATION, colour
+from kubectl_reconcile.cli.options.origin import origin
+from kubectl_reconcile.cli.options.output import FORMATS, output
+from kubectl_reconcile.cli.options.selection import selection
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
+from kubectl_reconcile.cli.verbs.loading import loaded
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+\b
+Examples:
+  kubectl reconcile sync shop -n shop           now, not at the next poll
+  kubectl reconcile sync shop deploy/web        one object of it
+  kubectl reconcile sync -f . --name shop -y    a folder, without questions
+  kubectl reconcile diff shop -o json > plan.json
+  kubectl reconcile sync --plan plan.json       exactly what was shown
+"""
+)
+@origin
+@selection
+@click.option("-A", "--all-namespaces", is_flag=True, help="All Syncs of all namespaces, one after another.")
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing. Without a terminal nothing is asked either.")
+@click.option("--install", is_flag=True, help="Install the CRDs of kubectl-reconcile where they are missing.")
+@click.option(
+    "--plan",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Do exactly what this file says, as diff -o json wrote it, or nothing if source or cluster moved.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change, as diff does, and write nothing.")
+@click.option(
+    "--wait/--no-wait", default=True, show_default=True, help="Wait until a daemon has done what it was asked for."
+)
+@click.option(
+    "--timeout",
+    type=DURATION,
+    metavar="DURATION",
+    help="How long to wait for a daemon, or for objects to be healthy.  [default: 5m, or the Sync's own]",
+)
+@output(*FORMATS)
+@colour
+@common
+@loaded
+def sync() -> None:
+    """Make the cluster what the source of SYNC asks for. Writes to the cluster.
+
+    Without SYNC, -f or --repo, the only Sync of the namespace is meant. Before anything is deleted, a
+    person at a terminal is asked. OBJECT is TYPE/NAME, or the path of a file or folder/ in the repository: then
+    no more than that, and what follows from it, is written, from here even where a daemon follows.
+    """

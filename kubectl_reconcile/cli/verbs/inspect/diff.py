@@ -1,0 +1,57 @@
+"""Declares ``kubectl reconcile diff``."""
+
+from __future__ import annotations
+
+import click
+
+from kubectl_reconcile.cli.options.connection import common
+from kubectl_reconcile.cli.options.origin import origin
+from kubectl_reconcile.cli.options.output import look
+from kubectl_reconcile.cli.options.selection import selection
+from kubectl_reconcile.cli.verbs.loading import loaded
+
+
+@click.command(
+    epilog="""\b
+Exit status: 0 no changes, 1 changes pending, 2 or more an error:
+  2 usage or kubeconfig, 3 cluster unreachable or unauthorised,
+  4 source or a file of it unusable, 6 the cluster would refuse a change.
+
+\b
+Examples:
+  kubectl reconcile diff                    the only Sync of the namespace
+  kubectl reconcile diff shop -n shop       the Sync shop
+  kubectl reconcile diff shop deploy/web    one object, and what follows
+  kubectl reconcile diff shop --only drift  what was changed by hand
+  kubectl reconcile diff shop --revision refs/pull/12/head -o github
+  kubectl reconcile diff shop --local . --watch    anew at each save
+  kubectl reconcile diff -f examples/shop   a folder, as if applied
+  kubectl reconcile diff -f . --name shop   as a new state of shop
+"""
+)
+@origin
+@selection
+@click.option("-A", "--all-namespaces", is_flag=True, help="All Syncs of all namespaces.")
+@click.option(
+    "--offline", is_flag=True, help="Don't have the server try the changes; defaults and webhooks don't show then."
+)
+@click.option(
+    "--until-stable",
+    is_flag=True,
+    help="Show what would follow, too: further passes, supposing that workloads roll out and actions work. Implies --offline.",
+)
+@click.option("-w", "--watch", is_flag=True, help="Go on, and show it again whenever a file of -f or --local is saved.")
+@click.option(
+    "--accept", is_flag=True, help="Write what drifted into the files of -f or --local, as the verb accept does."
+)
+@click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
+@click.option("--show-managed-fields", is_flag=True, help="Show metadata.managedFields.")
+@look
+@common
+@loaded
+def diff() -> None:
+    """Show what the next sync of SYNC would change. Writes nothing.
+
+    Without SYNC, -f or --repo, the only Sync of the namespace is meant. OBJECT is TYPE/NAME, or the path
+    of a file or folder/ in the repository; several are shown together.
+    """

@@ -1,0 +1,1 @@
+"""Verbs for those who run the tool: the daemon, its installation, modules, the sandbox, completion."""

@@ -1,0 +1,45 @@
+"""Declares ``kubectl reconcile daemon``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kubectl_reconcile.cli.options.connection import common
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
+from kubectl_reconcile.cli.verbs.loading import loaded
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+
+\b
+Examples:
+  kubectl reconcile daemon                      all Syncs of the cluster
+  kubectl reconcile daemon -n shop              those of one namespace
+"""
+)
+@click.option(
+    "--listen", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT",
+    help="Where to serve /healthz, /readyz, /metrics and /hooks; port 0 chooses one.",
+)  # fmt: skip
+@click.option(
+    "--lease-namespace", metavar="NAME", help="Namespace of the Lease that says it is alive.  [default: the context's]"
+)
+@click.option(
+    "--repositories", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="FOLDER",
+    help="Let Syncs follow repositories below this folder, by file:///… URLs.",
+)  # fmt: skip
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@common
+@loaded
+def daemon() -> None:
+    """Follow all Syncs of a cluster, and all custom resources that a module knows. Writes to the cluster.
+
+    With -n only those of one namespace. SIGTERM and Ctrl-C end it cleanly: requests under way are
+    finished, the next daemon goes on from there.
+    """
