@@ -58,9 +58,18 @@ VERBS = {
     "record": Verb("operate.record", "Record what a module sees and says, as a test case."),
     "sandbox": Verb("operate.sandbox", "Run a real control plane on this machine, to try things."),
     "completion": Verb("operate.completion", "Print the completion script of a shell."),
+    "help": Verb("operate.help", "Show how to use a verb."),
     "options": Verb("operate.help", "List the flags that all verbs take."),
     "version": Verb("operate.version", "Show the version."),
 }
+
+OTHER_WORDS = {
+    "apply": "sync", "reconcile": "sync", "list": "get", "ls": "get", "describe": "status", "show": "status",
+    "preview": "diff", "plan": "diff", "undo": "rollback", "revert": "rollback", "pause": "suspend", "stop": "suspend",
+    "start": "resume", "unpause": "resume", "log": "logs", "why": "explain", "blame": "explain", "check": "doctor",
+    "import": "adopt", "init": "install", "setup": "install",
+}  # fmt: skip
+"""What people who come from other tools type, and the verb that they mean."""
 
 _EPILOG = """\b
 Start here:
@@ -90,8 +99,8 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb, or say which one may have been meant."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            close = difflib.get_close_matches(args[0], VERBS, n=1)
-            advice = f"; did you mean {close[0]}?" if close else ""
+            close = difflib.get_close_matches(args[0].lower(), [*VERBS, *OTHER_WORDS], n=1)
+            advice = f"; did you mean {OTHER_WORDS.get(close[0], close[0])}?" if close else ""
             raise click.UsageError(f"unknown verb {args[0]!r}{advice}", ctx)
         return super().resolve_command(ctx, args)
 

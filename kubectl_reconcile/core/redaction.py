@@ -12,12 +12,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubectl_reconcile.core.objects import Manifest, annotations_of
 
 _HIDDEN = "***"
+_SHORT = 4
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _QUOTED = re.compile(r"&value\.\w+\{.*\}")
 
@@ -28,10 +29,17 @@ def redacted(text: str, *manifests: Manifest | None) -> str:
     if not secrets:
         return text
     text = _QUOTED.sub(_HIDDEN, text)
-    for value in sorted({value for secret in secrets for value in _values(secret)}, key=len, reverse=True):
-        # A short value is hidden where it stands alone: "a" is in every sentence.
-        edge = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
-        pattern = re.escape(value) if len(value) > 4 else f"{edge[0]}{re.escape(value)}{edge[1]}"
+    return without(text, {value for secret in secrets for value in _values(secret)})
+
+
+def without(text: str, values: Iterable[str]) -> str:
+    """Return *text* without these values.
+
+    A value of up to four characters is hidden where it stands alone: "a" is in every sentence, where it tells nothing.
+    """
+    for value in sorted(filter(None, values), key=len, reverse=True):
+        escaped = re.escape(value)
+        pattern = escaped if len(value) > _SHORT else f"(?<![A-Za-z0-9]){escaped}(?![A-Za-z0-9])"
         text = re.sub(pattern, _HIDDEN, text)
     return text
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 
+from kubectl_reconcile.core.redaction import without
+
 
 class SourceFault(StrEnum):
     """What kept us from reading the source. The values are fit for a condition's reason."""
@@ -56,6 +58,4 @@ def one_line(text: str) -> str:
 
 def scrubbed(text: str, secrets: Iterable[str]) -> str:
     """Return *text* without *secrets*, and without the user part of any URL."""
-    for secret in sorted((secret for secret in secrets if secret), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return _USERINFO.sub("", text)
+    return _USERINFO.sub("", without(text, secrets))

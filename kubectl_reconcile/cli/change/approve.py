@@ -15,7 +15,7 @@ import click
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.prompt import may_ask
+from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.terminal import Tone, line, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import APPROVED_ACTIONS
@@ -66,7 +66,7 @@ async def _approve_actions(session: Session, *, name: str, yes: bool, color: str
     err.write(line(f"{action.key}: {action.summary}", Tone.WARNING) for action in held)
     if not yes and not may_ask():
         raise Failure("nobody is here to ask", "approve with --yes", status=ExitStatus.USAGE)
-    if not yes and not click.confirm("Run this?" if len(held) == 1 else "Run these?", default=False, err=True):
+    if not yes and not confirmed("Run this?" if len(held) == 1 else "Run these?"):
         raise Failure("nothing was approved", status=ExitStatus.HELD)
     keys = tuple(action.key for action in held)
     await custom_resource.annotate(session, found, {APPROVED_ACTIONS: approving(found.cr, keys)})
@@ -82,6 +82,6 @@ def _consented(plan: Plan, *, yes: bool, color: str) -> str:
         raise Failure(
             "nobody is here to ask", f"approve with --yes, or --plan-hash {plan.approval}", status=ExitStatus.USAGE
         )
-    if not yes and not click.confirm("Delete these objects?", default=False, err=True):
+    if not yes and not confirmed("Delete these objects?"):
         raise Failure("nothing was approved", status=ExitStatus.HELD)
     return plan.approval

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
 from kubectl_reconcile.cli.change import suspend
 from kubectl_reconcile.cli.change.sync import sync as sync_now
 from kubectl_reconcile.cli.inspect import status
@@ -18,7 +16,7 @@ from kubectl_reconcile.cli.options.selection import EVERYTHING
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.ages import age_of, current_time
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.prompt import may_ask
+from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
@@ -160,7 +158,7 @@ def rollback(
         screen.write([render.summary(prepared.plan)])
     if dry_run:
         return ExitStatus.OK
-    if asks and not click.confirm(f"Take {sync} back to {prepared.sha[:7]}?", default=False, err=True):
+    if asks and not confirmed(f"Take {sync} back to {prepared.sha[:7]}?"):
         raise Failure("nothing was rolled back", status=ExitStatus.HELD)
     said = run(connection, functools.partial(_restored if in_git else _pinned, prepared=prepared))
     out.write([line(said)])

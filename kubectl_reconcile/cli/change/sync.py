@@ -25,9 +25,9 @@ from kubectl_reconcile.cli.options.output import OutputOptions
 from kubectl_reconcile.cli.options.selection import Chosen
 from kubectl_reconcile.cli.output import failures, outputs, render
 from kubectl_reconcile.cli.output.ages import current_time
-from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure, Interrupted
 from kubectl_reconcile.cli.output.progress import Progress
-from kubectl_reconcile.cli.output.prompt import may_ask
+from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.results import DONE, counted, result_line, results_document, results_summary
 from kubectl_reconcile.cli.output.structured import structured
@@ -111,6 +111,8 @@ async def _everywhere(session: Session, options: SyncOptions) -> int:
         try:
             origin = Origin(name, namespace=namespace)
             worst = max(worst, await _sync(session, replace(options, origin=origin)))
+        except Interrupted as interruption:
+            raise Interrupted(f"{interruption} of {namespace}/{name}; Syncs before it are done") from None
         except Exception as error:  # noqa: BLE001 - told as any other; what isn't a user's goes on up
             worst = max(worst, failures.report(error))
     return worst
@@ -146,7 +148,7 @@ async def _ensure_installed(session: Session, options: SyncOptions) -> None:
     if install.is_installed(session):
         return
     missing = f"the cluster {session.client.server} doesn't know Syncs yet"
-    if not (options.install or options.yes or (may_ask() and _confirmed(f"{missing}. Install their CRDs?"))):
+    if not (options.install or options.yes or (may_ask() and confirmed(f"{missing}. Install their CRDs?"))):
         raise Failure(missing, "add --install to install their CRDs", status=ExitStatus.USAGE)
     for result in await install.ensure_crds(session):
         options.err.write([result_line(result)])
@@ -266,17 +268,18 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
     stopping = asyncio.Event()
     tend = functools.partial(custom_resource.tend, session, progress.hooks())
     writer = Writer(session.client, progress.hooks(), stopping, tend=tend)
-    async with progress.drawn():
-        with _stopped_by_ctrl_c(stopping, progress):
-            done = await engine.perform(session, target, plan, writer)
-            plan = done.plan
-        if stopping.is_set():
-            raise KeyboardInterrupt
-        if not plan.partial:  # part of a Sync says nothing of the whole
-            await engine.tell(session, target, done.report)
-        if _has_modules(session, plan):
-            choose = functools.partial(selected, session, options.chosen)
-            await engine.settle(session, target, progress.hooks(), choose=choose)
+    with _told_what_is_left(progress):
+        async with progress.drawn():
+            with _stopped_by_ctrl_c(stopping, progress):
+                done = await engine.perform(session, target, plan, writer)
+                plan = done.plan
+            if stopping.is_set():
+                raise asyncio.CancelledError
+            if not plan.partial:  # part of a Sync says nothing of the whole
+                await engine.tell(session, target, done.report)
+            if _has_modules(session, plan):
+                choose = functools.partial(selected, session, options.chosen)
+                await engine.settle(session, target, progress.hooks(), choose=choose)
     counts = progress.counts(plan)
     options.err.write([*progress.slowest(), *render.problems_and_holds(plan)])
     if options.look.output:
@@ -294,20 +297,36 @@ def _results(plan: Plan, report: Report, progress: Progress, output: str) -> Ite
 
 
 @contextlib.contextmanager
+def _told_what_is_left(progress: Progress) -> Iterator[None]:
+    """Have an interruption say what was written before it."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        written = sum(1 for outcome in progress.outcomes.values() if outcome in DONE.values())
+        objects = "1 object was" if written == 1 else f"{written} objects were"
+        stays = f"{objects} written and stay{'s' * (written == 1)}; running it again goes on from there"
+        raise Interrupted(stays if written else "nothing was written") from None
+
+
+@contextlib.contextmanager
 def _stopped_by_ctrl_c(stopping: asyncio.Event, progress: Progress) -> Iterator[None]:
     """Have Ctrl-C finish the requests under way and start no other; a second one ends the program at once."""
-    loop = asyncio.get_running_loop()
+    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+
+    def restore() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)  # the loop's own, which closes what is open before the program ends
 
     def stop() -> None:
-        loop.remove_signal_handler(signal.SIGINT)
-        progress.say(line("stopping: requests under way are finished, no other is started", Tone.ASIDE))
+        restore()
+        progress.write_line(line("stopping: requests under way are finished, no other is started", Tone.ASIDE))
         stopping.set()
 
     loop.add_signal_handler(signal.SIGINT, stop)
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        restore()
 
 
 def _has_modules(session: Session, plan: Plan) -> bool:
@@ -324,17 +343,13 @@ def _ask_before_deleting(plan: Plan, options: SyncOptions) -> float:
     lines = [line(f"{change.op.value:<8} {change.ref}", Tone.REMOVED) for change in doomed]
     options.err.write(lines)
     objects = "this object" if len(doomed) == 1 else f"these {len(doomed)} objects"
-    if not _confirmed(f"Delete {objects}?"):
+    if not confirmed(f"Delete {objects}?"):
         raise Failure(
             "nothing was written",
             "to keep an object without its file, annotate it reconcile.dev/prune=false",
             status=ExitStatus.HELD,
         )
     return time.monotonic() - began_s
-
-
-def _confirmed(question: str) -> bool:
-    return click.confirm(question, default=False, err=True)
 
 
 def _ended(plan: Plan, counts: Counter[str]) -> ExitStatus:

@@ -6,6 +6,7 @@ import asyncio
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 import click
 
@@ -18,7 +19,7 @@ from kubectl_reconcile.cli.output import failures, outputs
 from kubectl_reconcile.cli.output.ages import current_time
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.render import PlanView
-from kubectl_reconcile.cli.session import readable, run, selected, target_of
+from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.commands import blame
@@ -53,7 +54,7 @@ def diff(
         return run(connection, functools.partial(_everywhere, chosen=chosen, offline=offline, show=show))
     with readable(origin) as source:
         if watch:
-            return run(
+            return run_until_interrupted(
                 connection, functools.partial(_watched, origin=source, chosen=chosen, offline=offline, show=show)
             )
         if until_stable:
@@ -129,22 +130,18 @@ def _wake(loop: asyncio.AbstractEventLoop, saved: asyncio.Event) -> None:
     loop.call_soon_threadsafe(saved.set)
 
 
-async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline: bool, show: outputs.Show) -> int:
-    """Preview now and at each save, until Ctrl-C; return the status of the last preview."""
+async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline: bool, show: outputs.Show) -> NoReturn:
+    """Preview now and at each save, until Ctrl-C."""
     target = await target_of(session, origin)
-    loop, saved, status = asyncio.get_running_loop(), asyncio.Event(), ExitStatus.OK
+    loop, saved = asyncio.get_running_loop(), asyncio.Event()
     with targets.watch(target, functools.partial(_wake, loop, saved)):
         while True:
             saved.clear()
             try:
                 plan = await _preview_of(session, target, chosen, offline=offline)
             except Exception as error:  # noqa: BLE001 - told as any other; the next save may mend it
-                status = failures.report(error)
+                failures.report(error)
             else:
                 outputs.wipe()
                 show([plan])
-                status = status_of(plan)
-            try:
-                await saved.wait()
-            except asyncio.CancelledError:  # Ctrl-C is how it is meant to end
-                return status
+            await saved.wait()

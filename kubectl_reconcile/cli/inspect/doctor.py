@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import textwrap
 from collections.abc import Iterator
@@ -27,11 +28,13 @@ def doctor(connection: Connection, *, output: str | None, color: str) -> int:
 
 async def _examined(connection: Connection, out: Terminal, output: str) -> int:
     status, counts = ExitStatus.OK, dict.fromkeys(Grade, 0)
-    async for finding in examine(access_of(connection), connection.cache_dir, connection.flags["namespace"] or ""):
-        out.write([line(_json(finding))] if output else _lines(finding, out.width))
-        counts[finding.grade] += 1
-        if finding.grade is Grade.FAIL and status is ExitStatus.OK:
-            status = ExitStatus.CLUSTER if finding.unreachable else ExitStatus.FAILED
+    examination = examine(access_of(connection), connection.cache_dir, connection.namespace)
+    async with contextlib.aclosing(examination) as findings:  # closes the connection even where nobody reads on
+        async for finding in findings:
+            out.write([line(_json(finding))] if output else _lines(finding, out.width))
+            counts[finding.grade] += 1
+            if finding.grade is Grade.FAIL and status is ExitStatus.OK:
+                status = ExitStatus.CLUSTER if finding.unreachable else ExitStatus.FAILED
     if not output:
         tone = Tone.BAD if counts[Grade.FAIL] else Tone.WARNING if counts[Grade.WARN] else Tone.GOOD
         out.write([line(", ".join(f"{count} {grade}" for grade, count in counts.items() if count), tone)])

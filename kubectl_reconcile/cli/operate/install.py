@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import click
-
 import kubectl_reconcile
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.prompt import may_ask
+from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, terminals
 from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.cli.session import access_of, run
@@ -87,7 +85,7 @@ def uninstall(connection: Connection, *, crds: bool, yes: bool, color: str) -> i
         what = "the daemon, its namespace" + (", and all Syncs and CRs of our kinds" if crds else "")
         if not may_ask():
             raise Failure("nothing was removed", "without a terminal, say --yes", status=ExitStatus.USAGE)
-        if not click.confirm(f"Remove {what}?", default=False, err=True):
+        if not confirmed(f"Remove {what}?"):
             raise Failure("nothing was removed", status=ExitStatus.HELD)
     return run(connection, functools.partial(_uninstall, manifests=manifests, color=color))
 

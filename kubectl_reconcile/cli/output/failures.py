@@ -57,6 +57,10 @@ class Failure(Exception):  # noqa: N818 - it is what the user reads, not a fault
         super().__init__(message)
 
 
+class Interrupted(Exception):  # noqa: N818 - says what happened
+    """A person pressed Ctrl-C. The message says what that leaves behind; empty where there is nothing to say."""
+
+
 _BY_CLASS: Mapping[str, ExitStatus] = {
     "kubectl_reconcile.cluster.errors.KubeconfigError": ExitStatus.USAGE,
     "kubectl_reconcile.cluster.errors.Unreachable": ExitStatus.CLUSTER,
@@ -84,8 +88,8 @@ def exit_status(action: Callable[[], object], *, debug: bool) -> int:
     except BrokenPipeError:
         _close_quietly()
         return ExitStatus.BROKEN_PIPE
-    except (KeyboardInterrupt, click.Abort):
-        _write("interrupted; what was written stays, and running it again goes on from there")
+    except (KeyboardInterrupt, click.Abort, Interrupted) as interruption:
+        _write("; ".join(text for text in ("interrupted", str(interruption)) if text))
         return ExitStatus.INTERRUPTED
     except click.UsageError as error:
         _write(_usage(error), _see(error))

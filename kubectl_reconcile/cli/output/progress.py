@@ -89,7 +89,7 @@ class Progress:
     err: Terminal
     pending: int = 0
     tell_results: bool = True
-    endings: dict[ObjectRef, str] = field(default_factory=dict)
+    outcomes: dict[ObjectRef, str] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     _began_s: float = field(default_factory=time.monotonic)
     _busy: dict[str, Busy] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Progress:
 
     def hooks(self) -> Hooks:
         """Return what the writer is to call."""
-        return Hooks(result=self._told, step=self._begins, waiting=self.waits)
+        return Hooks(result=self._on_result, step=self._on_step, waiting=self.waits)
 
     @contextlib.asynccontextmanager
     async def drawn(self) -> AsyncIterator[None]:
@@ -121,7 +121,7 @@ class Progress:
 
     # --- what the writer tells --------------------------------------------------------------------------
 
-    def _begins(self, step: Step) -> None:
+    def _on_step(self, step: Step) -> None:
         self._step = step
         if self.is_live or step.of < 2:
             return
@@ -131,14 +131,14 @@ class Progress:
         if step.waiting:
             more = f" and {len(step.waiting) - 1} more" if len(step.waiting) > 1 else ""
             text += f"; first {step.waiting[0]}{more} must be healthy or gone"
-        self.say(line(text, Tone.ASIDE))
+        self.write_line(line(text, Tone.ASIDE))
 
     def note(self, ref: ObjectRef, text: str) -> None:
         """Tell what somebody else does for an object, if that is new."""
         known = self._busy.get(str(ref))
         self.waits(ref, text)
         if text and not self.is_live and (known is None or known.note != text):
-            self.say(line(text, Tone.ASIDE))
+            self.write_line(line(text, Tone.ASIDE))
 
     def waits(self, ref: ObjectRef, why: str) -> None:
         """Note what an object is waited for; an empty *why* says that the wait is over."""
@@ -149,19 +149,19 @@ class Progress:
         known = self._busy.get(name)
         self._busy[name] = Busy(known.since_s if known else time.monotonic(), why)
 
-    def _told(self, result: Result) -> None:
+    def _on_result(self, result: Result) -> None:
         self.results.append(result)
         self._durations_ms[result.change.ref] = result.duration_ms
         if result.state.value != "succeeded":
-            self.endings[result.change.ref] = result.state.value
-            self.say(result_line(result))
+            self.outcomes[result.change.ref] = result.state.value
+            self.write_line(result_line(result))
         elif result.wrote:
-            self.endings.setdefault(result.change.ref, DONE[result.change.op.value])
+            self.outcomes.setdefault(result.change.ref, DONE[result.change.op.value])
             if self.tell_results:
                 self._erase()
                 self.out.write([result_line(result)])
 
-    def say(self, one: Line) -> None:
+    def write_line(self, one: Line) -> None:
         """Write a line to standard error, above the board."""
         self._erase()
         self.err.write([one])
@@ -182,11 +182,11 @@ class Progress:
 
     def counts(self, plan: Plan) -> Counter[str]:
         """Count the objects of *plan*, and those that followed from it, by how they ended."""
-        counts = Counter(self.endings.values())
+        counts = Counter(self.outcomes.values())
         idle = (
             change.ref
             for change in plan.changes
-            if change.ref not in self.endings and not change.gate.held and not change.gate.cascade
+            if change.ref not in self.outcomes and not change.gate.held and not change.gate.cascade
         )
         counts.update(unchanged=sum(1 for _ in idle), held=sum(len(hold.refs) for hold in plan.holds))
         return counts
@@ -201,7 +201,7 @@ class Progress:
 
     def _draw(self) -> None:
         step = self._step
-        failed = sum(1 for ending in self.endings.values() if ending in {"failed", "skipped"})
+        failed = sum(1 for ending in self.outcomes.values() if ending in {"failed", "skipped"})
         standing = SyncProgress(
             max(self.pending, len(self.results)), len(self.results), failed,
             step.number if step else 0, step.of if step else 0, None if self._busy else self._left_s(),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import click
+
+from kubectl_reconcile.cli.output.failures import Interrupted
 
 
 def may_ask() -> bool:
@@ -13,5 +16,19 @@ def may_ask() -> bool:
 
 
 def confirmed(question: str) -> bool:
-    """Ask on standard error; anything but yes is no."""
-    return click.confirm(question, default=False, err=True)
+    """Ask on standard error, before anything is written; whatever isn't yes is no.
+
+    An event loop takes Ctrl-C for itself and only looks at it when the answer is there, so it is taken back meanwhile.
+
+    Raises:
+        Interrupted: the person pressed Ctrl-C.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return click.confirm(question, default=False, err=True)
+    except click.Abort as abort:
+        if isinstance(abort.__context__, EOFError):
+            return False
+        raise Interrupted("nothing was written") from None
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -13,7 +13,7 @@ import datetime as dt
 import platform
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -71,7 +71,7 @@ class Finding:
     unreachable: bool = False
 
 
-async def examine(access: Access, cache_dir: Path | None, namespace: str) -> AsyncIterator[Finding]:
+async def examine(access: Access, cache_dir: Path | None, namespace: str) -> AsyncGenerator[Finding, None]:
     """Yield what is found, the foundations first. Syncs are those of *namespace*, or of all where that is empty."""
     for finding in await asyncio.to_thread(_machine):
         yield finding

@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from kubectl_reconcile.cli.main import VERBS, command
 from kubectl_reconcile.cli.options.output import FORMATS
 from kubectl_reconcile.cli.output import failures
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests.e2e.cli.terminal import on_terminal
 
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
@@ -370,29 +370,12 @@ def test_escape_sequences_in_a_manifest_stay_there(reconcile, folder):
     assert not [char for char in done.stdout + done.stderr if not char.isprintable() and char != "\n"]
 
 
-def on_terminal(*arguments, typed, **environ):
-    """Run the program on a terminal where somebody types; return its exit status and what stood there."""
-    pid, screen = pty.fork()
-    if pid == 0:
-        words = ["kubectl-reconcile", *arguments]
-        os.execve(BIN / words[0], words, {**os.environ, "TERM": "xterm", **environ})  # noqa: S606 - no shell is the point
-    os.write(screen, typed.encode())
-    seen = b""
-    try:
-        while chunk := os.read(screen, 4096):
-            seen += chunk
-    except OSError:  # Linux says so where the other end is closed
-        pass
-    os.close(screen)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode()
-
-
 def test_a_person_at_a_terminal_is_asked_before_anything_goes(reconcile, folder, kubeconfig, namespace):
     reconcile("sync", "-f", folder(web=CONFIG, login=LOGIN), "--name", "shop")
     words = ("sync", "-f", folder(web=CONFIG), "--name", "shop", "--kubeconfig", kubeconfig, "-n", namespace)
-    status, seen = on_terminal(*words, typed="n\n")
+    status, seen = on_terminal(*words, typed={"[y/N]": "n\n"})
     assert (status, "Delete this object? [y/N]" in seen) == (ExitStatus.HELD, True)
-    status, seen = on_terminal(*words, typed="y\n")
+    status, seen = on_terminal(*words, typed={"[y/N]": "y\n"})
     assert (status, "1 deleted" in seen) == (0, True)
 
 

@@ -1,10 +1,28 @@
-"""``kubectl reconcile options``: what is known of all verbs without running one."""
+"""``kubectl reconcile help`` and ``options``: what is known of all verbs without running one."""
 
 from __future__ import annotations
 
 import click
 
 from kubectl_reconcile.cli.options.flags import common_flags
+
+
+@click.command(epilog="Example: kubectl reconcile help modules new")
+@click.argument("words", nargs=-1, metavar="[VERB...]")
+@click.pass_context
+def help(context: click.Context, words: tuple[str, ...]) -> None:  # noqa: A001 - the verb's name
+    """Show how to use VERB, or which verbs there are. Writes nothing."""
+    found, path = context.find_root().command, context.find_root().info_name or ""
+    inner = context.find_root()
+    for word in words:
+        if not isinstance(found, click.Group):
+            raise click.UsageError(f"{path} has no verb {word!r}", inner)
+        _, below, _ = found.resolve_command(inner, [word])
+        if below is None:
+            raise click.UsageError(f"{path} has no verb {word!r}", inner)
+        found, path = below, f"{path} {word}"
+        inner = click.Context(found, info_name=word, parent=inner)
+    click.echo(found.get_help(inner))
 
 
 @click.command(epilog="Example: kubectl reconcile diff shop --context production -n shop")

@@ -10,18 +10,19 @@ from kubectl_reconcile.cli.verbs.loading import loaded
 from kubectl_reconcile.sandbox.names import DEFAULT_NAME
 
 
-@click.group()
+@click.group(
+    epilog="""\b
+Example:
+  kubectl reconcile sandbox up
+  eval "$(kubectl reconcile sandbox env)"
+  kubectl get nodes
+"""
+)
 def sandbox() -> None:
-    r"""Run a real control plane on this machine, without containers.
+    """Run a real control plane on this machine, without containers.
 
     etcd, the API server, the controllers, the scheduler and simulated nodes, as ordinary processes that only this machine
     can reach. Pods become Ready, but no container runs. Any number of sandboxes live side by side, by name.
-
-    \b
-    Example:
-      kubectl reconcile sandbox up
-      eval "$(kubectl reconcile sandbox env)"
-      kubectl get nodes
     """
 
 
@@ -72,17 +73,13 @@ def status_command() -> None:
     """
 
 
-@sandbox.command()
+@sandbox.command(epilog='Example: eval "$(kubectl reconcile sandbox env)"')
 @_NAME
 @loaded
 def env() -> None:
-    r"""Print the shell commands that point kubectl at a sandbox. Writes nothing.
+    """Print the shell commands that point kubectl at a sandbox. Writes nothing.
 
     Also puts the sandbox's own kubectl, which has the version of its API server, first on PATH.
-
-    \b
-    Example:
-      eval "$(kubectl reconcile sandbox env)"
     """
 
 
