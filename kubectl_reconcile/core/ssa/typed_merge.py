@@ -54,10 +54,18 @@ def _merge_lists(lhs: Any, rhs: Any, of: ListType) -> Any:
 
 
 def _merged_items(left: list[Any], right: list[Any], of: ListType) -> Iterator[Any]:
-    """Yield the merged items in the server's order.
+    """Yield the merged items in the server's order: structured-merge-diff's ``visitListItems`` (typed/merge.go).
 
-    Items of both sides stand in the order of *rhs*; an item of *lhs* alone keeps its place
-    before the next shared one. Duplicates of *lhs* are never merged, but replaced as a whole.
+    Theory. Items are known by their keys, not by their places, so two orders have to be made one. Two wishes
+    can't both be met: *right* states an order, and an item of *left* alone wants to stay where it stood. The
+    rule: items of *right* come in the order of *right*, always. An item of *left* alone stands after the items
+    that it followed in *left*, and before the next *shared* one (an item of both). So the two lists are walked
+    at once, as in a merge sort, and *awaited* is the shared item whose turn is next in the order of *right*:
+    shared items of *left* that aren't awaited are passed over, since *right* will bring them when it is time.
+
+    In the examples capitals are in both lists, ``left + right -> merged``; duplicates in *left* are never
+    merged but replaced as a whole (there is no telling which of them was meant), duplicates in *right* are refused
+    by `validate` before.
     """
     left_elements, right_elements = elements_of(left, of), elements_of(right, of)
     before = {
@@ -72,23 +80,28 @@ def _merged_items(left: list[Any], right: list[Any], of: ListType) -> Iterator[A
     while at_left < len(left) or at_right < len(right):
         if at_left < len(left) and at_right < len(right):
             element = left_elements[at_left]
+            # Both stand at the same item: merge the two. [A b] + [A c]: A is merged with A, and the next shared one is awaited.
             if element == right_elements[at_right]:
                 done.add(element)
                 yield from _item(before.get(element, ABSENT), coming[element], of)
                 at_left, at_right = at_left + 1, at_right + 1
                 awaited = next(shared, None)
                 continue
+            # A shared item too early: pass over it. [A B] + [B A] -> [B A]: at A, while B is awaited.
             if element in coming and awaited is not None and awaited != element:
                 at_left += 1
                 continue
         if at_left < len(left):
             element = left_elements[at_left]
+            # An item of left alone: it keeps its place. [a B] + [B] -> [a B]. Duplicates each stay as they are.
             if element not in coming:
                 yield from _item(left[at_left], ABSENT, of)
                 at_left += 1
                 continue
+            # A shared item that right has brought already: leave it behind. [A A] + [A] -> [A], merged once.
             if element in done:
                 at_left += 1
+        # An item of right that left has no place for, or not here: it comes now. [B] + [a B] -> [a B].
         if at_right < len(right):
             element = right_elements[at_right]
             done.add(element)

@@ -55,7 +55,18 @@ def _is_unchanged_map(  # noqa: C901, PLR0911, PLR0912 - see the module
     owned: int,
     skip: Collection[str] = (),
 ) -> bool:
-    """Follow a granular map: every stated field unchanged, and exactly *owned* of them stated."""
+    """Follow a granular map: every stated field unchanged, and exactly *owned* of them stated.
+
+    Theory. Server-side apply (KEP-555; structured-merge-diff's merge/update.go) changes nothing if two things hold.
+    Values: whatever we state is live already, so merging adds nothing. Ownership: the fields that we state are
+    just those that our entry lists, so that nothing is pruned (we own none that we don't state) and nothing is
+    gained. Three trees are walked at once: *want* leads; *live* answers for values; *node*, our part of
+    ``fieldsV1``, for ownership. The second half of "just those" is a count: each stated name is taken off *owned*,
+    the number of names in *node*, so that 0 at the end says that no name there went unstated; a set would have to be
+    made for each map. A node says of itself that it is owned by ``"."``: items and undeclared keys are ({".": {}, …}),
+    declared fields with something below aren't (typed/tofieldset.go), and so the rule differs by *declared*.
+    The shape of a value picks the branch; each gives an example of what it refuses.
+    """
     known, names = of.known, of.names
     for name, value in want.items():
         if name in skip:
@@ -72,6 +83,7 @@ def _is_unchanged_map(  # noqa: C901, PLR0911, PLR0912 - see the module
             kind, element = other, "f:" + name
         below = node.get(element)
         have = live.get(name)
+        # Not ours yet, not there, or a null, whose meaning depends on the schema: {"a": "x"} before our first apply.
         if below is None or have is None or value is None:
             return False
         shape = type(value)
@@ -79,33 +91,42 @@ def _is_unchanged_map(  # noqa: C901, PLR0911, PLR0912 - see the module
             inner = kind.map
             if inner is None or type(have) is not dict:
                 return False
+            # An atomic map is one value with one owner: a selector {"app": "a"} where live says {"app": "a", "b": "c"}.
             if inner.atomic:
                 if below or not same(value, have):
                     return False
+            # An empty map is a leaf: {} where live has {"k": "v"}, which somebody else put there.
             elif not value:
                 if below or have:
                     return False
+            # A granular map: the same walk below it. labels {"a": "1"} where live says {"a": "2"}.
             elif ("." in below) is declared or not _is_unchanged_map(
                 value, have, below, inner, len(below) - (not declared)
             ):
                 return False
         elif shape is list:
             items = kind.list
+            # An empty list is stored by some kinds and dropped by others: args [], which is a matter for a closer look.
             if items is None or not value or type(have) is not list:
                 return False
+            # An atomic list is one value: command ["a", "b"] where live says ["b", "a"].
             if items.atomic:
                 if below or not same(value, have):
                     return False
+            # A set or list map: items by their keys. ports [80] where live says [443].
             elif not declared or "." in below or not _is_unchanged_list(value, have, below, items):
                 return False
+        # A scalar is a leaf: "x" where fieldsV1 has something below it, or the schema wants a map.
         elif below or not kind.scalar:
             return False
+        # Another text may be the same value, respelled as the kind stores it: cpu "1000m" where live says "1".
         elif value != have:
             if kind.form is None or stored(value, kind.form) != have:
                 return False
+        # Python says that 1 == True; the server doesn't: suspend true where live says 1.
         elif (shape is bool or type(have) is bool) and value is not have:
             return False
-    return owned == 0
+    return owned == 0  # else we own a name here that isn't stated any more, and it has to go
 
 
 def _is_unchanged_list(  # noqa: PLR0911 - see the module
