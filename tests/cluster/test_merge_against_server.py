@@ -175,6 +175,25 @@ def paths(merge):
     return [str(change.path) for change in merge.changes]
 
 
+FIELD_REF = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+PROBE = {"httpGet": {"port": 80}, "initialDelaySeconds": 0}
+MADE = {
+    "a Deployment": ("Deployment", deployment(env=[FIELD_REF], readinessProbe=PROBE, ports=[{"containerPort": 80}])),
+    "one that is recreated": ("Deployment", deployment(strategy={"type": "Recreate"}, tty=False)),
+    "a Service": ("Service", {"spec": {"ports": [{"port": 80}], "selector": {"app": "one"}}}),
+    "a NetworkPolicy": ("NetworkPolicy", {"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}]}}),
+    "a Secret": ("Secret", {"data": {"a": "MQ=="}}),
+}
+
+
+@pytest.mark.parametrize(("kind", "body"), MADE.values(), ids=MADE)
+@pytest.mark.parametrize("maker", ["kubectl-create", "operator"])
+async def test_what_the_server_filled_in_is_no_change_when_the_object_is_adopted(world, maker, kind, body):
+    one = await world(kind)
+    await one.do(maker, "create", body)
+    assert paths(await one.ask(**body)) == []
+
+
 # --- fields that are unseen, or never go ---------------------------------------------------------------------
 
 

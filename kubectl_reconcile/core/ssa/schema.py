@@ -146,11 +146,13 @@ class MapType:
 class Type:
     """What a value may be: scalar, list and map, each or none of them."""
 
-    __slots__ = ("form", "is_resource", "list", "map", "nullable", "preserve", "scalar", "spec")
+    __slots__ = ("definition", "form", "is_resource", "list", "map", "nullable", "preserve", "scalar", "spec")
 
     def __init__(self, spec: Mapping[str, Any], resolver: _Resolver, *, relationship: str | None = None) -> None:
         """Read one schema, shallowly: what lies below is read when asked for."""
         self.spec = spec
+        self.definition: str = ""
+        """What the document calls it, without its package: ``Container``; empty where it has no name."""
         self.scalar: str = ""
         self.list: ListType | None = None
         self.map: MapType | None = None
@@ -231,7 +233,11 @@ class _Resolver:
             if name.endswith(suffix):
                 return well_known
         spec = self._definitions.get(name)
-        return DEDUCED if spec is None else Type(spec, _Resolver.plain(self), relationship=relationship)
+        if spec is None:
+            return DEDUCED
+        found = Type(spec, _Resolver.plain(self), relationship=relationship)
+        found.definition = name.rpartition(".")[2]
+        return found
 
     @staticmethod
     def plain(resolver: _Resolver) -> _Resolver:

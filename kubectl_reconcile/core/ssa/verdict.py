@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kubectl_reconcile.core.objects import FieldPath, GroupKind, Manifest
-from kubectl_reconcile.core.ssa.defaulting import settled, softly_same
+from kubectl_reconcile.core.ssa.defaulting import completed, settled, softly_same
 from kubectl_reconcile.core.ssa.lookup import Difference, differences, struct_field_at, value_at
 from kubectl_reconcile.core.ssa.ownership import LiveObject
 from kubectl_reconcile.core.ssa.policy import Decision
@@ -93,24 +93,55 @@ class _Case:
     base: Manifest | None
 
     def judged(self) -> Judgement:
+        """Return the verdict.
+
+        Theory. Two objects are compared as the server would store them: live, and what the apply makes of it
+        (`settled` does what schemas tell: KEP-555, and defaulting as the API conventions have it). Where they
+        are the same and so are the owners, an apply changes nothing. Where they differ, one thing may still undo the
+        difference: defaults in the server's Go code (``pkg/apis/*/v*/defaults.go``), which no schema shows. So each
+        difference is hard, or soft, or soft and known to be none. The order of the answers follows the one law,
+        that "same" is never wrong: any doubt about the merge as a whole beats every sum that was done with it;
+        then what is certain to change; then what may change; and "same" is what is left.
+        """
         schema, outcome, owners = self.live.schema, self.decision.outcome, self.decision.owners
         final = settled(outcome.merged, schema)
         found = list(differences(settled(self.live.values, schema), final, schema.root))
         soft = [self._is_soft(difference) for difference in found]
+        # No default undoes these: a label "a" -> "b", an env entry that goes.
         hard = [difference for difference, is_soft in zip(found, soft, strict=True) if not is_soft]
+        # A default may undo these: a stated `timeoutSeconds: 0` of a probe, where live says 1. Out of them fall those
+        # that we applied before and nobody touched since: then live is what the server made of the very same.
         open_ = [
             difference
             for difference, is_soft in zip(found, soft, strict=True)
             if is_soft and not self._was_stored_so(difference)
         ]
+        # The values may be the same, and the object written all the same: we state a field that another one owned
+        # alone, give one up, or the server drops an owner who owns nothing.
         owners_change = (
             bool(owners.takeover) or owners.lapses or outcome.owned != owners.last or bool(outcome.conflicts)
-        )
+        ) or self._is_restated_at_another_version()
+        # The sum itself is in doubt: an unknown schema, or an owner at a version that only the server converts.
         doubt = owners.doubt or self._doubt_of_versions(found)
         if not (hard or owners_change) and open_:
             doubt = doubt or "defaults of the server may explain the difference"
         verdict = Verdict.UNSURE if doubt else Verdict.DIFFERENT if hard or owners_change else Verdict.SAME
-        return Judgement(verdict, final, tuple(self._explained(each) for each in hard + open_), doubt)
+        shown = self._without_phantoms(hard + open_, final)
+        return Judgement(verdict, final, tuple(self._explained(each) for each in shown), doubt)
+
+    def _without_phantoms(self, found: list[Difference], final: Manifest) -> list[Difference]:
+        """Return those of *found* that are left when the defaults that are known are filled in; the verdict doesn't ask."""
+        schema = self.live.schema
+        if schema.is_custom or not found:
+            return found
+        was = settled(self.live.values, schema)
+        left = {each.path: each for each in differences(was, completed(final, was, schema.root), schema.root)}
+        return [left[each.path] for each in found if each.path in left]
+
+    def _is_restated_at_another_version(self) -> bool:
+        """Return whether our entry will say another apiVersion than it does: the server writes that, though no field moves."""
+        ours = self.decision.owners.ours
+        return ours is not None and ours.api_version != self.decision.intent["apiVersion"]
 
     def _doubt_of_versions(self, found: list[Difference]) -> str:
         """Return what owners at other versions leave to the server: their fields convert in ways unknown here."""

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 from hypothesis import given
-from strategies import PUBLISHED, SCHEMA, entry, field_sets, living, objects
+from strategies import CRD, PUBLISHED, SCHEMA, entry, field_sets, living, objects
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER as US
 from kubectl_reconcile.core.objects import FieldPath
@@ -23,7 +23,7 @@ from kubectl_reconcile.core.ssa.merge import (
     three_way,
 )
 from kubectl_reconcile.core.ssa.ownership import handover_of
-from kubectl_reconcile.core.ssa.schema import UNKNOWN
+from kubectl_reconcile.core.ssa.schema import UNKNOWN, schema_of_crd
 from kubectl_reconcile.core.ssa.typed import ABSENT, fields_of
 from kubectl_reconcile.core.ssa.values import same
 
@@ -128,6 +128,17 @@ def test_a_struct_stated_empty_goes_where_only_an_empty_list_is_left_in_it():
 def test_a_removed_default_comes_back():
     result = judge(thing(text="x"), after_apply(thing(text="x", size=5)))
     assert result.merged["spec"]["size"] == 3
+
+
+def test_an_apply_at_another_version_of_the_same_schema_changes_the_owner_once():
+    versions = [{**CRD["spec"]["versions"][0], "name": name} for name in ("v1", "v2")]
+    schema = schema_of_crd({**CRD, "spec": {**CRD["spec"], "versions": versions}}, "v1")
+    created = three_way(desired=thing(text="x"), live=None, schema=schema)
+    at_v2 = living(created.merged, entry(US, created.owned, api_version="example.com/v2"))
+    result = three_way(desired=thing(text="x"), live=at_v2, schema=schema)
+    assert (result.verdict, result.changes) == (Verdict.DIFFERENT, ())
+    at_v1 = living(created.merged, entry(US, created.owned))
+    assert three_way(desired=thing(text="x"), live=at_v1, schema=schema).verdict is Verdict.SAME
 
 
 EMPTY_METADATA = {
