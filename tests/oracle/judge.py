@@ -40,6 +40,27 @@ DERIVED = FieldSet.of(
 """Fields that the server changes, whatever anybody states: a DaemonSet counts its templates, pods tolerate more."""
 
 
+def _without_addresses(service: dict[str, Any]) -> dict[str, Any]:
+    spec = {name: value for name, value in service["spec"].items() if name not in {"clusterIP", "clusterIPs"}}
+    ports = [{name: value for name, value in port.items() if name != "nodePort"} for port in spec.get("ports") or ()]
+    return {**service, "spec": {**spec, "ports": ports, "healthCheckNodePort": bool(spec.get("healthCheckNodePort"))}}
+
+
+def _without_uids(job: dict[str, Any]) -> dict[str, Any]:
+    """Return a Job whose controller labels and selector, which hold its uid, say only that they are there."""
+
+    def plain(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {name: "drawn" if name.endswith("controller-uid") else plain(below) for name, below in tree.items()}
+        return [plain(item) for item in tree] if isinstance(tree, list) else tree
+
+    found: dict[str, Any] = plain(job)
+    return found
+
+
+DRAWN = {"Service": _without_addresses, "Job": _without_uids}
+"""Kinds of which each create draws something anew, and what is left of one without that."""
+
 BY_SERVICE_TYPE = {f"f:{name}" for name in ("nodePort", "healthCheckNodePort", "clusterIP", "clusterIPs")}
 """What the server drops by itself as soon as the new type of a Service has no use for it."""
 
@@ -151,7 +172,8 @@ async def ask(
     if ours.takeover:
         live = await client.patch(path, list(ours.takeover), manager=US)
     answer.version = live["metadata"]["resourceVersion"]
-    after = await _apply(client, path, ours, policy, answer)
+    whole = three_way(desired=desired, live=live, schema=subject.schema, base=base, ignores=ignores).intent
+    after = await _apply(client, path, ours, policy, answer, whole)
     if after is not None:
         if ours.verdict is not Verdict.UNSURE or not ours.doubt.endswith("can convert"):
             _compare_ownership(ours, live, after, answer)
@@ -184,8 +206,8 @@ async def ask_create(client: Client, subject: Subject, desired: Mapping[str, Any
         predicted = _comparable(stored)
     place = after["metadata"].get("namespace")
     predicted = {**predicted, "metadata": {**predicted["metadata"], **({"namespace": place} if place else {})}}
-    if subject.kind in {"Service", "Job"}:
-        return answer  # addresses and uids are made anew by each of the two
+    if subject.kind in DRAWN:
+        predicted, actual = DRAWN[subject.kind](predicted), DRAWN[subject.kind](actual)
     if not same(predicted, actual):
         answer.mismatches.append(Mismatch("created", _first_difference(predicted, actual), "see left"))
     return answer
@@ -231,21 +253,47 @@ async def _refusal(client: Client, path: str, desired: Mapping[str, Any], error:
     return answer
 
 
+async def _compare_yielded(
+    client: Client, path: str, desired: Mapping[str, Any], expected: set[tuple[str, str]], answer: Answer
+) -> None:
+    """What we say we yield is what the server would have called a conflict."""
+    try:
+        await client.apply(path, desired, dry_run=True)
+    except ApiError as error:
+        found = _conflicts_of(error)
+        if not found:
+            return  # it is refused for another reason, which the yielded intent meets as well
+    else:
+        found = set()
+    if found != expected:
+        answer.mismatches.append(Mismatch("yielded conflicts", sorted(expected), sorted(found)))
+
+
+def _conflicts_of(error: ApiError) -> set[tuple[str, str]]:
+    causes = (cause for cause in error.causes if cause.reason == "FieldManagerConflict")
+    return {(_manager(cause.message), cause.field) for cause in causes}
+
+
 async def _apply(
-    client: Client, path: str, ours: Merge, policy: ConflictPolicy, answer: Answer
+    client: Client,
+    path: str,
+    ours: Merge,
+    policy: ConflictPolicy,
+    answer: Answer,
+    desired: Mapping[str, Any],
 ) -> dict[str, Any] | None:
     """Dry-run the intent, first without force, which tells the conflicts, then with it."""
     expected = {(conflict.manager, server_text(conflict.path)) for conflict in ours.conflicts}
     if policy is ConflictPolicy.YIELD:
+        await _compare_yielded(client, path, desired, expected, answer)
         expected = set()
     found: set[tuple[str, str]] = set()
     try:
         after: dict[str, Any] | None = await client.apply(path, ours.intent, dry_run=True)
     except ApiError as error:
-        causes = [cause for cause in error.causes if cause.reason == "FieldManagerConflict"]
-        found = {(_manager(cause.message), cause.field) for cause in causes}
+        found = _conflicts_of(error)
         after = None
-        if not causes and _is_refused(error, answer):
+        if not found and _is_refused(error, answer):
             return None
     if found != expected:
         answer.mismatches.append(Mismatch("conflicts", sorted(expected), sorted(found)))
@@ -310,7 +358,13 @@ def _compare_ownership(ours: Merge, live: Mapping[str, Any], after: Mapping[str,
 def _owners(obj: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     entries = obj["metadata"].get("managedFields") or ()
     return sorted(
-        (entry["manager"], entry["operation"], entry.get("subresource", ""), repr(FieldSet.of_wire(entry["fieldsV1"])))
+        (
+            entry["manager"],
+            entry["operation"],
+            entry.get("subresource", ""),
+            entry["apiVersion"],
+            repr(FieldSet.of_wire(entry["fieldsV1"])),
+        )
         for entry in entries
     )
 

@@ -24,4 +24,5 @@ async def test_three_way_says_what_the_server_does(quiet_sandbox):
         tally = await run(150, seed, 6, str(quiet_sandbox.kubeconfig))
         assert tally.mismatches == []
         assert tally.false_same == 0
+        assert not tally.is_too_unsure
         assert tally.questions >= 150
