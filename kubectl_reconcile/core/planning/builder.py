@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.core.annotations import HookPoint, MemberOptions
@@ -19,8 +19,8 @@ from kubectl_reconcile.core.objects import (
     Problem,
     labels_of,
 )
-from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.order import Barrier, Key, Place, Stage, Steps, key_of
+from kubectl_reconcile.core.planning.kinds import Kind, Phase
+from kubectl_reconcile.core.planning.order import BACKENDS, Key, Place, Stage, Steps, is_behind, key_of, services_of
 from kubectl_reconcile.core.planning.plan import (
     Change,
     Contention,
@@ -201,6 +201,7 @@ class PlanBuilder:
     def finish(self, holds: Sequence[Hold] = ()) -> Plan:
         """Return the plan."""
         inputs = self.inputs
+        self._wait_for_backends()
         steps = Steps.of(key for key, _ in self.changes)
         in_waves = (change.in_wave(steps.index[key]) for key, change in self.changes)
         changes = tuple(sorted(in_waves, key=lambda change: (change.gate.wave, change.ref)))
@@ -217,17 +218,44 @@ class PlanBuilder:
             settled=tuple(self.settled),
         )
 
-    def _schedule(self, changes: Sequence[Change], barriers: Mapping[int, Barrier]) -> Schedule:
+    def _wait_for_backends(self) -> None:
+        """Let webhooks and aggregated APIs wait for the workloads behind their own Services.
+
+        What exists already waits only for workloads that are written with it: it may be what keeps others from starting.
+        """
+        for at, (key, change) in enumerate(self.changes):
+            if change.kind is None or change.kind.phase is not Phase.ADMISSION or not change.writes or not change.after:
+                continue
+            services = services_of(change.after)
+            if needs := tuple(self._backends(services, every=change.op is Op.CREATE)) if services else ():
+                self.changes[at] = key, change.gated(needs=(*change.gate.needs, *needs))
+
+    def _backends(self, services: Collection[ObjectRef], *, every: bool) -> Iterator[ObjectRef]:
+        """Yield the workloads behind *services* that are written, or *every* one that stays."""
+        there = {change.ref: change for _, change in self.changes if change.op is not Op.DELETE}
+        asked = [(ref.namespace, found) for ref in services if (found := self._as_written(ref, there.get(ref)))]
+        for ref, change in there.items():
+            if ref.group_kind in BACKENDS and (every or change.writes):
+                workload = self._as_written(ref, change)
+                if workload and any(
+                    place == ref.namespace and is_behind(workload, service) for place, service in asked
+                ):
+                    yield ref
+
+    def _as_written(self, ref: ObjectRef, change: Change | None) -> Manifest | None:
+        return change.after if change is not None and change.after is not None else self.live(ref)
+
+    def _schedule(self, changes: Sequence[Change], barriers: frozenset[int]) -> Schedule:
         """Return what is waited for; a part of a source waits for nothing, since the rest of it isn't looked at."""
         fallbacks = tuple(self.fallbacks)
         if not self.inputs.whole:
             return Schedule(fallbacks=fallbacks)
         return Schedule(barriers, tuple(self._awaited(changes, barriers)), fallbacks)
 
-    def _awaited(self, changes: Sequence[Change], barriers: Mapping[int, Barrier]) -> Iterator[Change]:
+    def _awaited(self, changes: Sequence[Change], barriers: frozenset[int]) -> Iterator[Change]:
         """Yield the unchanged objects that something to be written must wait for: those not healthy yet."""
         last = max((change.gate.wave for change in changes if change.writes), default=-1)
-        barrier = max((at for at, kind in barriers.items() if at <= last and kind is Barrier.ALL), default=0)
+        barrier = max((at for at in barriers if at <= last), default=0)
         named = {ref for change in changes if change.writes for ref in change.gate.needs}
         for change in changes if barrier or named else ():
             if change.is_quiet and (change.gate.wave < barrier or change.ref in named):

@@ -5,9 +5,10 @@ phase of its kind, and how far it stands behind what it depends on. A *stage* is
 hooks before, writes, deletions, hooks after. Stages, waves and phases follow each other; within
 a place all objects are written together. Deletions run through the places backwards.
 
-A *barrier* is a place that is entered only once what came before is healthy: another wave, another
-stage, and admission webhooks behind the workloads that serve them. Between other phases nobody waits,
-because nothing there can block for good: a claim stays unbound until the pod that uses it is made.
+A *barrier* is a place that is entered only once what came before is healthy: another wave, another stage. Between
+phases nobody waits, because nothing there can block for good: a claim stays unbound until the pod that uses it is
+made. Only a webhook or an aggregated API waits for the workloads behind its own Service: until those answer, it may have
+the server refuse everything.
 
 Pure: tuples and graphs.
 """
@@ -18,10 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.kinds import Phase
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, labels_of
 
 Place: TypeAlias = tuple[int, ...]
 """Wave, phase, depth."""
@@ -82,36 +82,25 @@ def key_of(stage: Stage, place: Place) -> Key:
     return (stage, *(-part for part in place)) if stage is Stage.DELETE else (stage, *place)
 
 
-class Barrier(IntEnum):
-    """What a place waits for before it is entered."""
-
-    BACKENDS = 1
-    """Workloads that were written just before are healthy: admission may need them."""
-    ALL = 2
-    """Everything before is written and healthy; what failed there stops what comes after."""
-
-
 @dataclass(frozen=True, slots=True)
 class Steps:
     """All places of a plan in order, and which of them are barriers. An index counts the places."""
 
     index: Mapping[Key, int]
-    barriers: Mapping[int, Barrier]
+    barriers: frozenset[int]
 
     @classmethod
     def of(cls, keys: Iterable[Key]) -> Steps:
         """Put *keys* in order."""
         ordered = sorted(set(keys))
-        found = ((at, _barrier(ordered[at - 1], ordered[at])) for at in range(1, len(ordered)))
-        return cls({key: at for at, key in enumerate(ordered)}, {at: barrier for at, barrier in found if barrier})
+        barriers = frozenset(at for at in range(1, len(ordered)) if _is_barrier(ordered[at - 1], ordered[at]))
+        return cls({key: at for at, key in enumerate(ordered)}, barriers)
 
 
-def _barrier(before: Key, after: Key) -> Barrier | None:
+def _is_barrier(before: Key, after: Key) -> bool:
     if after[0] != before[0]:
-        return Barrier.ALL if after[0] != Stage.DELETE or before[0] == Stage.BEFORE else None
-    if after[1] != before[1]:
-        return Barrier.ALL
-    return Barrier.BACKENDS if after[0] == Stage.WRITE and before[2] < after[2] == Phase.ADMISSION else None
+        return after[0] != Stage.DELETE or before[0] == Stage.BEFORE
+    return after[1] != before[1]
 
 
 def in_reverse(needs: Mapping[ObjectRef, Sequence[ObjectRef]]) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
@@ -121,3 +110,30 @@ def in_reverse(needs: Mapping[ObjectRef, Sequence[ObjectRef]]) -> dict[ObjectRef
         for target in targets:
             found.setdefault(target, []).append(ref)
     return {ref: tuple(sorted(refs)) for ref, refs in found.items()}
+
+
+# --- what answers for the server ------------------------------------------------------------------
+
+BACKENDS: Final = frozenset(
+    {GroupKind("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")}
+    | {GroupKind("", "Pod")}
+)
+"""Kinds whose pods can answer requests."""
+
+
+def services_of(manifest: Manifest) -> frozenset[ObjectRef]:
+    """Return the Services that the server asks because of a webhook configuration or an aggregated API."""
+    hooks = ((webhook.get("clientConfig") or {}).get("service") for webhook in manifest.get("webhooks") or ())
+    asked = ((manifest.get("spec") or {}).get("service"), *hooks)
+    return frozenset(
+        ObjectRef("", "Service", each["namespace"], each["name"])
+        for each in asked
+        if isinstance(each, Mapping) and each.get("namespace") and each.get("name")
+    )
+
+
+def is_behind(workload: Manifest, service: Manifest) -> bool:
+    """Tell whether the pods of *workload* answer for *service*, which is in the same namespace."""
+    selector = (service.get("spec") or {}).get("selector") or {}
+    template = workload if workload.get("kind") == "Pod" else (workload.get("spec") or {}).get("template") or {}
+    return bool(selector) and selector.items() <= labels_of({"metadata": template.get("metadata") or {}}).items()

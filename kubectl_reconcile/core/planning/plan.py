@@ -40,7 +40,6 @@ from kubectl_reconcile.core.objects import (
     errors_among,
 )
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.order import Barrier
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import Sync
@@ -248,7 +247,7 @@ class Schedule:
     that aren't healthy yet and come before one. *fallbacks* are the hooks that run only when the sync fails.
     """
 
-    barriers: Mapping[int, Barrier] = field(default_factory=dict)
+    barriers: frozenset[int] = frozenset()
     awaited: tuple[Change, ...] = ()
     fallbacks: tuple[Change, ...] = ()
 

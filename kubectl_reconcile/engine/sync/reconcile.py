@@ -32,7 +32,8 @@ from kubectl_reconcile.core.resources.status import ConditionReason, Report, syn
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.dry_run import confirm_before_writing, trouble
-from kubectl_reconcile.engine.apply.writer import Hooks, Writer, write_status
+from kubectl_reconcile.engine.apply.object_writer import write_status
+from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner, look
 from kubectl_reconcile.engine.modules.purity import Sampling
 from kubectl_reconcile.engine.sync import gather

@@ -11,7 +11,6 @@ from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.kinds import Kind, Phase, kinds_of_crd
-from kubectl_reconcile.core.planning.order import Barrier
 from kubectl_reconcile.core.planning.plan import Contention, Op
 from kubectl_reconcile.core.planning.planner import build, build_children
 from kubectl_reconcile.core.planning.snapshot import Objects
@@ -45,6 +44,12 @@ BUILT_IN = [
     built_in("v1", "Service", "services"),
     built_in("apps/v1", "Deployment", "deployments"),
     built_in("batch/v1", "Job", "jobs"),
+    built_in(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        namespaced=False,
+    ),
     built_in("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
 ]
 KINDS = {kind.gvk: kind for kind in BUILT_IN} | kinds_from_crds()
@@ -369,14 +374,61 @@ def test_what_depends_on_an_unusable_object_is_blocked_and_says_so():
 def test_a_part_of_the_source_waits_for_nothing_outside_and_runs_no_hook():
     made = plan([config("a", depends_on="Deployment.apps/shop/web", wave="2"), hook("pre-sync")], whole=False)
     assert ops(made) == {"a": Op.CREATE}
-    assert (made.problems, made.schedule.barriers) == ((), {})
+    assert (made.problems, made.schedule.barriers) == ((), frozenset())
 
 
 def test_waves_are_barriers_and_phases_are_not_but_for_admission():
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
     made = plan([config("a"), deployment, cache("sessions"), config("later", wave="1")])
     assert written_order(made) == [["a"], ["web"], ["sessions"], ["later"]]
-    assert made.schedule.barriers == {3: Barrier.ALL}
+    assert made.schedule.barriers == {3}
+
+
+def workload(name, **labels):
+    template = {"metadata": {"labels": {"app": name, **labels}}}
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": template}}
+
+
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "hooks", "namespace": "shop"},
+    "spec": {"selector": {"app": "hooks"}},
+}
+WEBHOOK = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "ValidatingWebhookConfiguration",
+    "metadata": {"name": "hooks"},
+    "webhooks": [{"clientConfig": {"service": {"namespace": "shop", "name": "hooks"}}}],
+}
+BACKEND = ObjectRef("apps", "Deployment", "shop", "hooks")
+
+
+def needs_of_webhook(made):
+    return next(
+        change.gate.needs for change in made.changes if change.ref.name == "hooks" and "Webhook" in change.ref.kind
+    )
+
+
+def test_a_webhook_waits_for_the_workload_behind_its_own_service_and_for_nothing_else():
+    made = plan([WEBHOOK, SERVICE, workload("hooks"), workload("slow"), cache("sessions")])
+    assert needs_of_webhook(made) == (BACKEND,)
+    assert made.schedule.barriers == frozenset()
+
+
+def test_a_new_webhook_waits_for_a_workload_that_an_interrupted_sync_made_and_one_that_changes_does_not():
+    there = [live(SERVICE), live(workload("hooks"))]
+    asked = [WEBHOOK, SERVICE, workload("hooks")]
+    unsure = plan(asked, there)  # the schemas of built-in kinds aren't known here
+    verdicts = {change.ref: (change.provenance.key, "7") for change in unsure.changes}
+    made = plan(asked, there, verdicts=verdicts)
+    assert needs_of_webhook(made) == (BACKEND,)
+    assert [change.ref for change in made.schedule.awaited] == [BACKEND]  # it has no status yet
+    changed = [*there, live({**WEBHOOK, "webhooks": []}, resourceVersion="8")]
+    assert needs_of_webhook(plan(asked, changed, verdicts=verdicts)) == ()
+    changed = [WEBHOOK, SERVICE, workload("hooks", version="2")]
+    assert needs_of_webhook(plan(changed, [*there, live({**WEBHOOK, "webhooks": []})])) == (BACKEND,)
 
 
 def test_deletions_run_backwards_through_waves_and_dependencies():
@@ -403,7 +455,7 @@ def hook(point, name="migrate"):
 def test_hooks_stand_before_and_after_all_else():
     made = plan([config("a", wave="-9"), hook("pre-sync"), hook("post-sync", "notify"), config("z", wave="9")])
     assert written_order(made) == [["migrate"], ["a"], ["z"], ["notify"]]
-    assert set(made.schedule.barriers) == {1, 2, 3}
+    assert made.schedule.barriers == {1, 2, 3}
 
 
 def test_a_hook_that_ran_for_these_files_is_no_difference_whatever_became_of_it():
