@@ -26,6 +26,16 @@ _ASKED: Final = (
 )
 _CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 _JOB: Final = GroupKind("batch", "Job")
+_LIMITS: Final = frozenset(
+    {
+        GroupKind("", "LimitRange"),
+        GroupKind("", "ResourceQuota"),
+        GroupKind("autoscaling", "HorizontalPodAutoscaler"),
+        GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler"),
+        GroupKind("policy", "PodDisruptionBudget"),
+    }
+)
+"""Kinds that limit what others do."""
 
 
 class RuleError(ValueError):
@@ -100,10 +110,13 @@ class HealthRules:
         """Return the health that decides whether a later wave may start.
 
         A Job has to complete. A claim needs no volume yet: it may be bound only when a pod of that
-        later wave uses it, so waiting for it could last for ever.
+        later wave uses it, so waiting for it could last for ever. A budget, a quota or an autoscaler
+        only limits what others do: its verdict is about them, and they may come later.
         """
         kind = GroupVersionKind.of(manifest).group_kind if manifest is not None else None
         found = self._judged(manifest, strict=self.strict or kind == _JOB)
+        if kind in _LIMITS and found.status is not HealthStatus.TERMINATING:
+            return Health(HealthStatus.CURRENT, found.message)
         if kind == _CLAIM and found.status is HealthStatus.IN_PROGRESS:
             return Health(HealthStatus.CURRENT, found.message)
         return found

@@ -10,7 +10,7 @@ from kubectl_reconcile.core.apply.replace import as_restored, is_immutable
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
 from kubectl_reconcile.core.health.kstatus import HealthStatus
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.order import arranged, cycles_in
+from kubectl_reconcile.core.planning.order import arranged, cycles_in, is_behind, services_of
 from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.sync import Sync
 
@@ -89,6 +89,64 @@ def test_a_wave_never_waits_for_a_claim_but_for_the_end_of_a_job():
     assert HealthRules().passes(claim).status is HealthStatus.CURRENT
     assert HealthRules().judge(claim).status is HealthStatus.IN_PROGRESS
     assert HealthRules().passes(job).status is HealthStatus.IN_PROGRESS
+
+
+LIMITS = {
+    "a budget without pods": ("policy/v1", "PodDisruptionBudget", {"observedGeneration": 1, "currentHealthy": 0, "desiredHealthy": 1}),
+    "a quota that nobody has counted yet": ("v1", "ResourceQuota", {}),
+    "an autoscaler of nothing": (
+        "autoscaling/v2", "HorizontalPodAutoscaler",
+        {"conditions": [{"type": "AbleToScale", "status": "False", "reason": "FailedGetScale"}]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("api_version", "kind", "status"), LIMITS.values(), ids=LIMITS)
+def test_a_wave_never_waits_for_what_only_limits_others(api_version, kind, status):
+    limit = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "status": status}
+    assert HealthRules(strict=True).passes(limit).status is HealthStatus.CURRENT
+    going = {**limit, "metadata": {"name": "x", "deletionTimestamp": "2026-11-20T12:00:00Z"}}
+    assert HealthRules().passes(going).status is HealthStatus.TERMINATING
+    assert HealthRules().passes(None).status is HealthStatus.NOT_FOUND
+
+
+# --- what answers for the server ----------------------------------------------------------------------
+
+
+def service(name, namespace="shop"):
+    return ObjectRef("", "Service", namespace, name)
+
+
+ASKED = {
+    "two webhooks": (
+        {"webhooks": [{"clientConfig": {"service": {"namespace": "shop", "name": name}}} for name in "ab"]},
+        {service("a"), service("b")},
+    ),
+    "a webhook at an address": ({"webhooks": [{"clientConfig": {"url": "https://a"}}]}, set()),
+    "an aggregated API": ({"spec": {"service": {"namespace": "office", "name": "a"}}}, {service("a", "office")}),
+    "an API of the server's own": ({"spec": {"group": "apps"}}, set()),
+    "a policy": ({"spec": {"validations": []}}, set()),
+}
+
+
+@pytest.mark.parametrize(("manifest", "expected"), ASKED.values(), ids=ASKED)
+def test_who_is_asked_for_a_webhook_or_an_aggregated_api(manifest, expected):
+    assert services_of(manifest) == expected
+
+
+BEHIND = {
+    "its pods": ({"app": "a"}, {"app": "a", "tier": "gold"}, True),
+    "other pods": ({"app": "a"}, {"app": "b"}, False),
+    "some of its labels": ({"app": "a", "tier": "gold"}, {"app": "a"}, False),
+    "a service without a selector": ({}, {"app": "a"}, False),
+}
+
+
+@pytest.mark.parametrize(("selector", "labels", "expected"), BEHIND.values(), ids=BEHIND)
+def test_whose_pods_answer_for_a_service(selector, labels, expected):
+    asked = {"spec": {"selector": selector}}
+    assert is_behind({"kind": "Deployment", "spec": {"template": {"metadata": {"labels": labels}}}}, asked) is expected
+    assert is_behind({"kind": "Pod", "metadata": {"labels": labels}}, asked) is expected
 
 
 # --- replacing -----------------------------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
+from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.apply.results import ResultState
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.planning.plan import Op
@@ -232,6 +234,82 @@ async def test_a_rule_in_cel_decides_when_a_custom_resource_is_there(shop, confi
     await shop.patch("Memcached", "cache", {"metadata": {"annotations": {"up": "yes"}}})
     assert (await syncing).report.reason is ConditionReason.SYNCED
     assert await shop.live("ConfigMap", "after")
+
+
+LIMITS = {
+    "budget.yaml": {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "budget"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "nobody"}}},
+    },
+    "quota.yaml": {
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "quota"}, "spec": {"hard": {"secrets": "50"}},
+    },
+    "scaler.yaml": {
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "scaler"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nobody"}},
+    },
+}  # fmt: skip
+
+
+async def test_a_budget_without_pods_a_quota_and_an_autoscaler_of_nothing_hold_no_wave_up(shop, config_map):
+    await shop.settings(timeout="20s", health={"strict": True})
+    shop.write({**LIMITS, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
+    done = await shop.sync()
+    assert done.report.reason is ConditionReason.SYNCED, done.report.problems
+    assert order(shop)[-1] == "after"
+
+
+@pytest.fixture
+async def webhook(shop):
+    """A webhook configuration that concerns nobody, served by the Service "hooks"."""
+    name = f"{shop.namespace}-hooks"
+    yield {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [
+            {
+                "name": "hooks.example.com",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Ignore",
+                "clientConfig": {"service": {"namespace": shop.namespace, "name": "hooks"}},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "nowhere"}},
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}],
+            }
+        ],
+    }
+    path = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{name}"
+    with suppress(NotFound):
+        await shop.session.client.delete(path)
+
+
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "hooks"},
+    "spec": {"selector": {"app": "hooks"}, "ports": [{"port": 443}]},
+}
+
+
+async def test_a_webhook_waits_for_the_workload_behind_its_own_service_and_for_no_other(shop, deployment, webhook):
+    await shop.settings(timeout="20s")
+    slow = deployment("slow")
+    slow["spec"]["template"]["spec"] |= NOWHERE
+    shop.write({**LIMITS, "w.yaml": webhook, "s.yaml": SERVICE, "a.yaml": deployment("hooks"), "b.yaml": slow})
+    done = await shop.sync()
+    assert done.report.reason is ConditionReason.SYNCED, done.report.problems
+    assert order(shop)[-1] == webhook["metadata"]["name"]
+    assert (await shop.live("Deployment", "hooks"))["status"]["availableReplicas"] == 1
+
+
+async def test_a_webhook_whose_workload_never_comes_up_is_not_configured(shop, deployment, webhook):
+    await shop.settings(timeout="5s")
+    never = deployment("hooks")
+    never["spec"]["template"]["spec"] |= NOWHERE
+    shop.write({"w.yaml": webhook, "s.yaml": SERVICE, "a.yaml": never})
+    await shop.sync()
+    assert "it waits for Deployment.apps" in said(shop)[webhook["metadata"]["name"]]
 
 
 # --- hooks -----------------------------------------------------------------------------------------------
