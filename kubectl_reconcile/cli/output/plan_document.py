@@ -48,7 +48,12 @@ def document(plan: Plan, view: PlanView) -> dict[str, Any]:
             for ref, seen in sorted(plan.outcomes.observed.items())
         ],
         "holds": [
-            {"reason": hold.reason, "message": hold.message, "objects": [_ref(ref) for ref in hold.refs]}
+            {
+                "reason": hold.reason,
+                "message": hold.message,
+                "objects": [_ref(ref) for ref in hold.refs],
+                "along": [_ref(ref) for ref in hold.along],
+            }
             for hold in plan.holds
         ],
     }

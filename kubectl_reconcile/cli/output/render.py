@@ -401,6 +401,11 @@ def holds(plan: Plan) -> Iterator[Line]:
         yield from (line(f"  {ref}", Tone.WARNING) for ref in hold.refs[:_REFS_SHOWN])
         if len(hold.refs) > _REFS_SHOWN:
             yield line(f"  and {len(hold.refs) - _REFS_SHOWN} more", Tone.WARNING)
+        if hold.along:
+            yield line(f"  with {_counted(len(hold.along), 'object')} that would go along:", Tone.WARNING)
+            yield from (line(f"    {ref}", Tone.WARNING) for ref in hold.along[:_REFS_SHOWN])
+        if len(hold.along) > _REFS_SHOWN:
+            yield line(f"    and {len(hold.along) - _REFS_SHOWN} more", Tone.WARNING)
 
 
 def approve_command(plan: Plan) -> str:

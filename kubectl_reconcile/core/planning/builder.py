@@ -19,6 +19,7 @@ from kubectl_reconcile.core.objects import (
     Problem,
     labels_of,
 )
+from kubectl_reconcile.core.planning.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind, Phase
 from kubectl_reconcile.core.planning.order import BACKENDS, Key, Place, Stage, Steps, is_behind, key_of, services_of
 from kubectl_reconcile.core.planning.plan import (
@@ -77,7 +78,6 @@ class PlanBuilder:
     fallbacks: list[Change] = field(default_factory=list)
     places: dict[ObjectRef, Place] = field(default_factory=dict)
     needs: dict[ObjectRef, tuple[ObjectRef, ...]] = field(default_factory=dict)
-    members: int = 0
     outcomes: OutcomesSoFar = field(default_factory=OutcomesSoFar)
     spared: set[ObjectRef] = field(default_factory=set)
     verdicts: dict[ObjectRef, tuple[str, str]] = field(default_factory=dict)
@@ -198,8 +198,15 @@ class PlanBuilder:
             self.add(change, below, deleting=True)
             self.cascade(child, below)
 
-    def finish(self, holds: Sequence[Hold] = ()) -> Plan:
-        """Return the plan."""
+    def add_cascade(self, ref: ObjectRef, manifest: Manifest, carrier: ObjectRef, place: Place, *, held: bool) -> None:
+        """Show what goes along with *carrier*, which is deleted at *place* unless it is *held*."""
+        below = (*place[:-1], place[-1] + 1)
+        gate, provenance = Gate(held=held, cascade=True), Provenance(owner=carrier)
+        change = Change(ref, Op.DELETE, self._kind_of(ref), before=manifest, provenance=provenance, gate=gate)
+        self.add(change, below, deleting=True)
+
+    def finish(self, holds: Sequence[Hold] = (), members: int = 0, lacking: frozenset[Listing] = frozenset()) -> Plan:
+        """Return the plan. *lacking* is what must be listed before it is all known."""
         inputs = self.inputs
         self._wait_for_backends()
         steps = Steps.of(key for key, _ in self.changes)
@@ -211,7 +218,8 @@ class PlanBuilder:
             changes=changes,
             problems=tuple(dict.fromkeys(self.problems)),
             holds=tuple(holds),
-            members=self.members,
+            members=members,
+            lacking=lacking,
             outcomes=self.outcomes.total(inputs.modules.observed),
             schedule=self._schedule(changes, steps.barriers),
             verdicts=self.verdicts,

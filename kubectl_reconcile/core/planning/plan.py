@@ -39,6 +39,7 @@ from kubectl_reconcile.core.objects import (
     Problem,
     errors_among,
 )
+from kubectl_reconcile.core.planning.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources import applyset
@@ -188,11 +189,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Deletions and replacements that wait for a person, and how to let them through."""
+    """Deletions and replacements that wait for a person; *along* is what would go with them.
+
+    An approval names *refs* alone: who else may see what goes along depends on who looks.
+    """
 
     reason: str
     message: str
     refs: tuple[ObjectRef, ...]
+    along: tuple[ObjectRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +278,7 @@ class Plan:
     *verdicts* are the objects found unchanged, to be handed to the next build. *members* counts what the set holds
     now. *confirmed* tells that the server has tried every change. *settled* are the contentions of which nothing is
     left: the fields are as they should be. *partial* tells that a person chose some of the changes, and that there
-    may be others.
+    may be others. *lacking* must be listed, and the plan built once more, before it is known what deletions take along.
     """
 
     sync: ObjectRef | None
@@ -286,6 +291,7 @@ class Plan:
     schedule: Schedule = field(default_factory=Schedule)
     verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
     settled: tuple[Contention, ...] = ()
+    lacking: frozenset[Listing] = frozenset()
     confirmed: bool = False
     partial: bool = False
 
@@ -356,7 +362,7 @@ class Modules:
 class Inputs:
     """Everything known. *grouped* is False for a preview of files that belong to no Sync: nothing is pruned then.
 
-    *unsynced* names kinds whose live objects could not be listed. *whole* is False where *desired* is only a part
+    *unsynced* names kinds whose live objects could not be listed. *listed* shows what goes along with deletions. *whole* is False where *desired* is only a part
     of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.
     *served* are kinds of the cluster that go by the name of one that it doesn't serve as it is asked for.
     """
@@ -371,6 +377,7 @@ class Inputs:
     memory: Memory = field(default_factory=Memory)
     problems: Sequence[Problem] = ()
     unsynced: frozenset[GroupKind] = frozenset()
+    listed: Mapping[Listing, Listed] = field(default_factory=dict)
     grouped: bool = True
     whole: bool = True
     served: frozenset[GroupVersionKind] = frozenset()

@@ -25,10 +25,10 @@ def build(inputs: Inputs) -> Plan:
     wanted = members.wanted(builder)
     for each in wanted.values():
         _member(builder, each)
-    holds = prune.prune(builder, wanted)
+    pruning = prune.prune(builder, wanted)
     _finalize_previews(builder)
     _tell_of_emptiness(builder)
-    return builder.finish(holds)
+    return builder.finish(pruning.holds, pruning.members, pruning.lacking)
 
 
 def explain(inputs: Inputs, made: Plan) -> Plan:

@@ -4,7 +4,8 @@ Rules:
 
 - An object is deleted only if it carries our mark, was found in a complete list, and all files were readable and none asks
   for it. In doubt it stays.
-- Deletions beyond what the Sync allows, or of what holds other things, wait for a person.
+- Deletions beyond what the Sync allows, or of what holds other things, wait for a person. What a deletion takes along counts,
+  and where nobody could count it, it waits.
 - What was written last goes first: deletions run through waves, phases and dependencies backwards.
 
 Pure.
@@ -13,11 +14,13 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
 from kubectl_reconcile.core.objects import ObjectRef, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
+from kubectl_reconcile.core.planning.cascade import Cascade, Listing, cascade_of, uncounted_in
 from kubectl_reconcile.core.planning.kinds import PRECIOUS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
 from kubectl_reconcile.core.planning.plan import Hold, is_approved
@@ -25,32 +28,51 @@ from kubectl_reconcile.core.planning.snapshot import Stored
 from kubectl_reconcile.core.resources import applyset
 
 
-def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> tuple[Hold, ...]:
-    """Plan the deletion of members that Git no longer asks for; return those that must wait."""
-    if not (builder.inputs.grouped and builder.inputs.whole):
-        return ()
-    members = builder.inputs.live.labelled(applyset.PART_OF, builder.set_id)
-    builder.members = len(members)
-    if not builder.inputs.sync.prune:
-        return ()
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """What was decided: deletions that must wait, how many *members* there are, and what is *lacking* to know more."""
+
+    holds: tuple[Hold, ...] = ()
+    members: int = 0
+    lacking: frozenset[Listing] = frozenset()
+
+
+def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
+    """Plan the deletion of members that Git no longer asks for; return what of it must wait."""
+    inputs = builder.inputs
+    if not (inputs.grouped and inputs.whole):
+        return Pruning()
+    members = inputs.live.labelled(applyset.PART_OF, builder.set_id)
+    if not inputs.sync.prune:
+        return Pruning(members=len(members))
     doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(builder, each)}
-    holds = tuple(_holds(builder, doomed, len(members), len(asked)))
-    _delete(builder, doomed, {ref for hold in holds for ref in hold.refs})
-    return holds
+    cascades = {ref: cascade_of(each.manifest(), inputs.listed, inputs.live) for ref, each in doomed.items()}
+    holds = tuple(_holds(builder, cascades, len(members), len(asked)))
+    _delete(builder, doomed, {ref for hold in holds for ref in hold.refs}, cascades)
+    return Pruning(holds, len(members), frozenset(listing for each in cascades.values() for listing in each.lacking))
 
 
 def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
     members = builder.inputs.live.labelled(applyset.PART_OF, builder.set_id)
-    _delete(builder, {each.ref: each for each in members if _may_go(builder, each)}, frozenset())
+    _delete(builder, {each.ref: each for each in members if _may_go(builder, each)}, frozenset(), {})
 
 
-def _delete(builder: PlanBuilder, doomed: Mapping[ObjectRef, Stored], held: Collection[ObjectRef]) -> None:
+def _delete(
+    builder: PlanBuilder,
+    doomed: Mapping[ObjectRef, Stored],
+    held: Collection[ObjectRef],
+    cascades: Mapping[ObjectRef, Cascade],
+) -> None:
     places, first = _backwards(builder, doomed)
+    shown = set(doomed)
     for ref, each in doomed.items():
         change = builder.deletion(each).gated(held=ref in held, needs=first.get(ref, ()))
         builder.add(change, places[ref], deleting=True)
-        builder.cascade(each, places[ref])
+        for below, (manifest, carrier) in cascades[ref].taken.items() if ref in cascades else ():
+            if below not in shown:
+                shown.add(below)
+                builder.add_cascade(below, manifest, carrier, places[ref], held=ref in held)
 
 
 def _backwards(
@@ -94,16 +116,46 @@ def _is_unclear(builder: PlanBuilder, path: str) -> bool:
     return path in inputs.revision.files and any(each.path == path for each in errors_among(inputs.problems))
 
 
-def _holds(builder: PlanBuilder, doomed: Iterable[ObjectRef], members: int, asked: int) -> Iterator[Hold]:
-    refs, sync = tuple(sorted(doomed)), builder.inputs.sync
+def _holds(builder: PlanBuilder, cascades: Mapping[ObjectRef, Cascade], members: int, asked: int) -> Iterator[Hold]:
+    refs, sync = tuple(sorted(cascades)), builder.inputs.sync
     if not refs or is_approved(sync, refs):
         return
+    along = _along(refs, cascades)
     if errors_among(builder.inputs.problems):
-        yield Hold("UnreadableFiles", "some files can't be used, and an object may have moved into one of them", refs)
+        message = "some files can't be used, and an object may have moved into one of them"
+        yield Hold("UnreadableFiles", message, refs, along)
     elif not asked:
-        yield Hold("EmptySource", "no manifest is left at this path; every member would go", refs)
-    elif not sync.max_deletes.allows(len(refs), members):
-        message = f"{len(refs)} of {members} members would go, more than spec.maxDeletes allows"
-        yield Hold("TooManyDeletes", message, refs)
-    elif (precious := tuple(ref for ref in refs if ref.group_kind in PRECIOUS)) and not is_approved(sync, precious):
-        yield Hold("NeedsConsent", "deleting these takes with it whatever they hold", precious)
+        yield Hold("EmptySource", "no manifest is left at this path; every member would go", refs, along)
+    elif not sync.max_deletes.allows(len(refs) + len(along), members + len(along)):
+        others = f" and take {len(along)} other object{'s' if len(along) > 1 else ''} along" if along else ""
+        message = f"{len(refs)} of {members} members would go{others}, more than spec.maxDeletes allows"
+        yield Hold("TooManyDeletes", message, refs, along)
+    elif (risky := tuple(ref for ref in refs if _is_risky(ref, cascades[ref]))) and not is_approved(sync, risky):
+        yield _risky_hold(risky, cascades)
+
+
+def _along(refs: Collection[ObjectRef], cascades: Mapping[ObjectRef, Cascade]) -> tuple[ObjectRef, ...]:
+    return tuple(sorted({below for ref in refs for below in cascades[ref].taken} - set(refs)))
+
+
+def _is_risky(ref: ObjectRef, cascade: Cascade) -> bool:
+    """Tell whether data may go with an object, or nobody knows what."""
+    precious = any(each.group_kind in PRECIOUS for each in (ref, *cascade.taken))
+    return precious or bool(cascade.uncounted)
+
+
+def _risky_hold(refs: tuple[ObjectRef, ...], cascades: Mapping[ObjectRef, Cascade]) -> Hold:
+    along = _along(refs, cascades)
+    unknown = uncounted_in(cascades[ref] for ref in refs)
+    more = f"; uncounted, since it can't be listed: {_few(unknown)}" if unknown else ""
+    if any(ref.group_kind in PRECIOUS for ref in (*refs, *along)):
+        return Hold("NeedsConsent", f"deleting these takes with it whatever they hold{more}", refs, along)
+    return Hold("Uncounted", f"nobody knows what else goes with these{more}", refs, along)
+
+
+def _few(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return f"{', '.join(texts[:_SHOWN])}{more}"
+
+
+_SHOWN = 5

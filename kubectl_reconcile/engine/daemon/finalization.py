@@ -1,7 +1,7 @@
 """What happens to a set when its Sync is deleted.
 
 With ``deletionPolicy: Prune`` the Sync carries a finalizer of ours: its members are deleted first,
-then it goes. With ``Orphan``, the default, nothing holds it: members stay. A Sync that can't get
+then it goes. With ``Orphan``, the default, nothing holds it: members stay, and so do those of a Sync that is suspended. A Sync that can't get
 rid of its members is let go after an hour, so that no namespace hangs on it for ever.
 """
 
@@ -61,7 +61,7 @@ class Finalization:
         finalizers = list(manifest["metadata"].get("finalizers") or ())
         if PRUNE_FINALIZER not in finalizers:
             return
-        left = await self._remove_members(sync, manifest) if sync.deletion is DeletionPolicy.PRUNE else 0
+        left = await self._remove_members(sync, manifest) if await self._prunes(sync, manifest) else 0
         if left and not _is_overdue(manifest):
             self.context.queue.add(sync.ref, Priority.POLL, after_s=_LOOK_AGAIN_S)
             return
@@ -70,6 +70,15 @@ class Finalization:
             await self.context.events.warning(manifest, "PruneGivenUp", note, action="Delete")
         event(log, logging.INFO, "let go", sync=f"{sync.namespace}/{sync.name}", left=left)
         await self._set_finalizers(sync, manifest, [each for each in finalizers if each != PRUNE_FINALIZER])
+
+    async def _prunes(self, sync: Sync, manifest: Manifest) -> bool:
+        """Tell whether members go with their Sync; of one that is suspended they stay, and that is said."""
+        if sync.deletion is not DeletionPolicy.PRUNE:
+            return False
+        if sync.suspend:
+            note = "the Sync was suspended when it was deleted, so its members stay as they are"
+            await self.context.events.warning(manifest, "PruneSkipped", note, action="Delete")
+        return not sync.suspend
 
     async def _remove_members(self, sync: Sync, manifest: Manifest) -> int:
         """Delete what is left of the set; return how many members are still there."""

@@ -32,7 +32,7 @@ async def plan_of(
     if trusting:
         made, _ = await gather.plan_observed(inputs, build, looking)
         return made
-    return await gather.plan_with_lookups(session.client, inputs, build, _no_bases, looking)
+    return await gather.plan_with_lookups(session, inputs, build, _no_bases, looking)
 
 
 async def inputs_of(session: Session, view: ClusterView, cr: Manifest) -> Inputs:

@@ -15,18 +15,22 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeAlias
 
+import orjson
+
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.planning.cascade import FLEETING, WHOLE, Listed, Listing
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
-from kubectl_reconcile.core.resources.applyset import Contents
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -82,7 +86,7 @@ Look: TypeAlias = Callable[[Mapping[ObjectRef, Unobserved]], Awaitable[Mapping[O
 
 
 async def plan_with_lookups(
-    client: Client,
+    session: Session,
     inputs: Inputs,
     build: Callable[[Inputs], Plan],
     bases: Callable[[Plan], Awaitable[Inputs | None]],
@@ -90,16 +94,20 @@ async def plan_with_lookups(
 ) -> Plan:
     """Build a plan, look up what it would create, and build it again where some of that exists; then learn its reasons.
 
-    External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
+    What deletions would take along is listed, level by level: a set that goes may have sets among its members. External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
 
     Raises:
         ApiError: a lookup was refused, or not answered.
     """
     plan, inputs = await plan_observed(inputs, build, look)
-    if found := await look_up(client, _creates(plan)):
+    if found := await look_up(session.client, _creates(plan)):
         inputs = replace(inputs, live=Overlay(inputs.live, found)).remembering(verdicts=plan.verdicts)
         plan = build(inputs)
-    informed, sets = await bases(plan), await sets_behind(client, plan)
+    while plan.lacking:
+        listed = {**inputs.listed, **await list_along(session, plan.lacking)}
+        inputs = replace(inputs, listed=listed).remembering(verdicts=plan.verdicts)
+        plan = build(inputs)
+    informed, sets = await bases(plan), await sets_behind(session.client, plan)
     if informed is None and not sets:
         return plan
     known = replace(informed or inputs, live=inputs.live, modules=inputs.modules).remembering(sets=sets)
@@ -176,3 +184,69 @@ async def _get(client: Client, ref: ObjectRef, kind: Kind, slots: asyncio.Semaph
 def failures_by_kind(failures: Mapping[Feed, ApiError]) -> frozenset[GroupKind]:
     """Return the kinds that could not be listed: nothing of them may be pruned."""
     return frozenset(feed.resource.gvk.group_kind for feed in failures)
+
+
+# --- what deletions take along -------------------------------------------------------------------
+
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_LISTS_AT_ONCE = 16
+_UNLISTABLE = frozenset({403, 405, 503})
+"""Forbidden, not meant to be listed, or served by somebody who is down."""
+
+
+async def list_along(session: Session, wanted: Iterable[Listing]) -> dict[Listing, Listed]:
+    """Return what *wanted* asks for, as whoever *session* acts as may see it.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    slots, listings = asyncio.Semaphore(_LISTS_AT_ONCE), sorted(wanted, key=repr)
+    found = await asyncio.gather(*(_listed_along(session, listing, slots) for listing in listings))
+    return dict(zip(listings, found, strict=True))
+
+
+async def _listed_along(session: Session, listing: Listing, slots: asyncio.Semaphore) -> Listed:
+    lists = await asyncio.gather(
+        *(_metadata(session.client, resource, listing, slots) for resource in _resources(session, listing))
+    )
+    unseen = [resource.gvk.group_kind for resource, items in lists if items is None]
+    if listing.kind is None:  # the kinds of a server that is down aren't known, and may be anything
+        unseen += [GroupKind(each.rpartition("/")[0], "any kind") for each in session.discovery.unavailable]
+    return Listed(tuple(each for _, items in lists for each in items or ()), tuple(sorted(unseen)))
+
+
+def _resources(session: Session, listing: Listing) -> list[Resource]:
+    """Return the collections that make up a listing; a kind that isn't served has no objects."""
+    if listing.kind is not None:
+        found = session.resource(listing.kind)
+        return [found] if found else []
+    return [
+        each
+        for each in session.discovery.resources
+        if each.preferred
+        and "list" in each.verbs
+        and each.gvk.group_kind not in FLEETING
+        and (each.namespaced or not listing.namespace)
+    ]
+
+
+async def _metadata(
+    client: Client, resource: Resource, listing: Listing, slots: asyncio.Semaphore
+) -> tuple[Resource, Sequence[Manifest] | None]:
+    """Return the objects of one collection, None where they can't be listed."""
+    kind, path = resource.gvk.group_kind, resource.collection(listing.namespace)
+    selector = {"labelSelector": f"{PART_OF}={listing.set_id}"} if listing.set_id else {}
+    async with slots:
+        try:
+            if kind in WHOLE:
+                return resource, (await client.list(path, **selector))[0]
+            answer = await client.request("GET", path, params=selector, accept=_METADATA_ONLY)
+        except NotFound:
+            return resource, []
+        except ApiError as error:
+            if error.status not in _UNLISTABLE:
+                raise
+            return resource, None
+    items = orjson.loads(answer.body).get("items") or []
+    named = {"apiVersion": resource.gvk.api_version, "kind": kind.kind}
+    return resource, [{**each, **named} for each in items]

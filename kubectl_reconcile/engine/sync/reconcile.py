@@ -132,7 +132,7 @@ async def plan_for(
     """
     inputs = await _inputs(session, target, desired, view, children=children)
     made = await gather.plan_with_lookups(
-        session.client, inputs, planner.build, _bases(target, inputs), functools.partial(look, session.systems)
+        session, inputs, planner.build, _bases(target, inputs), functools.partial(look, session.systems)
     )
     target.verdicts = {**target.verdicts, **made.verdicts}
     return made
@@ -153,7 +153,7 @@ async def foresee(session: Session, target: Target) -> list[Plan]:
 
     inputs = await _inputs(session, target, await read(target), OneShotView(Cache(session.client)), children=True)
     looking = functools.partial(look, session.systems)
-    made = await gather.plan_with_lookups(session.client, inputs, build, _bases(target, inputs), looking)
+    made = await gather.plan_with_lookups(session, inputs, build, _bases(target, inputs), looking)
     return [made, *simulation.passes(known[-1], made, planner.build)]
 
 

@@ -90,6 +90,14 @@ def test_members_go_with_a_sync_that_says_so(followed, cluster, eventually):
     assert colour(cluster, "kept-web") == "red"
 
 
+def test_members_of_a_suspended_sync_stay_as_they_are_when_it_is_deleted(followed, cluster, eventually):
+    followed("paused", deletionPolicy="Prune")
+    cluster.edit("Sync", "paused", {"spec": {"suspend": True}})
+    cluster.delete("Sync", "paused")
+    eventually(lambda: cluster.get("Sync", "paused") is None, "the Sync is gone")
+    assert colour(cluster, "paused-web") == "red"
+
+
 def test_a_member_that_asks_to_be_kept_outlives_its_sync(follow, cluster, git_server, config_map, eventually):
     kept = json.loads(config_map("precious", color="gold"))
     kept["metadata"]["annotations"] = {"reconcile.dev/prune": "false"}

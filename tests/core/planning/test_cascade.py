@@ -1,0 +1,229 @@
+"""What a deletion takes along, from lists and caches, and what of it is held."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.annotations import SOURCE
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupKind, ObjectRef
+from kubectl_reconcile.core.planning.cascade import Listed, Listing, cascade_of
+from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.core.planning.planner import build
+from kubectl_reconcile.core.planning.snapshot import Objects
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, member
+from kubectl_reconcile.core.resources.sync import SYNC, DeleteLimit, Sync
+from tests.core.planning.changes import known
+from tests.core.planning.test_plan import KINDS, NOW, SHOP, SHOP_ID, live, written
+
+CONFIG_MAP = GroupKind("", "ConfigMap")
+ENTRY = {
+    "manager": FIELD_MANAGER,
+    "operation": "Apply",
+    "fieldsV1": {"f:metadata": {"f:labels": {f"f:{PART_OF}": {}}, "f:annotations": {f"f:{SOURCE}": {}}}},
+}
+
+
+def thing(name, kind="ConfigMap", api_version="v1", namespace="shop", owner="", controller="", **more):
+    metadata = {"name": name, "uid": f"uid-{kind}-{name}", "resourceVersion": "1"} | (
+        {"namespace": namespace} if namespace else {}
+    )
+    if owner or controller:
+        reference = {
+            "uid": owner or "uid-controller",
+            "apiVersion": controller or "example.com/v1",
+            "kind": "Thing",
+            "name": "x",
+        }
+        metadata["ownerReferences"] = [reference | ({"controller": True} if controller else {})]
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **more}
+
+
+def a_sync(name, policy="Prune", kinds=(CONFIG_MAP,), *, suspend=False):
+    ref = ObjectRef(SYNC.group, SYNC.kind, "shop", name)
+    found = thing(name, SYNC.kind, SYNC.api_version, spec={"deletionPolicy": policy, "suspend": suspend})
+    found["metadata"] |= Contents(frozenset(kinds), frozenset({"shop"})).metadata(ref, "kubectl-reconcile/1")
+    return found
+
+
+def set_of(name):
+    return applyset_id(ObjectRef(SYNC.group, SYNC.kind, "shop", name))
+
+
+def a_member(name, of, **more):
+    found = member(thing(name, **more), set_id=set_of(of), source="a.yaml")
+    found["metadata"]["managedFields"] = [ENTRY]
+    return found
+
+
+def taken(root, listed=None, cluster=()):
+    return {ref.name for ref in cascade_of(root, listed or {}, Objects(cluster)).taken}
+
+
+SHOP_LIST, MEMBERS = Listing(None, "shop"), Listing(CONFIG_MAP, "shop", set_of("child"))
+
+
+def test_a_set_that_prunes_takes_its_members_and_nothing_that_merely_bears_its_label():
+    copied = {**a_member("copied", "child"), "kind": "Service"}
+    copied["metadata"].pop("managedFields")
+    kept = a_member("kept", "child")
+    kept["metadata"]["annotations"]["reconcile.dev/prune"] = "false"
+    listed = {MEMBERS: Listed((a_member("a", "child"), a_member("b", "child"), copied, kept))}
+    assert taken(a_sync("child"), listed) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "child", [a_sync("child", "Orphan"), a_sync("child", suspend=True)], ids=["orphans", "is suspended"]
+)
+def test_a_set_that_leaves_its_members_takes_nothing_and_asks_for_nothing(child):
+    found = cascade_of(child, {MEMBERS: Listed((a_member("a", "child"),))}, Objects())
+    assert (found.taken, found.lacking, found.uncounted) == ({}, set(), set())
+
+
+def test_sets_within_sets_are_followed_level_by_level():
+    outer = a_sync("child", kinds=[SYNC.group_kind])
+    inner = a_sync("inner")
+    inner["metadata"]["labels"] |= {PART_OF: set_of("child")}
+    inner["metadata"]["managedFields"] = [ENTRY]
+    first, second = Listing(SYNC.group_kind, "shop", set_of("child")), Listing(CONFIG_MAP, "shop", set_of("inner"))
+    assert cascade_of(outer, {}, Objects()).lacking == {first}
+    found = cascade_of(outer, {first: Listed((inner,))}, Objects())
+    assert ({ref.name for ref in found.taken}, found.lacking) == ({"inner"}, {second})
+    assert taken(outer, {first: Listed((inner,)), second: Listed((a_member("deep", "inner"),))}) == {"inner", "deep"}
+
+
+def test_a_namespace_takes_what_is_in_it_but_what_comes_and_goes_by_itself():
+    listed = {
+        SHOP_LIST: Listed(
+            (
+                thing("settings"),
+                thing("web", "Deployment", "apps/v1"),
+                thing("web-1", "ReplicaSet", "apps/v1", controller="apps/v1"),
+                thing("web-1-x", "Pod", controller="apps/v1"),
+                thing("lone", "Pod"),
+                thing("data-0", "PersistentVolumeClaim", controller="apps/v1"),
+                thing("made", controller="example.com/v1"),
+                thing("kube-root-ca.crt"),
+                thing("default", "ServiceAccount"),
+                thing("happened", "Event"),
+                thing("web-abc", "EndpointSlice", "discovery.k8s.io/v1"),
+            )
+        )
+    }
+    assert taken(thing("shop", "Namespace", namespace=""), listed) == {"settings", "web", "lone", "data-0", "made"}
+
+
+def test_a_kind_takes_its_objects_and_these_what_they_own():
+    crd = thing("widgets.example.com", "CustomResourceDefinition", "apiextensions.k8s.io/v1", "")
+    crd["spec"] = {"group": "example.com", "names": {"kind": "Widget"}}
+    widget = thing("w", "Widget", "example.com/v1")
+    listed = {
+        Listing(GroupKind("example.com", "Widget")): Listed((widget,)),
+        SHOP_LIST: Listed(
+            (widget, thing("owned", owner="uid-Widget-w"), thing("other", owner="uid-Widget-v"), thing("free"))
+        ),
+    }
+    assert taken(crd, listed) == {"w", "owned"}
+
+
+def test_a_custom_resource_takes_what_it_alone_owns_as_lists_and_caches_show_it():
+    widget = thing("w", "Widget", "example.com/v1")
+    shared = thing("shared", owner="uid-Widget-w")
+    shared["metadata"]["ownerReferences"].append(
+        {"uid": "somebody", "apiVersion": "v1", "kind": "ConfigMap", "name": "s"}
+    )
+    cached = thing("cached", owner="uid-Widget-w", controller="example.com/v1")
+    listed = {SHOP_LIST: Listed((thing("listed", owner="uid-Widget-w"), shared))}
+    assert taken(widget, listed, [cached]) == {"listed", "cached"}
+    assert cascade_of(widget, {SHOP_LIST: Listed(unseen=(GroupKind("", "Secret"),))}, Objects()).uncounted == set()
+
+
+def test_plain_objects_ask_for_nothing():
+    for each in (thing("a"), thing("web", "Deployment", "apps/v1"), thing("r", "Role", "rbac.authorization.k8s.io/v1")):
+        assert not cascade_of(each, {}, Objects()).lacking
+
+
+def test_what_could_not_be_listed_is_uncounted():
+    namespace = thing("shop", "Namespace", namespace="")
+    assert cascade_of(namespace, {}, Objects()).uncounted == {"objects in namespace shop"}
+    seen = {SHOP_LIST: Listed((thing("a"),), (GroupKind("", "Secret"), GroupKind("example.com", "Widget")))}
+    found = cascade_of(namespace, seen, Objects())
+    assert found.uncounted == {"Secret in namespace shop", "Widget.example.com in namespace shop"}
+    assert {ref.name for ref in found.taken} == {"a"}
+
+
+owners = st.sampled_from(["uid-ConfigMap-a", "uid-ConfigMap-b", "uid-ConfigMap-c", "uid-Namespace-shop", ""])
+
+
+@given(st.dictionaries(st.sampled_from("abc"), owners))
+def test_owners_in_a_ring_end_and_nobody_takes_itself(owned):
+    objects = tuple(thing(name, owner=owner) for name, owner in owned.items())
+    root = thing("shop", "Namespace", namespace="")
+    assert taken(root, {SHOP_LIST: Listed(objects)}) == set(owned)
+    assert "a" not in taken(thing("a"), {SHOP_LIST: Listed(objects)}, objects)
+
+
+# --- what is held -------------------------------------------------------------------------------------
+
+
+def plan(doomed, listed, sync=SHOP, stays="stays"):
+    kept = thing(stays)
+    cluster = [live(kept, path="a.yaml"), *doomed]
+    inputs = known(
+        sync=sync, revision=Revision("c" * 40, NOW, {}), desired=[written(kept, "a.yaml")], live=Objects(cluster),
+        kinds=KINDS, now=NOW, listed=listed,
+    )  # fmt: skip
+    return build(inputs)
+
+
+def doomed_sync(**more):
+    child = a_sync("child", **more)
+    child["metadata"] |= {"managedFields": [ENTRY]}
+    child["metadata"]["labels"] |= {PART_OF: SHOP_ID}
+    return child
+
+
+def members_of_child(number):
+    return {MEMBERS: Listed(tuple(a_member(f"m{at}", "child") for at in range(number)))}
+
+
+def test_what_goes_along_counts_and_is_listed_and_held_with_what_takes_it():
+    made = plan([doomed_sync()], members_of_child(35))
+    (hold,) = made.holds
+    assert (hold.reason, [ref.name for ref in hold.refs], len(hold.along)) == ("TooManyDeletes", ["child"], 35)
+    assert hold.message == "1 of 2 members would go and take 35 other objects along, more than spec.maxDeletes allows"
+    along = [change for change in made.changes if change.gate.cascade]
+    assert {(change.op, change.gate.held, change.provenance.owner.name) for change in along} == {
+        (Op.DELETE, True, "child")
+    }
+    assert not any(change.writes for change in made.changes if change.op is Op.DELETE)
+
+
+def test_an_approval_of_what_takes_others_along_outlives_a_change_among_those():
+    held = plan([doomed_sync()], members_of_child(35))
+    approved = Sync(name="shop", namespace="shop", approved_plan=held.approval)
+    made = plan([doomed_sync()], members_of_child(36), approved)
+    assert made.holds == ()
+    assert [change.ref.name for change in made.changes if change.writes and change.op is Op.DELETE] == ["child"]
+
+
+def test_few_that_go_along_are_shown_and_not_held():
+    made = plan([doomed_sync()], members_of_child(3))
+    assert made.holds == ()
+    assert {change.ref.name for change in made.changes if change.op is Op.DELETE} == {"child", "m0", "m1", "m2"}
+    none = Sync(name="shop", namespace="shop", max_deletes=DeleteLimit(number=3))
+    assert [hold.reason for hold in plan([doomed_sync()], members_of_child(3), none).holds] == ["TooManyDeletes"]
+
+
+def test_a_claim_among_what_goes_along_needs_consent():
+    claims = {MEMBERS: Listed((a_member("disk", "child", kind="PersistentVolumeClaim"),))}
+    assert [hold.reason for hold in plan([doomed_sync()], claims).holds] == ["NeedsConsent"]
+
+
+def test_what_nobody_could_count_is_held_and_said():
+    unseen = {MEMBERS: Listed((), (CONFIG_MAP,))}
+    (hold,) = plan([doomed_sync()], unseen).holds
+    assert hold.reason == "Uncounted"
+    assert hold.message.endswith("uncounted, since it can't be listed: ConfigMap in namespace shop")
+    made = plan([doomed_sync()], {})
+    assert (made.lacking, [hold.reason for hold in made.holds]) == (frozenset({MEMBERS}), ["Uncounted"])
