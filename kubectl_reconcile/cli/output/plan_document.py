@@ -82,6 +82,7 @@ def _change(change: Change, view: PlanView, digest: str) -> dict[str, Any]:
         "waits": change.gate.waits,
         "action": _action(change),
         "held": change.gate.held,
+        "belongsTo": change.provenance.foreign,
         "blocked": change.gate.blocked,
     }
     kept = {"op", "object", "before", "after"}

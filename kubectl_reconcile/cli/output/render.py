@@ -162,14 +162,7 @@ _Note = tuple[str, Tone]
 
 def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     """Yield what there is to say of a change besides its lines: who wants it, why, and what stands in its way."""
-    if change.gate.blocked:
-        yield f"blocked: {change.gate.blocked}", Tone.BAD
-    if change.action:
-        yield change.action.summary, Tone.WARNING
-    if change.gate.held:
-        yield f"held: not {'run' if change.action else 'deleted'} until somebody approves", Tone.WARNING
-    if change.gate.waits:
-        yield f"waits for {change.gate.waits}", Tone.ASIDE
+    yield from _in_the_way(change)
     if module := change.module:
         yield f"by {module} for {change.provenance.owner}", Tone.ASIDE
     if change.op is Op.REPLACE:
@@ -181,6 +174,19 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     if change.op is Op.UPDATE:
         yield from ((text, Tone.ASIDE) for text in _handed_over(change))
     yield from ((text, Tone.WARNING) for text in _conflicts(change))
+
+
+def _in_the_way(change: Change) -> Iterator[_Note]:
+    if change.gate.blocked:
+        yield f"blocked: {change.gate.blocked}", Tone.BAD
+    if change.action:
+        yield change.action.summary, Tone.WARNING
+    if change.gate.held:
+        yield f"held: not {'run' if change.action else 'deleted'} until somebody approves", Tone.WARNING
+    if change.gate.waits:
+        yield f"waits for {change.gate.waits}", Tone.ASIDE
+    if (foreign := change.provenance.foreign) and not change.gate.blocked:
+        yield f"belongs to {foreign}, and only that writes it (see it as that with --name)", Tone.WARNING
 
 
 def _reasons(change: Change, plan: Plan, now: str) -> Iterator[str]:

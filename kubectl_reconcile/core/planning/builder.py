@@ -272,6 +272,11 @@ class PlanBuilder:
                     yield change
 
 
+def unreadable(why: str) -> Gate:
+    """Return the gate of an object that can't be looked at: nobody knows whether it exists, so nothing is said of it."""
+    return Gate(blocked=f"it can't be read: {why}")
+
+
 def _blocked(live: Manifest | None, conflicts: Sequence[FieldConflict], policy: ConflictPolicy) -> str:
     if live is not None and live["metadata"].get("deletionTimestamp"):
         return "it is being deleted; it will be made anew once it is gone"

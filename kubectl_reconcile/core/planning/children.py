@@ -31,7 +31,7 @@ from kubectl_reconcile.core.objects import (
     labels_of,
     merge_conditions,
 )
-from kubectl_reconcile.core.planning.builder import PlanBuilder
+from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.module_call import KEPT_BY_ENGINE, Parent, ask, fault
 from kubectl_reconcile.core.planning.plan import Change, Contention, Gate, Op, StatusWrite
@@ -181,6 +181,8 @@ class _ChildrenPlan:
 
     def _change(self, child: Manifest, kind: Kind, ref: ObjectRef, live: Manifest | None) -> Change:
         outcome, parent = self.outcome, self.parent
+        if why := self.builder.inputs.unreadable.get(ref):
+            return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants, gate=unreadable(why))
         if live is not None and key_of(child) in outcome.untouched:
             return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants)
         change = self.builder.judge(ref, kind, child, live, rules=_RULES, provenance=parent.wants)

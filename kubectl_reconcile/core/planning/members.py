@@ -32,7 +32,7 @@ from kubectl_reconcile.core.objects import (
     labels_of,
 )
 from kubectl_reconcile.core.planning import hooks
-from kubectl_reconcile.core.planning.builder import PlanBuilder
+from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.order import (
     arranged,
@@ -272,7 +272,9 @@ def explained(builder: PlanBuilder, change: Change, located: Located) -> Change:
     options = MemberOptions.of(located.manifest)
     again = compare(builder, DesiredMember(change.ref, change.kind, located, options, change.provenance.key))
     change = replace(change, fields=again.fields)
-    return change.gated(blocked=again.gate.blocked) if change.provenance.foreign else change
+    if not (foreign := change.provenance.foreign):
+        return change
+    return change.gated(blocked=again.gate.blocked).attributed(foreign=_name_of_set(builder, foreign))
 
 
 def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
@@ -284,6 +286,10 @@ def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
         builder.verdicts[each.ref] = verdict
         return _as_before(each, needs)
     live = stored.manifest() if stored else None
+    if why := builder.inputs.unreadable.get(each.ref):
+        return Change(
+            each.ref, Op.UNCHANGED, each.kind, provenance=Provenance(each.path, each.line), gate=unreadable(why)
+        )
     change = _judged(builder, each, marked(builder, each), live)
     if change.op is Op.UNCHANGED and not change.gate.blocked:
         if verdict:
@@ -330,6 +336,8 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
     if other:
         blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, other))
         return blocked.attributed(foreign=other)
+    if not builder.inputs.grouped and change.op is not Op.UNCHANGED and live is not None:
+        return change.attributed(foreign=labels_of(live).get(applyset.PART_OF, ""))
     return change
 
 
@@ -374,11 +382,15 @@ def _other_set(builder: PlanBuilder, each: DesiredMember, live: Manifest | None)
     return "" if origin is not None and applyset.applyset_id(origin) == other else str(other)
 
 
+def _name_of_set(builder: PlanBuilder, set_id: str) -> str:
+    sync = builder.inputs.memory.sets.get(set_id)
+    return f"Sync {sync.namespace}/{sync.name}" if sync else f"another set, {set_id}"
+
+
 def _belongs_elsewhere(builder: PlanBuilder, other: str) -> str:
     sync = builder.inputs.memory.sets.get(other)
-    owner = f"Sync {sync.namespace}/{sync.name}" if sync else f"another set, {other}"
     origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"
-    return f"it belongs to {owner}; to move it here, annotate it with {MOVED_FROM}: {origin}, or remove it there first"
+    return f"it belongs to {_name_of_set(builder, other)}; to move it here, annotate it with {MOVED_FROM}: {origin}, or remove it there first"
 
 
 def _problem(

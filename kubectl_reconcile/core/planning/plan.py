@@ -70,7 +70,8 @@ class Provenance:
 
     *file* and *line* are its place in the source; *owner* is the CR whose module wants it, None for a member;
     *manager* is the field manager that writes it. *key* identifies the desired state, for the verdict that it is
-    there already. *foreign* is the id of another set that the object belongs to.
+    there already. *foreign* is another set that the object belongs to: its id, or
+    once it is known the name of its Sync.
     """
 
     file: str = ""
@@ -362,7 +363,8 @@ class Modules:
 class Inputs:
     """Everything known. *grouped* is False for a preview of files that belong to no Sync: nothing is pruned then.
 
-    *unsynced* names kinds whose live objects could not be listed. *listed* shows what goes along with deletions. *whole* is False where *desired* is only a part
+    *unsynced* names kinds whose live objects could not be listed. *unreadable* says why an object can't be
+    looked at, so that nobody knows whether it exists. *listed* shows what goes along with deletions. *whole* is False where *desired* is only a part
     of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.
     *served* are kinds of the cluster that go by the name of one that it doesn't serve as it is asked for.
     """
@@ -377,6 +379,7 @@ class Inputs:
     memory: Memory = field(default_factory=Memory)
     problems: Sequence[Problem] = ()
     unsynced: frozenset[GroupKind] = frozenset()
+    unreadable: Mapping[ObjectRef, str] = field(default_factory=dict)
     listed: Mapping[Listing, Listed] = field(default_factory=dict)
     grouped: bool = True
     whole: bool = True

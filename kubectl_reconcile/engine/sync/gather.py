@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
 
@@ -100,8 +100,10 @@ async def plan_with_lookups(
         ApiError: a lookup was refused, or not answered.
     """
     plan, inputs = await plan_observed(inputs, build, look)
-    if found := await look_up(session.client, _creates(plan)):
-        inputs = replace(inputs, live=Overlay(inputs.live, found)).remembering(verdicts=plan.verdicts)
+    found = await look_up(session.client, _creates(plan))
+    if found.objects or found.unreadable:
+        inputs = replace(inputs, live=Overlay(inputs.live, found.objects), unreadable=found.unreadable)
+        inputs = inputs.remembering(verdicts=plan.verdicts)
         plan = build(inputs)
     while plan.lacking:
         listed = {**inputs.listed, **await list_along(session, plan.lacking)}
@@ -139,20 +141,31 @@ def _creates(plan: Plan) -> list[tuple[ObjectRef, Kind]]:
     return [(change.ref, change.kind) for change in plan.changes if change.op is Op.CREATE and change.kind]
 
 
-async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]]) -> Objects:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look by name found, and why it could not look at some."""
+
+    objects: Objects
+    unreadable: Mapping[ObjectRef, str]
+
+
+async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]]) -> Found:
     """Return those of *wanted* that exist, by name.
 
     Raises:
-        ApiError: the server refuses, or doesn't answer.
+        ApiError: the server doesn't answer.
     """
     groups: dict[tuple[GroupVersionKind, str], list[tuple[ObjectRef, Kind]]] = defaultdict(list)
     for ref, kind in wanted:
         groups[kind.gvk, ref.namespace].append((ref, kind))
-    found = await asyncio.gather(*(_look_up_group(client, group) for group in groups.values()))
-    return Objects(chain.from_iterable(found))
+    unreadable: dict[ObjectRef, str] = {}
+    found = await asyncio.gather(*(_look_up_group(client, group, unreadable) for group in groups.values()))
+    return Found(Objects(chain.from_iterable(found)), unreadable)
 
 
-async def _look_up_group(client: Client, group: Sequence[tuple[ObjectRef, Kind]]) -> list[Manifest]:
+async def _look_up_group(
+    client: Client, group: Sequence[tuple[ObjectRef, Kind]], unreadable: dict[ObjectRef, str]
+) -> list[Manifest]:
     """Ask for objects of one kind and namespace: one by one, or where they are many by a list."""
     if len(group) > _FEW:
         try:
@@ -160,7 +173,7 @@ async def _look_up_group(client: Client, group: Sequence[tuple[ObjectRef, Kind]]
         except Forbidden:
             pass  # who may get but not list still gets an answer
     slots = asyncio.Semaphore(24)
-    found = await asyncio.gather(*(_get(client, ref, kind, slots) for ref, kind in group))
+    found = await asyncio.gather(*(_get(client, ref, kind, slots, unreadable) for ref, kind in group))
     return [live for live in found if live]
 
 
@@ -173,12 +186,17 @@ async def _listed(client: Client, group: Sequence[tuple[ObjectRef, Kind]]) -> li
     return [item for item in items if ObjectRef.of(item) in names]
 
 
-async def _get(client: Client, ref: ObjectRef, kind: Kind, slots: asyncio.Semaphore) -> Manifest | None:
+async def _get(
+    client: Client, ref: ObjectRef, kind: Kind, slots: asyncio.Semaphore, unreadable: dict[ObjectRef, str]
+) -> Manifest | None:
     async with slots:
         try:
             return await client.get(kind.path(ref.namespace, ref.name))
-        except (NotFound, Forbidden):
-            return None  # who may not look may not write either, and is told so object by object
+        except NotFound:
+            return None
+        except Forbidden as error:
+            unreadable[ref] = str(error)
+            return None
 
 
 def failures_by_kind(failures: Mapping[Feed, ApiError]) -> frozenset[GroupKind]:

@@ -12,7 +12,7 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.kinds import Kind, Phase, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Contention, Op
-from kubectl_reconcile.core.planning.planner import build, build_children
+from kubectl_reconcile.core.planning.planner import build, build_children, explain
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id, member
 from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
@@ -84,12 +84,16 @@ def live(manifest, *, uid=None, path="caches.yaml", set_id=SHOP_ID, manager=FIEL
     return {**merge.merged, "metadata": {**merge.merged["metadata"], **facts, "managedFields": [entry]}}
 
 
-def plan(desired, cluster=(), *, sync=SHOP, modules=None, revision=None, **more):
+def plan(desired, cluster=(), **more):
+    return build(inputs_of(desired, cluster, **more))
+
+
+def inputs_of(desired, cluster=(), *, sync=SHOP, modules=None, revision=None, **more):
     manifests = [
         each if isinstance(each, Located) else written(each, line=1 + 10 * at) for at, each in enumerate(desired)
     ]
     files = {each.path: f"blob-of-{each.path}" for each in manifests}
-    inputs = known(
+    return known(
         sync=sync,
         revision=revision or Revision("c0ffee" + "0" * 34, NOW, files),
         desired=manifests,
@@ -99,7 +103,6 @@ def plan(desired, cluster=(), *, sync=SHOP, modules=None, revision=None, **more)
         now=NOW,
         **more,
     )
-    return build(inputs)
 
 
 def ops(made):
@@ -504,6 +507,40 @@ def test_another_set_is_named_by_its_sync_where_that_is_known():
     assert "reconcile.dev/moved-from: shop/other" in change.gate.blocked
 
 
+def test_a_preview_outside_any_set_says_whose_an_object_is_that_it_would_change():
+    there = [live(config("a"), set_id=OTHER_ID)]
+    asked = [config("a", color="x")]
+    (change,) = plan(asked, there, grouped=False).changes
+    assert (change.op, change.provenance.foreign, change.gate.blocked) == (Op.UPDATE, OTHER_ID, "")
+    inputs = inputs_of(asked, there, grouped=False, sets={OTHER_ID: OTHER.ref})
+    (told,) = explain(inputs, build(inputs)).changes
+    assert told.provenance.foreign == "Sync shop/other"
+
+
+def test_what_cannot_be_read_is_neither_created_nor_called_unchanged():
+    made = plan(
+        [config("a"), config("b")], unreadable={ObjectRef("", "ConfigMap", "shop", "a"): "configmaps is forbidden"}
+    )
+    refused, new = made.changes
+    assert (refused.op, refused.gate.blocked, refused.writes) == (
+        Op.UNCHANGED,
+        "it can't be read: configmaps is forbidden",
+        False,
+    )
+    assert (new.ref.name, new.op) == ("b", Op.CREATE)
+    assert not made.is_clean
+
+
+def test_a_child_that_cannot_be_read_is_said_to_be_in_the_way():
+    cr = live(cache("sessions"))
+    deployment = ObjectRef("apps", "Deployment", "shop", "sessions")
+    made = children_plan(cr, [cr], unreadable={deployment: "deployments is forbidden"})
+    (refused,) = [change for change in made.changes if change.ref == deployment]
+    assert (refused.op, refused.gate.blocked) == (Op.UNCHANGED, "it can't be read: deployments is forbidden")
+    conditions = {each["type"]: each for each in made.outcomes.statuses[0].after["status"]["conditions"]}
+    assert "can't be read" in conditions["Stalled"]["message"]
+
+
 def test_an_object_moves_here_if_it_says_from_where():
     there = [live(config("a"), set_id=OTHER_ID)]
     (change,) = plan([config("a", moved_from="shop/other")], there).changes
@@ -588,7 +625,7 @@ def test_a_child_that_somebody_else_controls_is_blocked():
     assert service.gate.blocked == "it is controlled by Other boss, not by Memcached.cache.example.com shop/sessions"
 
 
-def children_plan(cr, cluster):
+def children_plan(cr, cluster, **more):
     inputs = known(
         sync=Sync(name="", namespace="shop"),
         revision=Revision("", "", {}),
@@ -598,6 +635,7 @@ def children_plan(cr, cluster):
         modules=MODULES,
         now=NOW,
         grouped=False,
+        **more,
     )
     return build_children(inputs, cr)
 

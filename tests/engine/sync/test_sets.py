@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
+from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.core.resources.status import ConditionReason
+from kubectl_reconcile.engine.sync import reconcile as engine
+from kubectl_reconcile.engine.sync import targets
 
 
 @pytest.fixture
@@ -156,3 +160,28 @@ async def test_a_race_with_another_writer_ends_with_what_git_asks_for(shop, conf
     assert await names(shop) == {f"part-{at:02}" for at in range(6)}
     kept = [await shop.live("ConfigMap", f"part-{at:02}") for at in range(6)]
     assert [each["data"] for each in kept] == [{"color": "blue"}] * 6
+
+
+# --- a preview of files that belong to no set ---------------------------------------------------------------------
+
+
+async def test_a_preview_without_a_name_says_which_sync_an_object_belongs_to(shop, another_shop, config_map):
+    shop.write({"a.yaml": config_map("a", color="red")})
+    await shop.sync()
+    another_shop.write({"a.yaml": config_map("a", color="blue")})
+    nameless = await targets.folder_target(shop.session, another_shop.folder, "", shop.namespace)
+    made = await engine.plan(shop.session, nameless)
+    (change,) = made.changes
+    assert (change.op, change.provenance.foreign) == (Op.UPDATE, f"Sync {shop.namespace}/shop")
+    assert f"belongs to Sync {shop.namespace}/shop" in " ".join(text for text, _ in render.notes_on(change, made, ""))
+
+
+async def test_who_may_not_read_is_not_told_that_something_would_be_created(shop, config_map):
+    shop.write({"a.yaml": config_map("a"), "b.yaml": config_map("b")})
+    await shop.sync()
+    nobody = replace(shop.session, client=shop.session.client.impersonate(f"nobody-in-{shop.namespace}"))
+    nameless = await targets.folder_target(shop.session, shop.folder, "", shop.namespace)
+    made = await engine.plan(nobody, nameless)
+    assert {change.op for change in made.changes} == {Op.UNCHANGED}
+    assert all(change.gate.blocked.startswith("it can't be read: ") for change in made.changes)
+    assert not made.is_clean
