@@ -19,8 +19,9 @@ import orjson
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupVersionKind, ObjectRef, labels_of
+from kubectl_reconcile.core.planning.inputs import Inputs, Memory
 from kubectl_reconcile.core.planning.kinds import kinds_of_crd
-from kubectl_reconcile.core.planning.plan import Inputs, Memory, Op, Plan
+from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.planning.planner import build
 from kubectl_reconcile.core.resources.applyset import applyset_id, member
 from kubectl_reconcile.core.resources.sync import Sync

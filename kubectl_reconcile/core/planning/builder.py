@@ -20,6 +20,7 @@ from kubectl_reconcile.core.objects import (
     labels_of,
 )
 from kubectl_reconcile.core.planning.cascade import Listing
+from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import Kind, Phase
 from kubectl_reconcile.core.planning.order import BACKENDS, Key, Place, Stage, Steps, is_behind, key_of, services_of
 from kubectl_reconcile.core.planning.plan import (
@@ -27,7 +28,6 @@ from kubectl_reconcile.core.planning.plan import (
     Contention,
     Gate,
     Hold,
-    Inputs,
     Op,
     Outcomes,
     Plan,

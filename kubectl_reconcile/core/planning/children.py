@@ -181,7 +181,7 @@ class _ChildrenPlan:
 
     def _change(self, child: Manifest, kind: Kind, ref: ObjectRef, live: Manifest | None) -> Change:
         outcome, parent = self.outcome, self.parent
-        if why := self.builder.inputs.unreadable.get(ref):
+        if why := self.builder.inputs.lookups.unreadable.get(ref):
             return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants, gate=unreadable(why))
         if live is not None and key_of(child) in outcome.untouched:
             return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants)

@@ -20,6 +20,7 @@ from kubectl_reconcile.core.annotations import (
     WAVE,
     MemberOptions,
 )
+from kubectl_reconcile.core.manifests import hooks
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import (
     GroupKind,
@@ -31,7 +32,6 @@ from kubectl_reconcile.core.objects import (
     annotations_of,
     labels_of,
 )
-from kubectl_reconcile.core.planning import hooks
 from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.order import (
@@ -286,7 +286,7 @@ def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
         builder.verdicts[each.ref] = verdict
         return _as_before(each, needs)
     live = stored.manifest() if stored else None
-    if why := builder.inputs.unreadable.get(each.ref):
+    if why := builder.inputs.lookups.unreadable.get(each.ref):
         return Change(
             each.ref, Op.UNCHANGED, each.kind, provenance=Provenance(each.path, each.line), gate=unreadable(why)
         )

@@ -5,8 +5,7 @@ domain module asks for under a CR; a *change* is what happens to one object; a *
 group of deletions that waits for a person. Changes are ordered in *waves*: objects of one wave
 are written together, and a wave starts when the one before it is done.
 
-``inputs`` are everything known; ``planner.build`` turns them into a plan. The same inputs give the
-same plan, byte for byte.
+``planner.build`` turns ``inputs`` into a plan. The same inputs give the same plan, byte for byte.
 
 Pure: values only.
 """
@@ -17,31 +16,25 @@ import functools
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from kubectl_reconcile.core.manifests.parse import Located
-from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import Module, Observation
-from kubectl_reconcile.core.module.call import Ask, outcome_of
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile.core.objects import (
     FIELD_MANAGER,
     FieldPath,
-    GroupKind,
-    GroupVersionKind,
     Manifest,
     ObjectRef,
     Problem,
     errors_among,
 )
-from kubectl_reconcile.core.planning.cascade import Listed, Listing
+from kubectl_reconcile.core.planning.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
@@ -334,64 +327,6 @@ class Plan:
             change.ref for change in self.changes if change.op is not Op.DELETE and change.provenance.owner is None
         )
         return chain(members, (change.ref for change in self.schedule.fallbacks))
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What is known besides the source and the cluster.
-
-    *verdicts* are what an earlier build found unchanged; *bases* the manifests applied last, where they are known;
-    *contentions* fields to be left alone. *sets* names the Syncs behind the ids of other sets.
-    """
-
-    verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
-    bases: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
-    contentions: Contentions = field(default_factory=dict)
-    sets: Mapping[str, ObjectRef] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Modules:
-    """The domain modules by the kind that they own, how they are called, and what is known of their external systems."""
-
-    by_kind: Mapping[GroupVersionKind, Module] = field(default_factory=dict)
-    ask: Ask = outcome_of
-    observed: Mapping[ObjectRef, Observation] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """Everything known. *grouped* is False for a preview of files that belong to no Sync: nothing is pruned then.
-
-    *unsynced* names kinds whose live objects could not be listed. *unreadable* says why an object can't be
-    looked at, so that nobody knows whether it exists. *listed* shows what goes along with deletions. *whole* is False where *desired* is only a part
-    of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.
-    *served* are kinds of the cluster that go by the name of one that it doesn't serve as it is asked for.
-    """
-
-    sync: Sync
-    revision: Revision
-    desired: Sequence[Located]
-    live: Snapshot
-    kinds: Mapping[GroupVersionKind, Kind]
-    now: str
-    modules: Modules = field(default_factory=Modules)
-    memory: Memory = field(default_factory=Memory)
-    problems: Sequence[Problem] = ()
-    unsynced: frozenset[GroupKind] = frozenset()
-    unreadable: Mapping[ObjectRef, str] = field(default_factory=dict)
-    listed: Mapping[Listing, Listed] = field(default_factory=dict)
-    grouped: bool = True
-    whole: bool = True
-    served: frozenset[GroupVersionKind] = frozenset()
-
-    def remembering(self, **known: Any) -> Inputs:
-        """Return these inputs with more in memory."""
-        return replace(self, memory=replace(self.memory, **known))
-
-    def observing(self, observed: Mapping[ObjectRef, Observation]) -> Inputs:
-        """Return these inputs with more known of external systems."""
-        return replace(self, modules=replace(self.modules, observed={**self.modules.observed, **observed}))
 
 
 def set_id_of(sync: Sync) -> str:

@@ -15,8 +15,9 @@ from kubectl_reconcile.core.annotations import HookPoint
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, errors_among
 from kubectl_reconcile.core.planning import children, members, prune
 from kubectl_reconcile.core.planning.builder import PlanBuilder
+from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.module_call import Parent
-from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan
+from kubectl_reconcile.core.planning.plan import Op, Plan
 
 
 def build(inputs: Inputs) -> Plan:

@@ -46,7 +46,7 @@ def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
     if not inputs.sync.prune:
         return Pruning(members=len(members))
     doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(builder, each)}
-    cascades = {ref: cascade_of(each.manifest(), inputs.listed, inputs.live) for ref, each in doomed.items()}
+    cascades = {ref: cascade_of(each.manifest(), inputs.lookups.listed, inputs.live) for ref, each in doomed.items()}
     holds = tuple(_holds(builder, cascades, len(members), len(asked)))
     _delete(builder, doomed, {ref for hold in holds for ref in hold.refs}, cascades)
     return Pruning(holds, len(members), frozenset(listing for each in cascades.values() for listing in each.lacking))

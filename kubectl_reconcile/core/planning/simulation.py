@@ -19,7 +19,8 @@ from kubectl_reconcile.core.module.adoption import with_owner_uid
 from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
-from kubectl_reconcile.core.planning.plan import Change, Inputs, Op, Plan
+from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.planning.snapshot import Objects, Snapshot, Stored
 from kubectl_reconcile.core.ssa.merge import three_way
 

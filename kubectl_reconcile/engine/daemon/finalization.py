@@ -18,7 +18,8 @@ from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning import planner
-from kubectl_reconcile.core.planning.plan import Inputs, set_id_of
+from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync

@@ -7,7 +7,8 @@ import functools
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
 from kubectl_reconcile.core.planning import planner
-from kubectl_reconcile.core.planning.plan import Contentions, Inputs, Modules, Plan
+from kubectl_reconcile.core.planning.inputs import Inputs, Modules
+from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look

@@ -25,8 +25,9 @@ from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.cascade import FLEETING, WHOLE, Listed, Listing
+from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.plan import Inputs, Op, Plan, Unobserved
+from kubectl_reconcile.core.planning.plan import Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
@@ -102,12 +103,12 @@ async def plan_with_lookups(
     plan, inputs = await plan_observed(inputs, build, look)
     found = await look_up(session.client, _creates(plan))
     if found.objects or found.unreadable:
-        inputs = replace(inputs, live=Overlay(inputs.live, found.objects), unreadable=found.unreadable)
+        inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = inputs.remembering(verdicts=plan.verdicts)
         plan = build(inputs)
     while plan.lacking:
-        listed = {**inputs.listed, **await list_along(session, plan.lacking)}
-        inputs = replace(inputs, listed=listed).remembering(verdicts=plan.verdicts)
+        listed = {**inputs.lookups.listed, **await list_along(session, plan.lacking)}
+        inputs = inputs.knowing(listed=listed).remembering(verdicts=plan.verdicts)
         plan = build(inputs)
     informed, sets = await bases(plan), await sets_behind(session.client, plan)
     if informed is None and not sets:

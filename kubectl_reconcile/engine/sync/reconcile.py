@@ -24,8 +24,9 @@ from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, simulation
+from kubectl_reconcile.core.planning.inputs import Inputs, Memory, Modules
 from kubectl_reconcile.core.planning.kinds import CRD
-from kubectl_reconcile.core.planning.plan import Change, Contentions, Inputs, Memory, Modules, Op, Plan, set_id_of
+from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status

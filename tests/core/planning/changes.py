@@ -2,7 +2,8 @@
 
 from dataclasses import fields
 
-from kubectl_reconcile.core.planning.plan import Change, Gate, Inputs, Memory, Modules, Provenance
+from kubectl_reconcile.core.planning.inputs import Inputs, Lookups, Memory, Modules
+from kubectl_reconcile.core.planning.plan import Change, Gate, Provenance
 
 
 def _grouped(record, values):
@@ -19,4 +20,6 @@ def a_change(ref, op, kind=None, **rest):
 def known(*, modules=None, **rest):
     """known(sync=…, desired=…, live=…, verdicts=…, observed=…): the inputs of a plan."""
     rest["by_kind"] = modules or {}
-    return Inputs(memory=_grouped(Memory, rest), modules=_grouped(Modules, rest), **rest)
+    return Inputs(
+        memory=_grouped(Memory, rest), modules=_grouped(Modules, rest), lookups=_grouped(Lookups, rest), **rest
+    )

@@ -1,0 +1,93 @@
+"""Everything that is known when a plan is built: the source, the cluster, the modules, and what was learned before.
+
+Pure: values only. ``planner.build`` turns them into a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kubectl_reconcile.core.manifests.parse import Located
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.module.api import Module, Observation
+from kubectl_reconcile.core.module.call import Ask, outcome_of
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem
+from kubectl_reconcile.core.planning.cascade import Listed, Listing
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.plan import Contentions
+from kubectl_reconcile.core.planning.snapshot import Snapshot
+from kubectl_reconcile.core.resources.sync import Sync
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is known besides the source and the cluster.
+
+    *verdicts* are what an earlier build found unchanged; *bases* the manifests applied last, where they are known;
+    *contentions* fields to be left alone. *sets* names the Syncs behind the ids of other sets.
+    """
+
+    verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
+    bases: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
+    contentions: Contentions = field(default_factory=dict)
+    sets: Mapping[str, ObjectRef] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """The domain modules by the kind that they own, how they are called, and what is known of their external systems."""
+
+    by_kind: Mapping[GroupVersionKind, Module] = field(default_factory=dict)
+    ask: Ask = outcome_of
+    observed: Mapping[ObjectRef, Observation] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What was asked of the cluster because a first plan called for it.
+
+    *unreadable* says why an object can't be looked at, so that nobody knows whether it exists; *listed* shows what goes
+    along with deletions.
+    """
+
+    unreadable: Mapping[ObjectRef, str] = field(default_factory=dict)
+    listed: Mapping[Listing, Listed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything known. *grouped* is False for a preview of files that belong to no Sync: nothing is pruned then.
+
+    *unsynced* names kinds whose live objects could not be listed. *whole* is False where *desired* is only a part
+    of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.
+    *served* are kinds of the cluster that go by the name of one that it doesn't serve as it is asked for.
+    """
+
+    sync: Sync
+    revision: Revision
+    desired: Sequence[Located]
+    live: Snapshot
+    kinds: Mapping[GroupVersionKind, Kind]
+    now: str
+    modules: Modules = field(default_factory=Modules)
+    memory: Memory = field(default_factory=Memory)
+    lookups: Lookups = field(default_factory=Lookups)
+    problems: Sequence[Problem] = ()
+    unsynced: frozenset[GroupKind] = frozenset()
+    grouped: bool = True
+    whole: bool = True
+    served: frozenset[GroupVersionKind] = frozenset()
+
+    def remembering(self, **known: Any) -> Inputs:
+        """Return these inputs with more in memory."""
+        return replace(self, memory=replace(self.memory, **known))
+
+    def knowing(self, **found: Any) -> Inputs:
+        """Return these inputs with more looked up."""
+        return replace(self, lookups=replace(self.lookups, **found))
+
+    def observing(self, observed: Mapping[ObjectRef, Observation]) -> Inputs:
+        """Return these inputs with more known of external systems."""
+        return replace(self, modules=replace(self.modules, observed={**self.modules.observed, **observed}))
