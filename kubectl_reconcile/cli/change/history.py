@@ -150,15 +150,14 @@ def rollback(
     prepared = run(connection, functools.partial(_prepared, name=sync, revision=revision or ""))
     out, err = terminals(color)
     view = render.PlanView(current_time())
-    deletes = any(change.op.value in {"delete", "replace"} for change in prepared.plan.changes)
-    asks = deletes and not yes and may_ask()
+    asks = not yes and may_ask()
     if dry_run or asks:
         screen = out if dry_run else err
         screen.write([*render.overview(prepared.plan, view), *render.attention(prepared.plan)])
         screen.write([render.summary(prepared.plan)])
     if dry_run:
         return ExitStatus.OK
-    if asks and not confirmed(f"Take {sync} back to {prepared.sha[:7]}?"):
+    if asks and not confirmed(_question(sync, prepared.sha, in_git=in_git)):
         raise Failure("nothing was rolled back", status=ExitStatus.HELD)
     said = run(connection, functools.partial(_restored if in_git else _pinned, prepared=prepared))
     out.write([line(said)])
@@ -167,6 +166,11 @@ def rollback(
         connection, Origin(sync), chosen=EVERYTHING, all_namespaces=False, yes=True, install=False, dry_run=False,
         wait=wait, timeout=None, plan=None, output=None, color=color,
     )  # fmt: skip
+
+
+def _question(sync: str, sha: str, *, in_git: bool) -> str:
+    then = "commit that to its branch" if in_git else "pin it there"
+    return f"Take {sync} back to {sha[:7]}, and {then}?"
 
 
 async def _prepared(session: Session, *, name: str, revision: str) -> _Prepared:

@@ -65,6 +65,15 @@ def verdicts_of(results: Iterable[Result]) -> dict[ObjectRef, tuple[str, str]]:
     }
 
 
+def refused_namespaces(results: Iterable[Result]) -> frozenset[str]:
+    """Return the namespaces in which something was refused: should one come only later, it was what was missing."""
+    return frozenset(
+        each.change.ref.namespace
+        for each in results
+        if each.state is not ResultState.SUCCEEDED and each.change.ref.namespace
+    )
+
+
 def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -> Report:
     """Return the report of a pass: one sentence, counts, and everything that went wrong."""
     results = tuple(results)

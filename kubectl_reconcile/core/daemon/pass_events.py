@@ -150,7 +150,7 @@ class PlanMade:
 class Applied:
     """A plan was carried out. *written* are the changes that wrote something, *has_failed* tells that some could not be.
 
-    *missing_namespaces* are those for want of which objects were refused.
+    *missing_namespaces* are those in which objects were refused, for want of them if they come only later.
     """
 
     report: Report

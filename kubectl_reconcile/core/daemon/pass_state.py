@@ -104,7 +104,7 @@ class PassState:
     *is_due* tells that the set is, from *retry_s* on. *members* are those that a file explains; *dirty* ones changed in the
     cluster, *under_way* ones are being looked at. *drift* is what is left alone. *settled* is what the last pass over the set
     found if all was well and nothing but members can have changed since; *told* the reason told last. *missing* are
-    namespaces for want of which objects were refused.
+    namespaces in which objects were refused, for want of them if they come only later.
     """
 
     phase: Phase = Phase.IDLE

@@ -88,12 +88,11 @@ def sync_events(before: Manifest | None, after: Manifest) -> Iterator[on.Event]:
         yield on.Pushed()
 
 
-def sync_priority(before: Manifest | None, after: Manifest, *, is_followed: bool) -> Priority | None:
+def sync_priority(before: Manifest | None, after: Manifest) -> Priority | None:
     """Return why a Sync is to be looked at, None where its change is no reason: we write its status ourselves."""
     if is_asked(after) or after["metadata"].get("deletionTimestamp"):
         return Priority.ASKED
-    is_new = before is None and not is_followed
-    return Priority.PUSH if is_new or generation_of(before) != generation_of(after) else None
+    return Priority.PUSH if generation_of(before) != generation_of(after) else None
 
 
 # --- whose an object is -------------------------------------------------------------------------------------------------

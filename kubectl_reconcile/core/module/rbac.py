@@ -26,6 +26,7 @@ _OWN: tuple[Rule, ...] = (
     {"apiGroups": [API_GROUP], "resources": ["syncs"], "verbs": [*LOOK, "patch"]},
     {"apiGroups": [API_GROUP], "resources": ["syncs/status"], "verbs": ["patch"]},
     {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": [*LOOK]},
+    {"apiGroups": [""], "resources": ["namespaces"], "verbs": [*LOOK]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": [*MANAGE, "update"]},
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
     {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},

@@ -15,11 +15,11 @@ from enum import StrEnum
 from typing import Any
 
 from kubectl_reconcile.core.objects import Condition, Manifest, merge_conditions
+from kubectl_reconcile.core.resources.history import with_row
 
 CONTENDED = "Contended"
 """The condition that names fields which somebody else keeps overwriting, on Syncs and on CRs."""
 
-_HISTORY = 10
 _PROBLEMS = 20
 _SENTENCE = 1024
 
@@ -77,7 +77,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How one pass went. *message* is a sentence for people; *problems* and *warnings* one sentence each."""
+    """How one pass went. *message* is a sentence for people; *problems* and *warnings* one sentence each.
+
+    *digest* is that of all that the source asks for, empty where the pass was over a part of it.
+    """
 
     reason: ConditionReason
     message: str
@@ -90,21 +93,23 @@ class Report:
     """Fields that somebody else keeps overwriting and that are left alone for a while, one sentence each."""
     warnings: Sequence[str] = ()
     """What was most likely meant otherwise; the Sync is Ready all the same."""
+    digest: str = ""
 
 
 def sync_status(before: Manifest, report: Report, *, generation: int, requested_at: str, now: str) -> dict[str, Any]:
     """Return the status after *report*; *before* is the live one, *requested_at* the request that was answered."""
     status = dict(before)
     status["observedGeneration"] = generation
+    is_answer = bool(requested_at) and requested_at != before.get("lastHandledSyncAt")
     if requested_at:
         status["lastHandledSyncAt"] = requested_at
     if report.revision:
         status["lastAttemptedRevision"] = report.revision
-        status["summary"] = _summary(before.get("summary") or {}, report.counts)
+        status["summary"] = _summary(before.get("summary") or {}, report.counts, is_answer=is_answer)
         status["problems"] = [problem[:_SENTENCE] for problem in report.problems[:_PROBLEMS]]
         if report.warnings or "warnings" in before:
             status["warnings"] = [warning[:_SENTENCE] for warning in report.warnings[:_PROBLEMS]]
-        status["history"] = _history(before.get("history") or [], report, now)
+        status["history"] = with_row(before.get("history") or [], _row(report, now))
     if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
         status["lastAppliedRevision"] = report.revision  # drift that waits for a person is none of Git's
     ready = _condition("Ready", report.reason is ConditionReason.SYNCED, report)
@@ -144,23 +149,20 @@ def _condition(type_: str, holds: bool, report: Report) -> Condition:  # noqa: F
     return Condition(type_, str(holds), report.reason.value if holds or type_ == "Ready" else "NotStalled", message)
 
 
-def _summary(before: Manifest, counts: Counts) -> dict[str, Any]:
-    """Keep what the last pass that did something did; a quiet pass only recounts the set."""
-    if counts.wrote or counts.failed or before.get("failed") or not before:
+def _summary(before: Manifest, counts: Counts, *, is_answer: bool) -> dict[str, Any]:
+    """Keep what the last pass that did something did; a quiet pass only recounts the set, unless somebody asked for it."""
+    if is_answer or counts.wrote or counts.failed or before.get("failed") or not before:
         return asdict(counts)
     return {**before, "total": counts.total}
 
 
-def _history(before: list[Any], report: Report, now: str) -> list[Any]:
-    newest = before[0] if before else {}
-    same = newest.get("revision") == report.revision and newest.get("result") == report.reason.value
-    if same:
-        return before
-    entry = {
+def _row(report: Report, now: str) -> dict[str, Any]:
+    """Return the row of the history that a pass makes."""
+    return {
         "revision": report.revision,
+        "digest": report.digest,
         "time": now,
         "result": report.reason.value,
         "message": report.message[:_SENTENCE],
         **asdict(report.counts),
     }
-    return [entry, *before][:_HISTORY]

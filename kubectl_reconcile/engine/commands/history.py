@@ -1,18 +1,19 @@
 """What a Sync has applied before, and how it comes back to that.
 
-Vocabulary: an *entry* is one line of ``status.history``: a revision, when it was applied and how that went, with its
+Vocabulary: an *entry* is one row of ``status.history``: a commit that changed the objects, when it was applied and how that went, with its
 commit where the clone has it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.resources import history
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync.reconcile import Target
@@ -22,12 +23,10 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref
 from kubectl_reconcile.source.restoring import Restoring
 
-_SYNCED = "Synced"
-
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One revision that a Sync tried to apply; *counts* are what that did, *commit* is None where git can't tell."""
+    """One state that a Sync tried to apply, and the commit that brought it; *counts* are what that did, *commit* is None where git can't tell."""
 
     revision: str
     time: str
@@ -40,15 +39,23 @@ class HistoryEntry:
 
 def entries_of(live: Manifest) -> list[HistoryEntry]:
     """Return the history of a Sync as its status has it, the newest first."""
-    status = live.get("status") or {}
-    current = status.get("lastAppliedRevision", "")
-    found: list[HistoryEntry] = []
-    for each in status.get("history") or ():
-        revision, result = str(each.get("revision") or ""), str(each.get("result") or "")
-        is_current = bool(revision) and revision == current and not any(entry.is_current for entry in found)
-        time, message = str(each.get("time") or ""), str(each.get("message") or "")
-        found.append(HistoryEntry(revision, time, result, message, each, is_current))
-    return found
+    rows = _rows(live)
+    current = history.current_of(rows)
+    return [
+        HistoryEntry(
+            revision=str(row.get("revision") or ""),
+            time=str(row.get("time") or ""),
+            result=str(row.get("result") or ""),
+            message=str(row.get("message") or ""),
+            counts=row,
+            is_current=row is current,
+        )
+        for row in rows
+    ]
+
+
+def _rows(live: Manifest) -> Sequence[Manifest]:
+    return (live.get("status") or {}).get("history") or ()
 
 
 async def with_commits(session: Session, live: Manifest, entries: list[HistoryEntry]) -> tuple[list[HistoryEntry], str]:
@@ -80,8 +87,9 @@ def _commits(source: GitSource, shas: list[str]) -> tuple[dict[str, Commit], str
 
 
 async def resolve(session: Session, live: Manifest, text: str) -> str:
-    """Return the full hash of the commit that *text* means; without a text, of the last that went well before the present one.
+    """Return the full hash of the commit that *text* means; without a text, of the one to go back to.
 
+    That is the last that went well and asked for other objects than what was tried last.
     A text is the first digits of a commit, of the history or of what the Sync follows, or a branch or tag.
 
     Raises:
@@ -92,7 +100,7 @@ async def resolve(session: Session, live: Manifest, text: str) -> str:
     sync, git = _followed(live)
     entries = entries_of(live)
     if not text:
-        return _previous(live, entries)
+        return _previous(live)
     known = {entry.revision for entry in entries if entry.revision.startswith(text)}
     if len(known) == 1 and len(text) >= 4:
         return known.pop()
@@ -112,14 +120,14 @@ def _found(source: GitSource, text: str) -> str:
     return found
 
 
-def _previous(live: Manifest, entries: list[HistoryEntry]) -> str:
-    current = (live.get("status") or {}).get("lastAttemptedRevision", "")
-    for entry in entries:
-        if entry.result == _SYNCED and entry.revision != current:
-            return entry.revision
+def _previous(live: Manifest) -> str:
+    if (row := history.previous_of(_rows(live))) is not None:
+        return str(row["revision"])
     name = live["metadata"]["name"]
     hint = f"say which commit with --to; kubectl reconcile history {name} lists what was applied"
-    raise SourceError(SourceFault.NO_SUCH_REF, f"{name} has applied no other revision before", hint)
+    raise SourceError(
+        SourceFault.NO_SUCH_REF, f"{name} has applied no other objects before, so there is nothing to go back to", hint
+    )
 
 
 async def target_at(session: Session, live: Manifest, sha: str) -> Target:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.errors import ApiError, ServerError, TooManyRequests, Unreachable
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
-from kubectl_reconcile.core.planning.kinds import CRD
+from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync import gather
@@ -42,7 +42,7 @@ class KindsWatch:
     _roots: list[Feed] = field(default_factory=list)
 
     async def start(self) -> bool:
-        """Bring in what everything hangs on: Syncs, CRDs, and the CRs of all modules; False if told to end before that."""
+        """Bring in what everything hangs on: Syncs, CRDs, namespaces, the CRs of all modules; False if told to end before that."""
         session = self.context.session
         while not session.discovery.find(SYNC.api_version, SYNC.kind):
             hint = "install the CRDs: kubectl reconcile sync --install"
@@ -92,8 +92,8 @@ class KindsWatch:
             gvk: found for gvk in (SYNC, *modules) if (found := session.discovery.find(gvk.api_version, gvk.kind))
         }
         feeds = [Feed(resource, namespace=self.namespace) for resource in served.values()]
-        if crds := session.resource(CRD):
-            feeds.append(Feed(crds))
+        watched = (CRD,) if self.namespace else (CRD, NAMESPACE)
+        feeds += [Feed(resource) for kind in watched if (resource := session.resource(kind))]
         return feeds + gather.child_feeds(session, [modules[gvk] for gvk in served if gvk in modules])
 
     def _is_unlisted(self) -> bool:

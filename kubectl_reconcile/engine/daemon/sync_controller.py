@@ -63,10 +63,6 @@ class SyncController:
             followed.changed.add(changed)
             self.context.queue.changed(ref)
 
-    def is_followed(self, ref: ObjectRef) -> bool:
-        """Tell whether anything is known of a Sync."""
-        return ref in self._followed
-
     def forget(self, ref: ObjectRef) -> None:
         """Drop a Sync that is gone, or another's; a pass under way comes to nothing."""
         self.notify(ref, on.Forgotten())

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kubectl_reconcile.core.apply.results import ResultState, report_of
+from kubectl_reconcile.core.apply.results import ResultState, refused_namespaces, report_of
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.pass_state import PassState
 from kubectl_reconcile.core.manifests.parse import Located
@@ -169,7 +169,8 @@ class SyncWork:
             self.context.cache.wrote(target.parent)
         if stop.is_set():
             return on.Interrupted()
-        return on.Applied(done.report, duration_s=time.perf_counter() - started)
+        missing = refused_namespaces(done.results)
+        return on.Applied(done.report, missing_namespaces=missing, duration_s=time.perf_counter() - started)
 
     async def _apply_objects(self, ref: ObjectRef, made: Plan) -> on.Event:
         stop = self.context.stop(ref)

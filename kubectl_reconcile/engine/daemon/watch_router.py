@@ -22,7 +22,7 @@ from kubectl_reconcile.core.daemon.watch_events import (
     sync_priority,
 )
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
-from kubectl_reconcile.core.planning.kinds import CRD
+from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.sync_controller import SyncController
@@ -48,6 +48,8 @@ class WatchRouter:
             self._on_sync(happened)
         elif happened.ref.group_kind == CRD:
             self._on_crd(happened)
+        elif happened.ref.group_kind == NAMESPACE and happened.old is None:
+            self.syncs.notify_all(on.NamespaceCame(happened.ref.name))
         elif is_of_module:
             self._on_cr(happened, newest)
         if not happened.own:
@@ -80,8 +82,7 @@ class WatchRouter:
             self.syncs.notify(ref, each)
         self.index.sync_came(after)
         self.syncs.notify_all(on.DependencyChanged(ref))
-        priority = sync_priority(before, after, is_followed=self.syncs.is_followed(ref))
-        if priority is not None:
+        if (priority := sync_priority(before, after)) is not None:
             self.context.queue.add(ref, priority)
 
     def _resume(self, sync: ObjectRef) -> None:

@@ -11,17 +11,22 @@ from dataclasses import dataclass, field
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.resources.history import digest_of
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """What one revision asks for, and what is wrong with it. *whole* is False for a part of it."""
+    """What one revision asks for, and what is wrong with it. *whole* is False for a part of it.
+
+    *digest* is the same for the same objects, whatever the commit.
+    """
 
     revision: Revision
     manifests: tuple[Located, ...]
     problems: tuple[Problem, ...]
     whole: bool = True
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -45,7 +50,8 @@ class ManifestReader:
         parsed = [self._parsed[blob, path] for path, blob in revision.files.items()]
         manifests = tuple(located for each in parsed for located in each.manifests)
         problems = (*revision.problems, *(problem for each in parsed for problem in each.problems))
-        self._newest = Desired(revision, manifests, problems)
+        digest = digest_of(located.manifest for located in manifests)
+        self._newest = Desired(revision, manifests, problems, digest=digest)
         return self._newest
 
     def _parse(self, source: Source, revision: Revision) -> None:

@@ -90,7 +90,8 @@ class OneShotView:
 class Target:
     """What to sync: a Sync and the source it follows. *parent* is the live Sync object, None where there is none.
 
-    *grouped* is False for files previewed outside any Sync. *contentions* are fields to be left alone.
+    *grouped* is False for files previewed outside any Sync. *contentions* are fields to be left alone. *digest* is that of
+    what was planned last, if that was all that the source asks for.
     """
 
     sync: Sync
@@ -100,6 +101,7 @@ class Target:
     reader: ManifestReader = field(default_factory=ManifestReader)
     verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
     contentions: Contentions = field(default_factory=dict)
+    digest: str = ""
 
 
 async def read(target: Target) -> Desired:
@@ -131,6 +133,7 @@ async def plan_for(
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
+    target.digest = desired.digest if desired.whole else ""
     inputs = await _inputs(session, target, desired, view, children=children)
     made = await gather.plan_with_lookups(
         session, inputs, planner.build, _bases(target, inputs), functools.partial(look, session.systems)
@@ -258,6 +261,7 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
             await _record(session.client, target, made, exact=False)
         results = tuple(await writer.run(made))
     report = report_of(made, results, stopped=writer.stopping.is_set())
+    report = report if made.partial else replace(report, digest=target.digest)
     target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
     if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
         await _record(session.client, target, made, exact=True)

@@ -23,7 +23,8 @@ COLOURS = st.sampled_from(["red", "green", None])
 class History(Replica):
     """What can happen, each as one method."""
 
-    def git_news(self, name, colour, *, is_told):
+    def git_news(self, name, colour, *, is_told, fault=""):
+        self.fault = fault or self.fault
         self.world.git = {**self.world.git, name: colour} if colour else {
             each: value for each, value in self.world.git.items() if each != name
         }  # fmt: skip
@@ -31,7 +32,8 @@ class History(Replica):
         if is_told:
             self.notify(on.Pushed())
 
-    def drift(self, name, colour):
+    def drift(self, name, colour, fault=""):
+        self.fault = fault or self.fault
         before = self.world.live.get(name)
         if before is None or before == colour:
             return  # nobody makes members but we
@@ -55,9 +57,6 @@ class History(Replica):
     def accept(self):
         self.world.refused.clear()
         self.notify(on.NamespaceCame("shop"))
-
-    def fail_next(self, fault):
-        self.fault = fault
 
     def spec(self, **changes):
         for name, value in changes.items():
@@ -103,12 +102,18 @@ class History(Replica):
         self.notify(on.Resumed())
 
 
-STEPS = st.one_of(
-    st.tuples(st.just("git_news"), st.fixed_dictionaries({"name": NAMES, "colour": COLOURS, "is_told": st.booleans()})),
-    st.tuples(st.just("drift"), st.fixed_dictionaries({"name": NAMES, "colour": st.sampled_from(["blue", "red", None])})),
+FAULTS = st.sampled_from(["", "", "interrupted", "failed"])
+GIT_NEWS = st.tuples(
+    st.just("git_news"),
+    st.fixed_dictionaries({"name": NAMES, "colour": COLOURS, "is_told": st.booleans(), "fault": FAULTS}),
+)
+DRIFT = st.tuples(
+    st.just("drift"),
+    st.fixed_dictionaries({"name": NAMES, "colour": st.sampled_from(["blue", "red", None]), "fault": FAULTS}),
+)
+ELSE = st.one_of(
     st.tuples(st.just("source"), st.fixed_dictionaries({"is_up": st.booleans()})),
     st.tuples(st.just("refuse"), st.fixed_dictionaries({"name": NAMES})),
-    st.tuples(st.just("fail_next"), st.fixed_dictionaries({"fault": st.sampled_from(["interrupted", "failed"])})),
     st.tuples(st.just("spec"), st.fixed_dictionaries({"suspend": st.booleans()})),
     st.tuples(st.just("spec"), st.fixed_dictionaries({"path": st.sampled_from(["shop", "stall"])})),
     st.tuples(st.just("dependency"), st.fixed_dictionaries({"is_ready": st.booleans()})),
@@ -117,8 +122,9 @@ STEPS = st.one_of(
         st.sampled_from(["stranger", "accept", "ask", "approve", "lose", "regain", "kinds", "person_resumes"]),
         st.just({}),
     ),
-)  # fmt: skip
-PAUSES_S = st.sampled_from([0.0, 1.0, 70.0])
+)
+STEPS = st.one_of(GIT_NEWS, DRIFT, ELSE)
+PAUSES_S = st.sampled_from([0.0, 1.0, 1.0, 70.0])
 HISTORIES = st.lists(st.tuples(st.sampled_from(["now", "now", "meanwhile"]), STEPS, PAUSES_S), max_size=12)
 
 
@@ -130,6 +136,7 @@ def lived(policy, history, *, is_guarded=False):
         happens = functools.partial(getattr(replica, what), **arguments)
         if when == "meanwhile":
             replica.meanwhile.append(happens)
+            replica.notify(on.Pushed())
         else:
             happens()
         replica.run(pause_s)
@@ -144,8 +151,8 @@ def come_to_rest(replica):
     replica.source(is_up=True)
     replica.dependency(is_ready=True)
     replica.contention(is_contended=False)
-    replica.accept()
-    replica.fail_next("")
+    replica.world.refused.clear()
+    replica.fault = ""
     if replica.world.suspend:
         replica.spec(suspend=False)
     replica.run(3600.0)

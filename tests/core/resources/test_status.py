@@ -10,8 +10,8 @@ from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Rep
 
 FIRST, LATER = "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
 WROTE = Counts(total=3, created=1, updated=2, unchanged=0)
-DONE = Report(ConditionReason.SYNCED, "all 3 objects are as they should be", "c0ffee", WROTE)
-REFUSED = Report(ConditionReason.FAILED, "the server refused one", "facade", Counts(total=3, failed=1, unchanged=2))
+DONE = Report(ConditionReason.SYNCED, "all 3 objects are as they should be", "c0ffee", WROTE, digest="d1")
+REFUSED = Report(ConditionReason.FAILED, "the server refused one", "facade", Counts(total=3, failed=1, unchanged=2), digest="d2")
 NO_SOURCE = Report(ConditionReason.SOURCE, "the repository can't be read")
 
 
@@ -39,6 +39,7 @@ def test_a_first_pass_that_did_all_tells_what_it_did():
         "history": [
             {
                 "revision": "c0ffee",
+                "digest": "d1",
                 "time": FIRST,
                 "result": "Synced",
                 "message": "all 3 objects are as they should be",
@@ -171,23 +172,18 @@ def test_a_pass_without_failures_takes_the_failures_of_the_one_before_off_the_su
     assert after(replace(DONE, counts=quiet), after(REFUSED))["summary"]["failed"] == 0
 
 
-def test_history_tells_of_each_revision_and_result_once_the_newest_first():
+def test_history_tells_of_each_state_once_the_newest_first_and_how_it_ended_last():
     status = {}
-    for at, report in enumerate([DONE, DONE, REFUSED, replace(REFUSED, revision="c0ffee"), DONE]):
+    for at, report in enumerate([DONE, DONE, REFUSED, replace(REFUSED, reason=ConditionReason.SYNCED), DONE]):
         status = after(report, status, now=f"at {at}")
     told = [(entry["revision"], entry["result"], entry["time"]) for entry in status["history"]]
-    assert told == [
-        ("c0ffee", "Synced", "at 4"),
-        ("c0ffee", "ApplyFailed", "at 3"),
-        ("facade", "ApplyFailed", "at 2"),
-        ("c0ffee", "Synced", "at 0"),
-    ]
+    assert told == [("c0ffee", "Synced", "at 4"), ("facade", "Synced", "at 3"), ("c0ffee", "Synced", "at 0")]
 
 
 def test_history_keeps_ten_entries():
     status = {}
     for number in range(12):
-        status = after(replace(DONE, revision=str(number)), status)
+        status = after(replace(DONE, revision=str(number), digest=str(number)), status)
     assert [entry["revision"] for entry in status["history"]] == [str(number) for number in range(11, 1, -1)]
 
 

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests.e2e.cli.terminal import on_terminal
 
 
 @pytest.fixture
@@ -104,6 +105,42 @@ def test_rollback_of_what_went_wrong_goes_to_what_went_well(plugin, shop, cluste
     assert (colour(cluster), shop.sync.status["lastAppliedRevision"]) == ("blue", shop.shas[2])
 
 
+def test_commits_that_leave_the_objects_as_they_are_have_no_history_and_are_nothing_to_go_back_to(
+    plugin, shop, cluster, git_server, config_map
+):
+    for number in range(3):
+        shop.sync.until_synced(git_server.push({"README.md": f"note {number}"}, f"Note {number}"))
+    moved = git_server.push({"shop/web.yaml": None, "shop/moved.yaml": config_map("web", colour="blue")}, "Move it")
+    shop.sync.until_synced(moved)
+    assert plugin("history", "shop", "-o", "name").out.split() == shop.shas[::-1]
+    current = [row for row in plugin("history", "shop").out.splitlines() if row.startswith("*")]
+    assert [row.split()[1] for row in current] == [shop.shas[2][:7]]
+    assert plugin("rollback", "shop", "-y").status == 0
+    assert colour(cluster) == "green"
+
+
+def test_rollback_with_nothing_to_go_back_to_says_so_and_pins_nothing(plugin, git_server, follow, config_map, cluster):
+    git_server.push({"web.yaml": config_map("web", colour="red")}, "Red")
+    sync = follow(git_server.url)
+    assert plugin("sync", "shop").status == 0
+    git_server.push({"README.md": "about"}, "Describe it")
+    assert plugin("sync", "shop").status == 0
+    refused = plugin("rollback", "shop", "-y")
+    assert refused.status == ExitStatus.SOURCE
+    assert "shop has applied no other objects before, so there is nothing to go back to" in refused.err
+    assert "commit" not in sync.live["spec"]["source"]["git"]
+
+
+def test_rollback_on_a_terminal_shows_what_it_changes_and_asks_before_it_pins(shop, cluster, kubeconfig, namespace):
+    words, spec = ("rollback", "shop", "--kubeconfig", kubeconfig, "-n", namespace), shop.sync.live["spec"]
+    status, seen = on_terminal(*words, typed={"[y/N]": "n\n"})
+    assert (status, f"Take shop back to {shop.shas[1][:7]}, and pin it there? [y/N]" in seen) == (ExitStatus.HELD, True)
+    assert "1 to update" in seen
+    assert (shop.sync.live["spec"], colour(cluster)) == (spec, "blue")
+    status, _ = on_terminal(*words, typed={"[y/N]": "y\n"})
+    assert (status, colour(cluster)) == (0, "green")
+
+
 def test_rollback_of_a_suspended_sync_ends_the_suspension(plugin, shop, cluster):
     plugin("suspend", "shop")
     shop.sync.until("Suspended")
@@ -176,7 +213,7 @@ def test_rollback_refuses(plugin, follow, git_server, config_map, words, status,
 def test_rollback_needs_something_to_go_back_to(plugin, follow, git_server, config_map, tmp_path):
     git_server.push({"web.yaml": config_map("web")})
     follow(git_server.url)
-    assert "shop has applied no other revision before" in plugin("rollback", "shop").err
+    assert "shop has applied no other objects before" in plugin("rollback", "shop").err
     (tmp_path / "web.yaml").write_text(config_map("other"))
     plugin("sync", "-f", str(tmp_path), "--name", "hand")
     refused = plugin("rollback", "hand", "--to", "1234567")

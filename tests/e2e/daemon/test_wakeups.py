@@ -7,6 +7,7 @@ import hmac
 import http.client
 import json
 import subprocess
+import time
 
 import pytest
 
@@ -128,3 +129,25 @@ def test_a_repository_of_this_machine_is_followed_as_it_is_committed_to(
 @pytest.mark.usefixtures("daemon")
 def test_a_repository_of_this_machine_is_refused_unless_allowed(follow, tmp_path):
     assert "--repositories" in follow(f"file://{tmp_path}").until("SourceUnavailable")["message"]
+
+
+# --- what was missing comes --------------------------------------------------------------------------------------------
+
+
+def test_what_a_sync_failed_for_wakes_it_when_it_comes(
+    new_daemon, own_cluster, crds_of, follow, git_server, config_map, eventually
+):
+    cluster, _ = own_cluster()
+    crds_of(cluster)
+    daemon = new_daemon(cluster.kubectl.kubeconfig).start()
+    sync = follow(git_server.url, on=cluster, targetNamespace="later")
+    sha = git_server.push({"a.yaml": config_map("a", color="red")})
+    failed = sync.until("ApplyFailed", sha)
+    assert "later" in failed["message"]
+    # By now the pause until the next try is so long that only the namespace itself can have woken it.
+    eventually(lambda: daemon.count("reconcile_passes_total", kind="sync", reason="ApplyFailed") >= 5, "it fails again")
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}})
+    started = time.monotonic()
+    sync.until_synced(sha)
+    assert time.monotonic() - started < 6
+    assert cluster.at("later").get("ConfigMap", "a")["data"] == {"color": "red"}

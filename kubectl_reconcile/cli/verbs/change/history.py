@@ -46,7 +46,7 @@ Examples:
     "--to",
     "revision",
     metavar="REV",
-    help="Commit (its first digits will do), tag or branch.  [default: the one before]",
+    help="Commit (its first digits will do), tag or branch.  [default: the last that asked for other objects]",
 )
 @click.option("--commit", "in_git", is_flag=True, help="Restore the files by a new commit on the branch, and push it.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")

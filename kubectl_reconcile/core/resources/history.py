@@ -1,0 +1,72 @@
+"""The history of a Sync: which states it has applied, and which of them it can go back to.
+
+Vocabulary: a *state* is what a source asks for as a whole, known by a digest of its objects; a *row* of ``status.history`` is one
+state, with the commit that brought it, when it was last tried with another result, and what came of it. A commit that leaves the
+objects as they are is no other state, so it has no row.
+
+Pure: time is an argument.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kubectl_reconcile.core.objects import Manifest
+
+_ROWS = 10
+_GOOD: Final = frozenset({"Synced", "Drifted"})
+_GUESSES = 2_000
+
+
+def digest_of(objects: Iterable[Manifest]) -> str:
+    """Return what a state is known by: the same for the same objects, in whatever files and order they stand.
+
+    It is shown where Secrets aren't, so that guessing at what one holds is made slow.
+    """
+    found = hashlib.sha256()
+    for each in sorted(map(_print_of, objects)):
+        found.update(each)
+    return found.hexdigest()[:16]
+
+
+def _print_of(manifest: Manifest) -> bytes:
+    text = json.dumps(manifest, sort_keys=True, default=str).encode()
+    if manifest.get("kind") == "Secret":
+        return hashlib.pbkdf2_hmac("sha256", text, b"kubectl-reconcile", _GUESSES)
+    return hashlib.sha256(text).digest()
+
+
+def with_row(before: Sequence[Manifest], row: Mapping[str, Any]) -> list[Any]:
+    """Return the history after a pass that ended as *row* says; a state that is the newest already is told anew if it went otherwise.
+
+    A row without a digest is of a part of a state, which is nothing to go back to.
+    """
+    history = list(before)
+    if not row.get("digest"):
+        return history
+    newest = history[0] if history else {}
+    if not is_same_state(newest, row):
+        return [dict(row), *history][:_ROWS]
+    if newest.get("result") == row["result"] and newest.get("digest"):
+        return history
+    return [{**row, "revision": newest["revision"]}, *history[1:]]
+
+
+def is_same_state(one: Manifest, other: Manifest) -> bool:
+    """Tell whether two rows are of one state; of rows that earlier versions wrote only the commits can be compared."""
+    if one.get("digest") and other.get("digest"):
+        return bool(one["digest"] == other["digest"])
+    return bool(one.get("revision")) and one.get("revision") == other.get("revision")
+
+
+def current_of(history: Sequence[Manifest]) -> Manifest | None:
+    """Return the row that the cluster is at: the newest that went well."""
+    return next((row for row in history if row.get("result") in _GOOD), None)
+
+
+def previous_of(history: Sequence[Manifest]) -> Manifest | None:
+    """Return the row to go back to: the last that went well and is another state than what was tried last."""
+    return next((row for row in history[1:] if row.get("result") in _GOOD and not is_same_state(row, history[0])), None)
