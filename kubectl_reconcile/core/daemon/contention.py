@@ -2,7 +2,7 @@
 
 Vocabulary: a *round* is one time that we give a field the very value that we had given it before, so
 somebody must have overwritten it; that one is the *rival*. Many rounds within a window are a *contention*, and a contention brings
-a *back-off*: the field is left out of what we send, as an ignore rule would, and all else goes on. The *holder* is the Sync
+a *back-off*: the field is left out of what we send, as an ignore rule would, and all else goes on. The *item* is the Sync
 or the CR whose pass writes the object.
 
 A back-off ends when the field is as we want it without our doing, when a person says so, and by itself
@@ -53,7 +53,7 @@ class _Rounds:
 @dataclass(frozen=True, slots=True)
 class _BackedOff:
     contention: Contention
-    holder: ObjectRef
+    item: ObjectRef
     until_s: float
     length_s: float
 
@@ -98,7 +98,7 @@ class ContentionTracker:
         if len(self._rounds) > _MOST:
             self._rounds = {place: rounds for place, rounds in self._rounds.items() if rounds.within(now_s)}
 
-    def begin(self, holder: ObjectRef, changes: Iterable[Change], *, now_s: float, now: str) -> list[Contention]:
+    def begin(self, item: ObjectRef, changes: Iterable[Change], *, now_s: float, now: str) -> list[Contention]:
         """Return the contentions that show in *changes*, which are about to be written; from now on they are left alone."""
         begun = []
         for change in changes:
@@ -110,7 +110,7 @@ class ContentionTracker:
                 before = self._over.pop(place, None)
                 length_s = min(before.length_s * 2, LONGEST_S) if before else FIRST_S
                 contention = Contention(change.ref, each.path, each.manager, times, now)
-                self._now[place] = _BackedOff(contention, holder, now_s + length_s, length_s)
+                self._now[place] = _BackedOff(contention, item, now_s + length_s, length_s)
                 begun.append(contention)
         return begun
 
@@ -130,23 +130,23 @@ class ContentionTracker:
             self._now.pop((contention.ref, contention.path), None)
             self._rounds.pop((contention.ref, contention.path), None)
 
-    def resume(self, holder: ObjectRef) -> list[Contention]:
-        """End the contention of *holder*, since a person says so; return the contentions."""
-        ended = [place for place, each in self._now.items() if each.holder == holder]
+    def resume(self, item: ObjectRef) -> list[Contention]:
+        """End the contention of *item*, since a person says so; return the contentions."""
+        ended = [place for place, each in self._now.items() if each.item == item]
         for place in ended:
             self._rounds.pop(place, None)
         return [self._now.pop(place).contention for place in ended]
 
-    def lapse(self, holder: ObjectRef, now_s: float) -> list[Contention]:
-        """End those contention of *holder* that have lasted long enough; return the contentions, to be tried again."""
-        ended = [place for place, each in self._now.items() if each.holder == holder and each.until_s <= now_s]
+    def lapse(self, item: ObjectRef, now_s: float) -> list[Contention]:
+        """End those contentions of *item* that have lasted long enough; return the contentions, to be tried again."""
+        ended = [place for place, each in self._now.items() if each.item == item and each.until_s <= now_s]
         self._over = {place: each for place, each in self._over.items() if now_s - each.until_s <= WINDOW_S}
         self._over.update((place, self._now.pop(place)) for place in ended)
         return [self._over[place].contention for place in ended]
 
-    def forget(self, holder: ObjectRef) -> None:
-        """Drop what is known of a holder that is gone, or is somebody else's now."""
-        for place in [place for place, each in self._now.items() if each.holder == holder]:
+    def forget(self, item: ObjectRef) -> None:
+        """Drop what is known of an item that is gone, or is somebody else's now."""
+        for place in [place for place, each in self._now.items() if each.item == item]:
             del self._now[place]
 
     # What follows from it -----------------------------------------------------------------------
@@ -158,17 +158,17 @@ class ContentionTracker:
             found[ref].append(each.contention)
         return {ref: tuple(contentions) for ref, contentions in found.items()}
 
-    def of(self, holder: ObjectRef) -> list[Contention]:
-        """Return the contentions of one holder."""
-        return [each.contention for _, each in sorted(self._now.items()) if each.holder == holder]
+    def of(self, item: ObjectRef) -> list[Contention]:
+        """Return the contentions of one item."""
+        return [each.contention for _, each in sorted(self._now.items()) if each.item == item]
 
-    def holders(self) -> frozenset[ObjectRef]:
+    def contended_items(self) -> frozenset[ObjectRef]:
         """Return whoever has contentions."""
-        return frozenset(each.holder for each in self._now.values())
+        return frozenset(each.item for each in self._now.values())
 
-    def due_s(self, holder: ObjectRef) -> float | None:
-        """Return when the first back-off of *holder* ends by itself, None where it has none."""
-        return min((each.until_s for each in self._now.values() if each.holder == holder), default=None)
+    def due_s(self, item: ObjectRef) -> float | None:
+        """Return when the first back-off of *item* ends by itself, None where it has none."""
+        return min((each.until_s for each in self._now.values() if each.item == item), default=None)
 
 
 def _may_be_left(each: FieldChange) -> bool:

@@ -149,8 +149,8 @@ class DaemonContext:
             listener.hear(item, what)
         await self._event_listener.hear(item, what)
 
-    async def plan_uncontended(self, holder: ObjectRef, build: Callable[[Contentions], Awaitable[Plan]]) -> Plan:
-        """Return the plan that *build* makes for *holder* without contended fields, planned anew where some just became so.
+    async def plan_uncontended(self, item: ObjectRef, build: Callable[[Contentions], Awaitable[Plan]]) -> Plan:
+        """Return the plan that *build* makes for *item* without contended fields, planned anew where some just became so.
 
         Raises:
             ApiError: building it failed.
@@ -160,12 +160,12 @@ class DaemonContext:
             made = await build(tracker.contentions())
             tracker.settle(made.settled)
             for settled in made.settled:
-                await self.hear(holder, ContentionSettled(settled))
-            begun = tracker.begin(holder, made.changes, now_s=time.monotonic(), now=now_text())
+                await self.hear(item, ContentionSettled(settled))
+            begun = tracker.begin(item, made.changes, now_s=time.monotonic(), now=now_text())
             if not begun:
                 return made
             for each in begun:
-                await self.hear(holder, ContentionBegun(each))
+                await self.hear(item, ContentionBegun(each))
 
     async def set_status(self, ref: ObjectRef, status: Callable[[Manifest], Manifest]) -> None:
         """Write a Sync's status, made from the live object, and only if it says something new."""

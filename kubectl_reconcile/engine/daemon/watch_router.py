@@ -88,14 +88,14 @@ class WatchRouter:
     def _resume(self, sync: ObjectRef) -> None:
         """End the contention of a Sync and of the CRs in it, and try again at once."""
         snapshot = self.context.cache.snapshot()
-        for holder in self.context.contention.holders():
-            stored = snapshot.stored(holder)
-            if holder == sync:
-                self.context.contention.resume(holder)
+        for item in self.context.contention.contended_items():
+            stored = snapshot.stored(item)
+            if item == sync:
+                self.context.contention.resume(item)
                 self.syncs.notify(sync, on.Resumed())
             elif stored and self.index.sync_of(stored.labels) == sync:
-                self.context.contention.resume(holder)
-                self.context.queue.add(holder, Priority.ASKED)
+                self.context.contention.resume(item)
+                self.context.queue.add(item, Priority.ASKED)
 
     def _on_crd(self, happened: Event) -> None:
         """A kind came, went or changed; mere status updates are no news, but Established is."""

@@ -23,7 +23,7 @@ from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 SHOP = ObjectRef(SYNC.group, SYNC.kind, "shop", "shop")
 BASE = ObjectRef(SYNC.group, SYNC.kind, "shop", "base")
 COLOUR = FieldPath.fields("data", "colour")
-INTERVAL_S = 60.0
+INTERVAL_S = 600.0
 
 
 def ref(name):

@@ -22,46 +22,46 @@ def put_back(value=3, *paths, manager="hpa", op=Op.UPDATE):
     return Change(WEB, op, fields=fields)
 
 
-def fight(fires, *, times=ROUNDS, start_s=0.0, every_s=1.0, change=None):
+def overwrite(tracker, *, times=ROUNDS, start_s=0.0, every_s=1.0, change=None):
     """Write a field so many times, unless it is left alone; return when the last time was."""
     change = change or put_back()
     for number in range(times):
         at_s = start_s + number * every_s
-        assert not fires.begin(SHOP, [change], now_s=at_s, now=NOW), f"contended after {number} rounds"
-        fires.wrote(change, at_s)
+        assert not tracker.begin(SHOP, [change], now_s=at_s, now=NOW), f"contended after {number} rounds"
+        tracker.wrote(change, at_s)
     return at_s
 
 
-def begin(fires, at_s, change=None):
-    return fires.begin(SHOP, [change or put_back()], now_s=at_s, now=NOW)
+def begin(tracker, at_s, change=None):
+    return tracker.begin(SHOP, [change or put_back()], now_s=at_s, now=NOW)
 
 
 def test_a_field_overwritten_time_and_again_is_contended_and_named():
-    fires = ContentionTracker()
-    (contention,) = begin(fires, fight(fires) + 1)
+    tracker = ContentionTracker()
+    (contention,) = begin(tracker, overwrite(tracker) + 1)
     assert str(contention) == f"{WEB}: .spec.replicas: hpa overwrote it {ROUNDS} times until {NOW}"
-    assert fires.contentions() == {WEB: (contention,)}
-    assert fires.of(SHOP) == [contention]
-    assert begin(fires, 20) == []
+    assert tracker.contentions() == {WEB: (contention,)}
+    assert tracker.of(SHOP) == [contention]
+    assert begin(tracker, 20) == []
 
 
-def test_a_slow_back_and_forth_is_no_contest():
-    fires = ContentionTracker()
-    assert begin(fires, fight(fires, times=3 * ROUNDS, every_s=WINDOW_S / (ROUNDS - 2))) == []
+def test_a_slow_back_and_forth_is_no_contention():
+    tracker = ContentionTracker()
+    assert begin(tracker, overwrite(tracker, times=3 * ROUNDS, every_s=WINDOW_S / (ROUNDS - 2))) == []
 
 
-def test_values_that_git_changes_are_no_contest():
-    fires = ContentionTracker()
+def test_values_that_git_changes_are_no_contention():
+    tracker = ContentionTracker()
     for value in range(3 * ROUNDS):
-        assert begin(fires, value, put_back(value)) == []
-        fires.wrote(put_back(value), value)
+        assert begin(tracker, value, put_back(value)) == []
+        tracker.wrote(put_back(value), value)
 
 
 def test_the_other_fields_of_the_object_are_not_contended():
-    fires = ContentionTracker()
-    fight(fires)
+    tracker = ContentionTracker()
+    overwrite(tracker)
     image = FieldPath(("f:spec", "f:containers", 'k:{"name":"web"}', "f:image"))
-    (contention,) = begin(fires, 20, put_back(3, image, REPLICAS))
+    (contention,) = begin(tracker, 20, put_back(3, image, REPLICAS))
     assert contention.path == REPLICAS
 
 
@@ -75,52 +75,52 @@ NEVER_LEFT = {
 
 @pytest.mark.parametrize("path", NEVER_LEFT.values(), ids=NEVER_LEFT)
 def test_marks_are_never_left_to_others(path):
-    fires, change = ContentionTracker(), put_back("x", path)
-    fight(fires, times=3 * ROUNDS, change=change)
+    tracker, change = ContentionTracker(), put_back("x", path)
+    overwrite(tracker, times=3 * ROUNDS, change=change)
 
 
-def test_a_ceasefire_lapses_is_tried_again_and_comes_back_for_twice_as_long_until_an_hour():
-    fires = ContentionTracker()
-    now_s = fight(fires) + 1
+def test_a_back_off_lapses_is_tried_again_and_comes_back_for_twice_as_long_until_an_hour():
+    tracker = ContentionTracker()
+    now_s = overwrite(tracker) + 1
     lengths = []
-    (contention,) = begin(fires, now_s)
+    (contention,) = begin(tracker, now_s)
     for _ in range(6):
-        due_s = fires.due_s(SHOP)
+        due_s = tracker.due_s(SHOP)
         lengths.append(due_s - now_s)
-        assert fires.lapse(SHOP, due_s - 1) == []
-        assert [each.path for each in fires.lapse(SHOP, due_s)] == [contention.path]
-        assert begin(fires, due_s) == []  # the try
-        fires.wrote(put_back(), due_s)
+        assert tracker.lapse(SHOP, due_s - 1) == []
+        assert [each.path for each in tracker.lapse(SHOP, due_s)] == [contention.path]
+        assert begin(tracker, due_s) == []  # the try
+        tracker.wrote(put_back(), due_s)
         now_s = due_s + 5
-        assert begin(fires, now_s)
+        assert begin(tracker, now_s)
     assert lengths == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S, 8 * FIRST_S, LONGEST_S, LONGEST_S]
 
 
 def test_a_rival_that_has_stopped_ends_it():
-    fires = ContentionTracker()
-    begin(fires, fight(fires) + 1)
-    due_s = fires.due_s(SHOP)
-    fires.lapse(SHOP, due_s)
-    begin(fires, due_s)
-    fires.wrote(put_back(), due_s)
-    fires.lapse(SHOP, due_s + WINDOW_S + 1)
-    assert not fires.contentions()
-    fight(fires, start_s=due_s + WINDOW_S + 2, times=ROUNDS)  # from the beginning
+    tracker = ContentionTracker()
+    begin(tracker, overwrite(tracker) + 1)
+    due_s = tracker.due_s(SHOP)
+    tracker.lapse(SHOP, due_s)
+    begin(tracker, due_s)
+    tracker.wrote(put_back(), due_s)
+    tracker.lapse(SHOP, due_s + WINDOW_S + 1)
+    assert not tracker.contentions()
+    overwrite(tracker, start_s=due_s + WINDOW_S + 2, times=ROUNDS)  # from the beginning
 
 
 def test_a_person_ends_it_and_it_takes_as_many_rounds_again():
-    fires = ContentionTracker()
-    contentions = begin(fires, fight(fires) + 1)
-    assert fires.resume(ObjectRef("reconcile.dev", "Sync", "shop", "other")) == []
-    assert fires.resume(SHOP) == contentions
-    assert not fires.contentions()
-    assert begin(fires, fight(fires, start_s=20) + 1)
+    tracker = ContentionTracker()
+    contentions = begin(tracker, overwrite(tracker) + 1)
+    assert tracker.resume(ObjectRef("reconcile.dev", "Sync", "shop", "other")) == []
+    assert tracker.resume(SHOP) == contentions
+    assert not tracker.contentions()
+    assert begin(tracker, overwrite(tracker, start_s=20) + 1)
 
 
 def test_a_field_that_is_as_it_should_be_ends_it():
-    fires = ContentionTracker()
-    fires.settle(begin(fires, fight(fires) + 1))
-    assert not fires.contentions()
+    tracker = ContentionTracker()
+    tracker.settle(begin(tracker, overwrite(tracker) + 1))
+    assert not tracker.contentions()
 
 
 EXACT = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.pass_state import Phase
-from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.daemon.priority import RETRY_CAP_S, Priority
 from kubectl_reconcile.core.resources.status import ConditionReason
 
 from .followed_world import BASE, INTERVAL_S, Replica, World, ref
@@ -124,7 +124,7 @@ ELSE = st.one_of(
     ),
 )
 STEPS = st.one_of(GIT_NEWS, DRIFT, ELSE)
-PAUSES_S = st.sampled_from([0.0, 1.0, 1.0, 70.0])
+PAUSES_S = st.sampled_from([0.0, 1.0, 1.0, 700.0])
 HISTORIES = st.lists(st.tuples(st.sampled_from(["now", "now", "meanwhile"]), STEPS, PAUSES_S), max_size=12)
 
 
@@ -270,6 +270,33 @@ def test_drift_is_told_once_and_left_or_put_back_as_the_sync_says(policy, histor
         assert ([each.ref for each in left], put_back) == ([ref(name)], [])
         assert replica.world.live[name] == "blue"
         assert replica.state.drift == {ref(name): "by-hand changed .data.colour"}
+
+
+@policies
+@laws
+@given(history=HISTORIES)
+def test_news_that_somebody_tells_of_is_there_at_once_and_other_news_an_interval_later(policy, history):
+    replica = lived(policy, history)
+    come_to_rest(replica)
+    for colour, is_told, wait_s in (("yellow", True, 1.0), ("brown", False, INTERVAL_S + 1)):
+        replica.git_news("new", colour, is_told=is_told)
+        replica.run(wait_s)
+        assert replica.world.live["new"] == colour
+
+
+@policies
+@laws
+@given(history=HISTORIES)
+def test_what_is_refused_is_tried_again_without_any_news(policy, history):
+    replica = lived(policy, history)
+    come_to_rest(replica)
+    replica.refuse("new")
+    replica.git_news("new", "yellow", is_told=True)
+    replica.run(1.0)
+    assert "new" not in replica.world.live
+    replica.world.refused.clear()
+    replica.run(RETRY_CAP_S)
+    assert replica.world.live["new"] == "yellow"
 
 
 @policies

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_a_field_that_a_rival_keeps_overwriting_is_left_to_it_until_somebody_res
     assert "blue" not in json.dumps(contended)
 
 
-def test_a_ceasefire_ends_when_the_other_gives_in_and_when_a_person_says_so(
+def test_a_back_off_ends_when_the_other_gives_in_and_when_a_person_says_so(
     daemon, follow, cluster, git_server, config_map, rival, eventually
 ):
     sync = follow(git_server.url)
@@ -92,6 +93,16 @@ def test_a_ceasefire_ends_when_the_other_gives_in_and_when_a_person_says_so(
     eventually(lambda: condition(sync.live)["status"] == "False", "the other gave in")
     contention()
     assert cluster.get("ConfigMap", "web")["data"]["color"] == "blue"
+
+    def passes():
+        return daemon.count("reconcile_passes_total")
+
+    def is_at_rest():
+        before = passes()
+        time.sleep(4)  # longer than an object that was put back often waits for its turn
+        return passes() == before
+
+    eventually(is_at_rest, "nothing is left that would have the field looked at anyway")
     cluster.edit(
         "Sync", "shop", {"metadata": {"annotations": {"reconcile.dev/resume-requested-at": "2026-11-20T12:00:00Z"}}}
     )
