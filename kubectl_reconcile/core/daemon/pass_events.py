@@ -39,7 +39,7 @@ class ClusterFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnCame:
     """It is this Sync's turn; *is_asked* tells that somebody waits for an answer."""
 
     sync: Sync
@@ -183,7 +183,7 @@ class RetryScheduled:
 
 
 Event: TypeAlias = (
-    Turn | SpecInvalid | ObjectsChanged | Pushed | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame
+    TurnCame | SpecInvalid | ObjectsChanged | Pushed | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame
     | Forgotten | SourceRead | SourceFailed | MembersChecked | PlanMade | Applied | Interrupted | PassFailed | RetryScheduled
 )  # fmt: skip
 

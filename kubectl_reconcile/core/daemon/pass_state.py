@@ -8,9 +8,9 @@ still holds.
 ========== ============================ =================================================== ==========
 phase      event                        what follows                                        next phase
 ========== ============================ =================================================== ==========
-any        Turn, spec.suspend           all is forgotten; Tell Suspended                    IDLE
-IDLE       Turn, source due or asked    ReadSource                                          READING
-IDLE       Turn, else                   work (below)
+any        TurnCame, spec.suspend       all is forgotten; Tell Suspended                    IDLE
+IDLE       TurnCame, due or asked      ReadSource                                          READING
+IDLE       TurnCame, else               work (below)
 READING    SourceRead, news             the set is due at once; work
 READING    SourceRead, else             work
 READING    SourceFailed                 Retry, Tell; the dirty members, if it was ever read
@@ -69,7 +69,7 @@ _SHORTEST_CAP_S = 5.0
 _NO_DRIFT: Final[Drift] = {}
 
 
-class Phase(StrEnum):
+class PassPhase(StrEnum):
     """What is under way."""
 
     IDLE = "idle"
@@ -107,7 +107,7 @@ class PassState:
     namespaces in which objects were refused, for want of them if they come only later.
     """
 
-    phase: Phase = Phase.IDLE
+    phase: PassPhase = PassPhase.IDLE
     sync: Sync | None = None
     source: SourceState = field(default_factory=SourceState)
     is_asked: bool = False
@@ -136,13 +136,13 @@ _INVARIANTS: Final[Mapping[str, Callable[[PassState], bool]]] = {
     "of a Sync that isn't followed something is known": lambda state: (
         state.sync is not None or replace(state, told=None) == PassState()
     ),
-    "somebody asked, and nothing is under way": lambda state: not state.is_asked or state.phase is not Phase.IDLE,
+    "somebody asked, and nothing is under way": lambda state: not state.is_asked or state.phase is not PassPhase.IDLE,
     "objects are under way in no pass over objects": lambda state: (
-        bool(state.under_way) == (state.phase is Phase.ON_OBJECTS)
+        bool(state.under_way) == (state.phase is PassPhase.ON_OBJECTS)
     ),
     "an object is dirty that no file explains": lambda state: state.dirty <= state.members,
     "members are worked on before the source was ever read": lambda state: (
-        state.source.is_read or state.phase in {Phase.IDLE, Phase.READING}
+        state.source.is_read or state.phase in {PassPhase.IDLE, PassPhase.READING}
     ),
     "members are known before the source was ever read": lambda state: state.source.is_read or not state.members,
     "the source answered and was never read": lambda state: state.source.is_read or not state.source.is_open,
@@ -157,22 +157,22 @@ _INVARIANTS: Final[Mapping[str, Callable[[PassState], bool]]] = {
 
 Step: TypeAlias = tuple[PassState, tuple[on.Instruction, ...]]
 
-_AWAITED: Final[Mapping[type[Any], frozenset[Phase]]] = {
-    on.SourceRead: frozenset({Phase.READING}),
-    on.SourceFailed: frozenset({Phase.READING}),
-    on.MembersChecked: frozenset({Phase.CHECKING}),
-    on.PlanMade: frozenset({Phase.ON_SET, Phase.ON_OBJECTS}),
-    on.Applied: frozenset({Phase.ON_SET, Phase.ON_OBJECTS}),
+_AWAITED: Final[Mapping[type[Any], frozenset[PassPhase]]] = {
+    on.SourceRead: frozenset({PassPhase.READING}),
+    on.SourceFailed: frozenset({PassPhase.READING}),
+    on.MembersChecked: frozenset({PassPhase.CHECKING}),
+    on.PlanMade: frozenset({PassPhase.ON_SET, PassPhase.ON_OBJECTS}),
+    on.Applied: frozenset({PassPhase.ON_SET, PassPhase.ON_OBJECTS}),
 }
 """In which phases the result of an instruction counts; in any other it is of a pass that was forgotten."""
 
 
 def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901, PLR0911, PLR0912 - one line per row
     """Return what becomes of *state* by *event*, and what is to be done."""
-    if state.phase not in _AWAITED.get(type(event), frozenset(Phase)):
+    if state.phase not in _AWAITED.get(type(event), frozenset(PassPhase)):
         return state, ()
     match event:
-        case on.Turn():
+        case on.TurnCame():
             return _turn(state, event, now_s)
         case on.SourceRead():
             return _source_read(state, event, now_s)
@@ -181,9 +181,9 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
         case on.MembersChecked():
             return _members_checked(state, event)
         case on.PlanMade():
-            return _set_planned(state, event) if state.phase is Phase.ON_SET else _objects_planned(state, event)
+            return _set_planned(state, event) if state.phase is PassPhase.ON_SET else _objects_planned(state, event)
         case on.Applied():
-            return _set_applied(state, event) if state.phase is Phase.ON_SET else _objects_applied(state, event)
+            return _set_applied(state, event) if state.phase is PassPhase.ON_SET else _objects_applied(state, event)
         case on.Interrupted():
             return _unfinished(state), (on.LookAgain(Priority.RESYNC),)
         case on.PassFailed():
@@ -217,7 +217,7 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
 # --- a turn -------------------------------------------------------------------------------------------------------------
 
 
-def _turn(state: PassState, event: on.Turn, now_s: float) -> Step:
+def _turn(state: PassState, event: on.TurnCame, now_s: float) -> Step:
     sync = event.sync
     if sync.suspend:
         report = Report(ConditionReason.SUSPENDED, "spec.suspend is true")
@@ -228,7 +228,7 @@ def _turn(state: PassState, event: on.Turn, now_s: float) -> Step:
         state = _due(state)
     state = replace(state, sync=sync, drift={} if sync.drift is DriftPolicy.CORRECT else state.drift)
     if event.is_asked or not state.source.is_read or now_s >= state.source.due_s:
-        reading = replace(state, phase=Phase.READING, is_asked=event.is_asked)
+        reading = replace(state, phase=PassPhase.READING, is_asked=event.is_asked)
         return reading, (on.ReadSource(opened=not state.source.is_open),)
     return _work(state, event.facts, now_s)
 
@@ -272,7 +272,7 @@ def _chosen(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
         report = Report(ConditionReason.WAITING, waits)
         return _idle(_due(state), told=report.reason), (on.Tell(report, on.Scope.SYNC, _sync(state).requested_at),)
     if state.is_asked and state.settled and not state.dirty and not facts.is_contended:
-        return replace(state, phase=Phase.CHECKING), (on.CheckMembers(),)
+        return replace(state, phase=PassPhase.CHECKING), (on.CheckMembers(),)
     if state.is_asked or (state.is_due and now_s >= state.retry_s):
         return _set(state)
     return _objects(state, facts)
@@ -289,7 +289,7 @@ def _members_checked(state: PassState, event: on.MembersChecked) -> Step:
 
 
 def _set(state: PassState) -> Step:
-    begun = replace(state, phase=Phase.ON_SET, is_due=False, dirty=frozenset(), settled=None)
+    begun = replace(state, phase=PassPhase.ON_SET, is_due=False, dirty=frozenset(), settled=None)
     return begun, (on.PlanSet(),)
 
 
@@ -324,7 +324,7 @@ def _objects(state: PassState, facts: on.ClusterFacts) -> Step:
     """Look at what changed in the cluster, which needs no source; what is put back again and again waits for its turn."""
     ready = frozenset(ref for ref in state.dirty if not facts.pauses_s.get(ref))
     if ready:
-        begun = replace(state, phase=Phase.ON_OBJECTS, dirty=state.dirty - ready, under_way=ready)
+        begun = replace(state, phase=PassPhase.ON_OBJECTS, dirty=state.dirty - ready, under_way=ready)
         return begun, (on.PlanObjects(ready),)
     if state.dirty:
         pause_s = min(facts.pauses_s[ref] for ref in state.dirty)
@@ -387,7 +387,7 @@ def _failed(state: PassState, event: on.PassFailed) -> Step:
 
 def _unfinished(state: PassState) -> PassState:
     """Have what was under way looked at again."""
-    again = _due(state) if state.phase is Phase.ON_SET else state
+    again = _due(state) if state.phase is PassPhase.ON_SET else state
     return _idle(again, dirty=(state.dirty | state.under_way) & state.members, under_way=frozenset())
 
 
@@ -416,7 +416,7 @@ def _sync(state: PassState) -> Sync:
 
 
 def _idle(state: PassState, **changes: Any) -> PassState:
-    return replace(state, phase=Phase.IDLE, is_asked=False, **changes)
+    return replace(state, phase=PassPhase.IDLE, is_asked=False, **changes)
 
 
 def _due(state: PassState) -> PassState:

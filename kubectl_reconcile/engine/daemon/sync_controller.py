@@ -111,7 +111,7 @@ class SyncController:
         changed, followed.changed = frozenset(followed.changed), set()
         if changed:
             followed.state, _ = step(followed.state, on.ObjectsChanged(changed), time.monotonic())
-        await self._drive(ref, on.Turn(sync, self._work.facts(ref, sync, followed.state.dirty), asked))
+        await self._drive(ref, on.TurnCame(sync, self._work.facts(ref, sync, followed.state.dirty), asked))
 
     async def _drive(self, ref: ObjectRef, happened: on.Event) -> None:
         """Carry out what follows from an event, and from its results, until nothing does."""

@@ -176,7 +176,7 @@ class Replica:
         changed, self.changed = frozenset(self.changed), set()
         if changed:
             assert not self._step(on.ObjectsChanged(changed))
-        events = [on.Turn(sync, self.facts(), is_asked=asked or waits)]
+        events = [on.TurnCame(sync, self.facts(), is_asked=asked or waits)]
         while events:
             for instruction in self._step(events.pop(0)):
                 self.done[-1].append(instruction)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import Phase
+from kubectl_reconcile.core.daemon.pass_state import PassPhase
 from kubectl_reconcile.core.daemon.priority import RETRY_CAP_S, Priority
 from kubectl_reconcile.core.resources.status import ConditionReason
 
@@ -198,7 +198,7 @@ def test_nothing_is_left_dirty_or_under_way(policy, history):
     replica = lived(policy, history)
     come_to_rest(replica)
     state = replica.state
-    assert (state.phase, state.is_asked, state.is_due) == (Phase.IDLE, False, False)
+    assert (state.phase, state.is_asked, state.is_due) == (PassPhase.IDLE, False, False)
     assert (state.dirty, state.under_way, state.source.is_open) == (frozenset(), frozenset(), True)
 
 

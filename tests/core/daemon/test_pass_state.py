@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import SOON_S, InvariantError, PassState, Phase, SourceState, step
+from kubectl_reconcile.core.daemon.pass_state import SOON_S, InvariantError, PassPhase, PassState, SourceState, step
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
@@ -49,7 +49,7 @@ def after(state, *events, now_s=NOW_S):
 
 def turn(state, **facts):
     asked = facts.pop("is_asked", False)
-    return on.Turn(state.sync or sync(), on.ClusterFacts(**facts), is_asked=asked)
+    return on.TurnCame(state.sync or sync(), on.ClusterFacts(**facts), is_asked=asked)
 
 
 def kinds(instructions):
@@ -64,7 +64,7 @@ def test_a_turn_with_nothing_to_look_at_waits_for_its_source():
 
 def test_a_source_is_asked_when_its_time_has_come_and_opened_only_once():
     state, first = after(PassState(), turn(PassState()))
-    assert (first, state.phase) == ((on.ReadSource(opened=True),), Phase.READING)
+    assert (first, state.phase) == ((on.ReadSource(opened=True),), PassPhase.READING)
     rested = at_rest(source=SourceState(is_open=True, is_read=True, due_s=NOW_S))
     assert after(rested, turn(rested))[1] == (on.ReadSource(opened=False),)
 
@@ -73,13 +73,13 @@ def test_news_has_the_set_planned_at_once_even_in_the_pause_after_a_failure():
     failing = at_rest(is_due=True, settled=None, retry_s=NOW_S + 50)
     asleep = after(failing, turn(failing))[1]
     assert kinds(asleep) == [on.LookAgain]
-    reading = replace(failing, phase=Phase.READING)
+    reading = replace(failing, phase=PassPhase.READING)
     assert kinds(after(reading, on.SourceRead(is_news=False))[1]) == [on.LookAgain]
     assert kinds(after(reading, on.SourceRead(is_news=True))[1]) == [on.LookAgain, on.PlanSet]
 
 
 def test_the_next_poll_is_an_interval_after_the_last_or_when_contention_lapses():
-    reading = at_rest(phase=Phase.READING)
+    reading = at_rest(phase=PassPhase.READING)
     state, instructions = after(reading, on.SourceRead(is_news=False))
     assert (state.source.due_s, instructions) == (NOW_S + 60, (on.LookAgain(Priority.POLL, 60.0),))
     lapsing = on.ClusterFacts(lapses_at_s=NOW_S + 7)
@@ -89,7 +89,7 @@ def test_the_next_poll_is_an_interval_after_the_last_or_when_contention_lapses()
 
 
 def test_an_outage_of_the_source_is_told_once_a_try_and_what_was_read_is_kept_up():
-    reading = at_rest(phase=Phase.READING, dirty=frozenset({WEB}))
+    reading = at_rest(phase=PassPhase.READING, dirty=frozenset({WEB}))
     state, (retry, told, planned) = after(reading, on.SourceFailed("no route to host"))
     assert (retry.scope, retry.cap_s, retry.priority) == (on.Scope.SOURCE, 60.0, Priority.POLL)
     assert (told.report.reason, told.report.message) == (ConditionReason.SOURCE, "no route to host")
@@ -100,7 +100,7 @@ def test_an_outage_of_the_source_is_told_once_a_try_and_what_was_read_is_kept_up
 
 
 def test_a_source_that_answers_again_is_told_by_a_pass_over_the_set():
-    reading = at_rest(phase=Phase.READING, source=SourceState(is_read=True, due_s=NOW_S))
+    reading = at_rest(phase=PassPhase.READING, source=SourceState(is_read=True, due_s=NOW_S))
     assert kinds(after(reading, on.SourceRead(is_news=False))[1]) == [on.LookAgain, on.PlanSet]
 
 
@@ -123,12 +123,12 @@ def test_who_depends_on_another_waits_and_is_woken_by_it():
 
 
 def test_who_asks_is_told_as_before_if_nothing_can_have_changed():
-    asked = at_rest(phase=Phase.READING, is_asked=True)
+    asked = at_rest(phase=PassPhase.READING, is_asked=True)
     state, instructions = after(asked, on.SourceRead(is_news=False))
     assert kinds(instructions) == [on.LookAgain, on.CheckMembers]
     assert after(state, on.MembersChecked(are_there=False))[1] == (on.PlanSet(),)
     rested, (told,) = after(state, on.MembersChecked(are_there=True))
-    assert (told.report.counts, rested.phase) == (Counts(2, unchanged=2), Phase.IDLE)
+    assert (told.report.counts, rested.phase) == (Counts(2, unchanged=2), PassPhase.IDLE)
 
 
 NEWS_FOR_WHO_ASKS = {
@@ -142,7 +142,7 @@ NEWS_FOR_WHO_ASKS = {
 
 @pytest.mark.parametrize(("known", "facts"), NEWS_FOR_WHO_ASKS.values(), ids=NEWS_FOR_WHO_ASKS)
 def test_who_asks_gets_a_pass_over_the_set_if_something_may_have_changed(known, facts):
-    asked = at_rest(phase=Phase.READING, is_asked=True, **known)
+    asked = at_rest(phase=PassPhase.READING, is_asked=True, **known)
     news = on.SourceRead(is_news=False, facts=on.ClusterFacts(**facts))
     assert kinds(after(asked, news)[1]) == [on.LookAgain, on.PlanSet]
 
@@ -152,7 +152,11 @@ def test_objects_that_are_put_back_too_often_wait_for_their_turn():
     state, (_, planned) = after(dirty, turn(dirty, pauses_s={WEB: 3.0, DB: 0.0}))
     assert (planned.refs, state.dirty, state.under_way) == (frozenset({DB}), frozenset({WEB}), frozenset({DB}))
     state, (_, again) = after(dirty, turn(dirty, pauses_s={WEB: 3.0, DB: 2.0}))
-    assert (again, state.dirty, state.phase) == (on.LookAgain(Priority.DRIFT, 2.0), frozenset({WEB, DB}), Phase.IDLE)
+    assert (again, state.dirty, state.phase) == (
+        on.LookAgain(Priority.DRIFT, 2.0),
+        frozenset({WEB, DB}),
+        PassPhase.IDLE,
+    )
 
 
 def test_a_change_of_a_member_makes_it_dirty_and_of_a_stranger_the_set_due():
@@ -190,7 +194,7 @@ def test_a_push_has_the_source_asked_whatever_its_interval():
 
 
 def test_a_set_that_failed_is_tried_again_after_its_pause_and_not_before():
-    planned = at_rest(phase=Phase.ON_SET, settled=None)
+    planned = at_rest(phase=PassPhase.ON_SET, settled=None)
     failed = Report(ConditionReason.FAILED, "no", "3f9c2e1")
     state, (told, retry) = after(planned, on.Applied(failed, missing_namespaces=frozenset({"shop"})))
     assert (told.scope, retry.scope, retry.cap_s, retry.priority) == (on.Scope.SET, on.Scope.SET, 60.0, Priority.DRIFT)
@@ -201,7 +205,7 @@ def test_a_set_that_failed_is_tried_again_after_its_pause_and_not_before():
 
 
 def test_a_set_that_is_as_it_should_be_is_settled_with_what_holds_from_now_on():
-    planned = at_rest(phase=Phase.ON_SET, settled=None)
+    planned = at_rest(phase=PassPhase.ON_SET, settled=None)
     state, instructions = after(planned, on.Applied(SYNCED))
     assert instructions == (on.Tell(SYNCED, on.Scope.SET), on.ForgetFailures())
     assert state.settled == replace(SYNCED, counts=Counts(2, unchanged=2))
@@ -210,7 +214,7 @@ def test_a_set_that_is_as_it_should_be_is_settled_with_what_holds_from_now_on():
 
 
 def test_a_plan_that_writes_is_announced():
-    planning = at_rest(phase=Phase.ON_SET, settled=None)
+    planning = at_rest(phase=PassPhase.ON_SET, settled=None)
     made = Plan(
         None, "3f9c2e1", (Change(WEB, Op.CREATE), Change(DB, Op.UNCHANGED), Change(NEW, Op.CREATE).gated(blocked="x"))
     )
@@ -220,14 +224,14 @@ def test_a_plan_that_writes_is_announced():
 
 
 def test_contention_that_changed_is_told_by_a_pass_over_the_set():
-    planning = at_rest(phase=Phase.ON_OBJECTS, under_way=frozenset({WEB}))
+    planning = at_rest(phase=PassPhase.ON_OBJECTS, under_way=frozenset({WEB}))
     made = Plan(None, "3f9c2e1", ())
     state, instructions = after(planning, on.PlanMade(made, contention_changed=True))
     assert (state.is_due, instructions) == (True, (on.LookAgain(Priority.DRIFT, DEBOUNCE_S), on.ApplyObjects(made)))
 
 
 def test_drift_that_could_not_be_put_back_has_the_set_looked_at_after_a_pause():
-    working = at_rest(phase=Phase.ON_OBJECTS, under_way=frozenset({WEB}), dirty=frozenset({DB}))
+    working = at_rest(phase=PassPhase.ON_OBJECTS, under_way=frozenset({WEB}), dirty=frozenset({DB}))
     applied = on.Applied(SYNCED, written=(Change(DB, Op.CREATE),), has_failed=True)
     state, (put_back, retry, again) = after(working, applied)
     assert (put_back, retry.scope) == (on.DriftPutBack(DB, "somebody deleted it"), on.Scope.SET)
@@ -242,32 +246,34 @@ ENDS = {
 
 @pytest.mark.parametrize(("event", "instructions", "is_told"), ENDS.values(), ids=ENDS)
 def test_a_pass_that_breaks_off_leaves_its_work_for_the_next(event, instructions, is_told):
-    on_set = at_rest(phase=Phase.ON_SET, settled=None)
+    on_set = at_rest(phase=PassPhase.ON_SET, settled=None)
     state, found = after(on_set, event)
-    assert (state.is_due, state.phase, kinds(found)) == (True, Phase.IDLE, instructions)
-    on_objects = at_rest(phase=Phase.ON_OBJECTS, under_way=frozenset({WEB}), dirty=frozenset({DB}))
+    assert (state.is_due, state.phase, kinds(found)) == (True, PassPhase.IDLE, instructions)
+    on_objects = at_rest(phase=PassPhase.ON_OBJECTS, under_way=frozenset({WEB}), dirty=frozenset({DB}))
     state, _ = after(on_objects, event)
     assert (state.dirty, state.under_way) == (frozenset({WEB, DB}), frozenset())
     assert state.is_due is is_told, "what was told is taken back by a pass over the set"
 
 
 def test_only_a_pass_that_took_too_long_answers_who_asked():
-    asked = at_rest(spec={"annotations": {"reconcile.dev/sync-requested-at": "noon"}}, phase=Phase.ON_SET, settled=None)
+    asked = at_rest(
+        spec={"annotations": {"reconcile.dev/sync-requested-at": "noon"}}, phase=PassPhase.ON_SET, settled=None
+    )
     late = on.PassFailed(ConditionReason.FAILED, "too late", is_answer=True)
     assert after(asked, late)[1][1].answers == "noon"
     assert after(asked, replace(late, is_answer=False))[1][1].answers == ""
 
 
 def test_suspension_forgets_all_but_what_was_told():
-    state, (told,) = after(at_rest(), on.Turn(sync(suspend=True, generation=2)))
+    state, (told,) = after(at_rest(), on.TurnCame(sync(suspend=True, generation=2)))
     assert (state, told.report.reason) == (PassState(told=ConditionReason.SUSPENDED), ConditionReason.SUSPENDED)
 
 
 def test_another_repository_starts_from_nothing_and_another_spec_with_the_set():
     moved = sync(generation=2, source={"git": {"url": "https://git.example.com/other"}})
-    state, instructions = after(at_rest(), on.Turn(moved))
+    state, instructions = after(at_rest(), on.TurnCame(moved))
     assert (instructions, state.members) == ((on.ReadSource(opened=True),), frozenset())
-    assert kinds(after(at_rest(), on.Turn(sync(generation=2, prune=False)))[1]) == [on.LookAgain, on.PlanSet]
+    assert kinds(after(at_rest(), on.TurnCame(sync(generation=2, prune=False)))[1]) == [on.LookAgain, on.PlanSet]
 
 
 LATE = {
@@ -282,7 +288,7 @@ LATE = {
 
 @pytest.mark.parametrize("event", LATE.values(), ids=LATE)
 def test_results_of_a_pass_that_was_forgotten_change_nothing(event):
-    under_way = at_rest(phase=Phase.ON_SET, settled=None)
+    under_way = at_rest(phase=PassPhase.ON_SET, settled=None)
     assert after(under_way, on.Forgotten(), event) == (PassState(), ())
 
 
@@ -292,7 +298,7 @@ IMPOSSIBLE = {
     "objects are under way in no pass over objects": {"under_way": frozenset({WEB})},
     "an object is dirty that no file explains": {"dirty": frozenset({NEW})},
     "members are worked on before the source was ever read": {
-        "source": SourceState(), "members": frozenset(), "phase": Phase.ON_SET,
+        "source": SourceState(), "members": frozenset(), "phase": PassPhase.ON_SET,
     },
     "members are known before the source was ever read": {"source": SourceState()},
     "the source answered and was never read": {"source": SourceState(is_open=True), "members": frozenset()},

@@ -17,11 +17,11 @@ from kubectl_reconcile.core.daemon.watch_events import (
     sync_events,
     sync_priority,
 )
-from kubectl_reconcile.core.module.api import Outcome, Reads, Select, module
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
+from kubectl_reconcile.module_api import Outcome, Reads, Select, module
 
 
 def sync(*, generation=1, status=None, deleted=False, **annotations):

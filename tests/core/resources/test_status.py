@@ -11,7 +11,9 @@ from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Rep
 FIRST, LATER = "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
 WROTE = Counts(total=3, created=1, updated=2, unchanged=0)
 DONE = Report(ConditionReason.SYNCED, "all 3 objects are as they should be", "c0ffee", WROTE, digest="d1")
-REFUSED = Report(ConditionReason.FAILED, "the server refused one", "facade", Counts(total=3, failed=1, unchanged=2), digest="d2")
+REFUSED = Report(
+    ConditionReason.FAILED, "the server refused one", "facade", Counts(total=3, failed=1, unchanged=2), digest="d2"
+)
 NO_SOURCE = Report(ConditionReason.SOURCE, "the repository can't be read")
 
 
@@ -127,6 +129,7 @@ reports = st.builds(
     st.lists(st.text(max_size=3), max_size=2).map(tuple),
     st.none() | st.lists(st.text(max_size=3), max_size=2).map(tuple),
     st.lists(st.text(max_size=3), max_size=2).map(tuple),
+    digest=st.sampled_from(["", "d1", "d2"]),
 )
 
 
