@@ -227,6 +227,7 @@ def _turn(state: PassState, event: on.TurnCame, now_s: float) -> Step:
     elif state.sync.generation != sync.generation:
         state = _due(state)
     state = replace(state, sync=sync, drift={} if sync.drift is DriftPolicy.CORRECT else state.drift)
+    state = _lapsed(state, event.facts)
     if event.is_asked or not state.source.is_read or now_s >= state.source.due_s:
         reading = replace(state, phase=PassPhase.READING, is_asked=event.is_asked)
         return reading, (on.ReadSource(opened=not state.source.is_open),)
@@ -352,7 +353,8 @@ def _objects_applied(state: PassState, event: on.Applied) -> Step:
         instructions += [on.DriftPutBack(change.ref, drift_note(change)) for change in event.written]
     elif state.told in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
         total = len(state.members)
-        found = Report(ConditionReason.SYNCED, f"{total} objects as Git asks for", event.report.revision, Counts(total))
+        sentence = f"{total} object{'' if total == 1 else 's'} as Git asks for"
+        found = Report(ConditionReason.SYNCED, sentence, event.report.revision, Counts(total))
         report = with_drift(found, sync.drift, state.drift)
         state = replace(state, told=report.reason)
         instructions.append(on.Tell(report, on.Scope.OBJECTS))

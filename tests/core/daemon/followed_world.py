@@ -88,9 +88,13 @@ class World:
         fields = (FieldChange(COLOUR, "replace", there, wanted, reason, "by-hand"),)
         return Change(ref(name), Op.UPDATE, intent=intent, fields=fields)
 
-    def plan(self, desired, refs=None):
+    def plan(self, desired, refs=None, left=frozenset()):
         names = {each.name for each in refs} if refs is not None else desired.files.keys() | self.live.keys()
         changes = [self.change(desired, name) for name in sorted(names)]
+        changes = [
+            Change(each.ref, Op.UNCHANGED) if each.op is Op.UPDATE and each.ref.name in left else each
+            for each in changes
+        ]
         deletes = tuple(each.ref for each in changes if each.op is Op.DELETE)
         if refs is not None:
             changes = [each for each in changes if each.op is not Op.DELETE]
@@ -185,6 +189,11 @@ class Replica:
                 while self.meanwhile and result is not None:
                     self.meanwhile.pop()()
 
+    @property
+    def left(self):
+        """The objects that are left to somebody else for a while."""
+        return frozenset({"a"} if self.is_contended else ())
+
     def facts(self):
         unready = None if self.world.is_dependency_ready else BASE
         lapsed, self.has_lapsed = self.has_lapsed, False
@@ -203,10 +212,12 @@ class Replica:
             case on.PlanSet():
                 members = frozenset(map(ref, self.desired.files))
                 return on.PlanMade(
-                    self.world.plan(self.desired), members, self.world.status.get("lastAppliedRevision", "")
+                    self.world.plan(self.desired, left=self.left),
+                    members,
+                    self.world.status.get("lastAppliedRevision", ""),
                 )
             case on.PlanObjects():
-                return on.PlanMade(self.world.plan(self.desired, instruction.refs))
+                return on.PlanMade(self.world.plan(self.desired, instruction.refs, self.left))
             case on.ApplySet() | on.ApplyObjects():
                 return self.apply(instruction)
             case on.Retry():

@@ -88,6 +88,12 @@ def test_the_next_poll_is_an_interval_after_the_last_or_when_contention_lapses()
     assert after(reading, on.SourceRead(is_news=False, facts=over))[1] == (on.LookAgain(Priority.POLL, SOON_S),)
 
 
+def test_contention_that_lapses_when_the_source_is_due_is_not_forgotten_over_it():
+    rested = at_rest(source=SourceState(is_open=True, is_read=True, due_s=NOW_S))
+    state, _ = after(rested, turn(rested, has_lapsed=True))
+    assert kinds(after(state, on.SourceRead(is_news=False))[1]) == [on.LookAgain, on.PlanSet]
+
+
 def test_an_outage_of_the_source_is_told_once_a_try_and_what_was_read_is_kept_up():
     reading = at_rest(phase=PassPhase.READING, dirty=frozenset({WEB}))
     state, (retry, told, planned) = after(reading, on.SourceFailed("no route to host"))
