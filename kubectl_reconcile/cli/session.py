@@ -84,7 +84,7 @@ def readable(origin: Origin) -> Iterator[Origin]:
         yield origin
         return
     with tempfile.TemporaryDirectory(prefix="kubectl-reconcile-") as folder:
-        file = Path(folder, "stdin.yaml")
+        file = Path(folder, "stdin")
         file.write_bytes(sys.stdin.buffer.read())
         yield replace(origin, file=str(file))
 

@@ -27,6 +27,38 @@ def printable(text: str) -> str:
     return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}…"
 
 
+_VALUE = re.compile(r"(?:(?<=[ (\[,:])|^)[\w.*&\[\]]*\{")
+"""Where a value begins that a server prints as Go or as JSON does: ``core.PodTemplateSpec{…``, ``{"a":…``."""
+_LONGEST_VALUE = 100
+
+
+def shortened(text: str) -> str:
+    """Return *text* with ``…`` for what is in the braces of a printed value that nobody would read to its end."""
+    parts, at = [], 0
+    while match := _VALUE.search(text, at):
+        end = _end_of_value(text, match.end())
+        parts.append(
+            text[at : match.end()] + ("…}" if end - match.start() > _LONGEST_VALUE else text[match.end() : end])
+        )
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _end_of_value(text: str, at: int) -> int:
+    """Return where the braces end that were opened before *at*, quoted text aside; the text's end if they don't."""
+    depth, quoted = 1, False
+    while at < len(text) and depth:
+        char = text[at]
+        if char == "\\" and quoted:
+            at += 1
+        elif char == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (char == "{") - (char == "}")
+        at += 1
+    return min(at, len(text))
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One entry of ``status.details.causes``: *field* (may be empty), machine-readable *reason*, *message*."""
@@ -106,7 +138,7 @@ class ApiError(Exception):
         causes: Iterable[Cause] = (),
         retry_after_s: float | None = None,
     ) -> None:
-        self.message = printable(message)
+        self.message = printable(shortened(message))
         self.status = status
         self.reason = printable(reason) or type(self).__name__
         self.causes = tuple(causes)
@@ -227,5 +259,5 @@ def _cause(cause: Mapping[str, Any]) -> Cause:
     return Cause(
         field=printable(str(cause.get("field") or "")),
         reason=printable(str(cause.get("reason") or "")),
-        message=printable(str(cause.get("message") or "")),
+        message=printable(shortened(str(cause.get("message") or ""))),
     )

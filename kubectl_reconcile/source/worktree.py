@@ -101,7 +101,7 @@ class WorktreeSource:
             self._digests = {name: known for name, known in self._digests.items() if name in there}
         digest = hashlib.sha256("".join(f"{path}\0{blob_id}\n" for path, blob_id in files.items()).encode())
         sha = f"worktree-{digest.hexdigest()[:32]}"
-        return Revision(sha, "", files, tuple(problems), found.unrendered, one_line(self._name))
+        return Revision(sha, "", files, tuple(problems), found.unrendered, self._label())
 
     def read(self, blob_id: str) -> bytes:
         """Return the content that the newest revision lists as *blob_id*.
@@ -153,6 +153,10 @@ class WorktreeSource:
         from kubectl_reconcile.source.watching import Watch  # noqa: PLC0415 - as above
 
         return Watch(self.location, callback, quiet_s)
+
+    def _label(self) -> str:
+        """Return what problems call the location: a single file goes by its name, as in its revisions."""
+        return one_line(self.location.name if self._is_file else self._name)
 
     def _single(self) -> _Found:
         if not self.location.is_file():

@@ -134,8 +134,12 @@ def _write(manifest: Manifest, options: CreateOptions) -> None:
 
 
 async def _warn_of_no_daemon(session: Session, namespace: str, options: CreateOptions) -> None:
-    if not await sync_requests.daemon_alive(session.client, namespace):
+    alive = await sync_requests.daemon_alive(session.client, namespace)
+    if not alive:
+        known = (
+            "no daemon lives" if alive is False else "whether a daemon lives can't be seen: Leases may not be listed"
+        )
         how = (
             f"kubectl reconcile daemon follows it, kubectl reconcile sync {options.name} -n {namespace} applies it once"
         )
-        options.err.write([line(f"no daemon lives: {how}", Tone.WARNING)])
+        options.err.write([line(f"{known}: {how}", Tone.WARNING)])

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from kubectl_reconcile.cli.output.results import DONE, result_line
 from kubectl_reconcile.cli.output.terminal import Line, Terminal, Tone, line
+from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
@@ -94,6 +95,7 @@ class Progress:
     _began_s: float = field(default_factory=time.monotonic)
     _busy: dict[str, Busy] = field(default_factory=dict)
     _durations_ms: dict[ObjectRef, float] = field(default_factory=dict)
+    _causes: set[str] = field(default_factory=set)
     _step: Step | None = None
     _drawn: int = 0
 
@@ -154,12 +156,19 @@ class Progress:
         self._durations_ms[result.change.ref] = result.duration_ms
         if result.state.value != "succeeded":
             self.outcomes[result.change.ref] = result.state.value
-            self.write_line(result_line(result))
+            self.write_line(result_line(result, known=self._is_known(result)))
         elif result.wrote:
             self.outcomes.setdefault(result.change.ref, DONE[result.change.op.value])
             if self.tell_results:
                 self._erase()
                 self.out.write([result_line(result)])
+
+    def _is_known(self, result: Result) -> bool:
+        """Tell whether another object failed for the same cause before."""
+        cause = Refusal.of(result.change, result.error).cause
+        known = cause in self._causes
+        self._causes.add(cause)
+        return known
 
     def write_line(self, one: Line) -> None:
         """Write a line to standard error, above the board."""

@@ -22,6 +22,8 @@ from kubectl_reconcile.cli.output.ages import age_of
 from kubectl_reconcile.cli.output.masking import masked
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.cli.output.yamltext import dump
+from kubectl_reconcile.core.apply import causes
+from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, warnings_among
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
@@ -372,10 +374,8 @@ def _counted(number: int, noun: str) -> str:
 
 def attention(plan: Plan) -> Iterator[Line]:
     """Yield what a person has to see to: problems in the source, refused objects, held deletions."""
-    for change in plan.changes:
-        if change.gate.blocked:
-            where = f"{change.provenance.file}:{change.provenance.line}: " if change.provenance.file else ""
-            yield line(f"{where}{change.ref}: {change.gate.blocked}", Tone.BAD)
+    blocked = (Refusal.of(change, change.gate.blocked) for change in plan.changes if change.gate.blocked)
+    yield from (line(text, Tone.BAD) for text in causes.of_refusals(blocked))
     yield from problems_and_holds(plan)
     owners = sorted(
         {
@@ -393,8 +393,9 @@ def attention(plan: Plan) -> Iterator[Line]:
 
 def problems_and_holds(plan: Plan) -> Iterator[Line]:
     """Yield what no writing could bring about: problems in the source, and deletions that are held."""
-    yield from (line(str(problem), Tone.BAD) for problem in plan.errors)
-    yield from (line(f"warning: {problem}", Tone.WARNING) for problem in warnings_among(plan.problems))
+    yield from (line(text, Tone.BAD) for text in causes.of_problems(plan.errors))
+    warnings = causes.of_problems(warnings_among(plan.problems))
+    yield from (line(f"warning: {text}", Tone.WARNING) for text in warnings)
     yield from holds(plan)
     if plan.holds and plan.sync is not None:
         yield line(f"to let them go: {approve_command(plan)}", Tone.WARNING)

@@ -14,8 +14,8 @@ DONE = {"create": "created", "update": "updated", "replace": "replaced", "delete
 """What is said of a change that was made."""
 
 
-def result_line(result: Result) -> Line:
-    """Return what became of one object, as a line."""
+def result_line(result: Result, *, known: bool = False) -> Line:
+    """Return what became of one object, as a line; a cause that is *known* isn't told in full once more."""
     change = result.change
     if result.state.value != "succeeded":
         where = (
@@ -25,7 +25,8 @@ def result_line(result: Result) -> Line:
             if change.provenance.file
             else ""
         )
-        return (Span(f"{result.state.value:<8}", Tone.BAD), Span(f" {change.ref}{where}: {result.error}"))
+        why = "for the same cause" if known else result.error
+        return (Span(f"{result.state.value:<8}", Tone.BAD), Span(f" {change.ref}{where}: {why}"))
     tone = Tone.REMOVED if change.op.value == "delete" else Tone.ADDED if change.op.value == "create" else Tone.WARNING
     return (Span(f"{DONE[change.op.value]:<8}", tone), Span(f" {change.ref}"))
 

@@ -10,9 +10,10 @@ Pure: words and copies.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from kubectl_reconcile.core.annotations import REPLACE
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of
 
 _REASONS = frozenset({"FieldValueInvalid", "FieldValueForbidden"})
@@ -45,6 +46,35 @@ def is_immutable(causes: Iterable[RefusalCause]) -> bool:
     return bool(found) and all(
         cause.reason in _REASONS and _IMMUTABLE.search(cause.message) is not None for cause in found
     )
+
+
+_LOSSES: Mapping[GroupKind, str] = {
+    GroupKind(
+        "", "PersistentVolumeClaim"
+    ): "the data of its volume is lost with it, unless the volume's reclaim policy is Retain",
+    GroupKind("", "PersistentVolume"): "the data it stands for may be lost with it, by its reclaim policy",
+    GroupKind("", "Namespace"): "everything in it is deleted with it",
+    GroupKind(
+        "apiextensions.k8s.io", "CustomResourceDefinition"
+    ): "all custom resources of its kind are deleted with it",
+}
+
+
+def loss_of(manifest: Manifest) -> str:
+    """Return what is lost when an object is deleted and made anew; empty where that is nothing but time."""
+    kind = GroupVersionKind.of(manifest).group_kind
+    if kind == GroupKind("apps", "StatefulSet") and (manifest.get("spec") or {}).get("volumeClaimTemplates"):
+        policy = (manifest["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenDeleted")
+        claims = "its claims, and their data, are deleted with it" if policy == "Delete" else "its claims stay"
+        return f"all of its pods end at once, and {claims}"
+    return _LOSSES.get(kind, "")
+
+
+def advice_of(manifest: Manifest) -> str:
+    """Return what to do about an object whose changed field can't be changed in place."""
+    if loss := loss_of(manifest):
+        return f'undo the change in the source, or move what it holds first; with {REPLACE}: "true" it is deleted and made anew: {loss}'
+    return f'annotate it {REPLACE}: "true" to have it deleted and made anew'
 
 
 def as_restored(before: Manifest) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kubectl_reconcile.core.apply import causes
+from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, warnings_among
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
@@ -86,11 +88,11 @@ def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -
         unchanged=made.counts()[Op.UNCHANGED],
         failed=len(failed),
     )
-    faults = [str(problem) for problem in made.errors]
-    faults += [f"{result.change.ref}: {result.error}" for result in failed]
-    faults += [hold.message for hold in made.holds]
+    faults = causes.of_problems(made.errors)
+    faults += causes.of_refusals(Refusal.of(result.change, result.error) for result in failed)
+    faults += [f"held: {causes.of_hold(hold)}" for hold in made.holds]
     reason = _reason_of(made, failed, stopped=stopped)
-    warnings = [str(problem) for problem in warnings_among(made.problems)]
+    warnings = causes.of_problems(warnings_among(made.problems))
     return Report(reason, _sentence(reason, made, counts, faults), made.revision, counts, faults, warnings=warnings)
 
 
@@ -117,6 +119,6 @@ def _sentence(reason: ConditionReason, made: Plan, counts: Counts, faults: list[
         return "the program was told to end; the next one goes on"
     if reason is ConditionReason.HELD:
         hold = made.holds[0]
-        return f"{len(hold.refs)} deletions wait for approval {made.approval}: {hold.message}"
+        return f"{len(hold.refs)} deletions wait for approval {made.approval}: {causes.of_hold(hold)}"
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return f"{faults[0]}{more}"

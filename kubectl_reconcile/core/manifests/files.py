@@ -28,6 +28,9 @@ T = TypeVar("T")
 IGNORE_FILE: Final = ".reconcileignore"
 """Lists what is no manifest, in .gitignore's syntax; counts for its own folder and those below."""
 
+STDIN: Final = "stdin"
+"""What standard input is called among files; no ignore file says anything of it."""
+
 _KUSTOMIZE = (
     "a kustomization",
     'apply what "kustomize build" prints, or list this file in .reconcileignore to have the others taken as they are',

@@ -23,7 +23,7 @@ from typing import Any, Self, TypeAlias
 
 from kubectl_reconcile.core.annotations import HOOK, WAVE
 from kubectl_reconcile.core.manifests import yaml_reader
-from kubectl_reconcile.core.manifests.files import IGNORE_FILE
+from kubectl_reconcile.core.manifests.files import IGNORE_FILE, STDIN
 from kubectl_reconcile.core.manifests.limits import MAX_PROBLEMS
 from kubectl_reconcile.core.manifests.scalars import shown
 from kubectl_reconcile.core.manifests.yaml_reader import Place
@@ -80,7 +80,7 @@ def parse(data: bytes, path: str) -> Parsed:
     line_of = _LineIndex(data, [where for _, where in objects] + [fault.where for fault in faults])
     manifests = tuple(Located.of(manifest, path, line_of(where)) for manifest, where in objects)
     problems = [fault.problem(path, line_of(fault.where)) for fault in faults]
-    problems += unread
+    problems += (replace(each, hint=_fitting(each.hint, path)) for each in unread)
     problems.sort(key=lambda problem: (not problem.is_error, problem.line == 0, problem.line))
     return Parsed(manifests, tuple(problems[: MAX_PROBLEMS + 1]))
 
@@ -126,7 +126,14 @@ class _Fault:
     severity: Severity = Severity.ERROR
 
     def problem(self, path: str, line: int) -> Problem:
-        return Problem(path, line, self.message, self.hint, self.severity)
+        return Problem(path, line, self.message, _fitting(self.hint, path), self.severity)
+
+
+def _fitting(hint: str, path: str) -> str:
+    """Return *hint* as far as it can be followed: nobody can ignore what is piped in."""
+    if path != STDIN or IGNORE_FILE not in hint:
+        return hint
+    return hint.partition(", or list")[0] if ", or list" in hint else ""
 
 
 class _LineIndex:

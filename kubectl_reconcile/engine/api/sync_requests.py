@@ -36,14 +36,16 @@ def now_text() -> str:
     return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def daemon_alive(client: Client, namespace: str) -> bool:
+async def daemon_alive(client: Client, namespace: str) -> bool | None:
     """Tell whether some daemon that follows the Syncs of *namespace* renewed its Lease within the time it promised.
 
-    Who may not look at Leases is told no: the work is then done here.
+    None is for those who may not look at Leases: nobody knows then.
     """
     try:
         alive = await living_daemons(client)
-    except (Forbidden, NotFound):
+    except Forbidden:
+        return None
+    except NotFound:
         return False
     return any(daemon.follows in {"", namespace} for daemon in alive)
 

@@ -21,8 +21,7 @@ from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Invalid, NotFound, Unreachable
-from kubectl_reconcile.core.annotations import REPLACE
-from kubectl_reconcile.core.apply.replace import is_immutable
+from kubectl_reconcile.core.apply.replace import advice_of, is_immutable
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, is_approved
@@ -158,11 +157,7 @@ class _DryRun:
     async def _immutable(self, change: Change, kind: Kind, intent: Manifest, error: Invalid) -> Change:
         if change.provenance.owner is None and change.gate.replaceable:
             return await self._anew(replace(change, op=Op.REPLACE, after=intent), kind, intent)
-        hint = (
-            f'; annotate it {REPLACE}: "true" to have it deleted and made anew'
-            if change.provenance.owner is None
-            else ""
-        )
+        hint = f" (hint: {advice_of(change.before or intent)})" if change.provenance.owner is None else ""
         return _blocked(change, error, hint)
 
     async def _anew(self, change: Change, kind: Kind, intent: Manifest) -> Change:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubectl_reconcile.core.apply.results import Result, ResultState, report_of, untouched, verdicts_of
-from kubectl_reconcile.core.objects import ObjectRef, Problem
+from kubectl_reconcile.core.objects import ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, approval_of
 from kubectl_reconcile.core.resources.status import ConditionReason
 from tests.core.planning.changes import a_change
@@ -38,8 +38,19 @@ REPORTS = {
     "no object at all": (plan(), [], False, "Synced", "0 objects as Git asks for"),
     "a refusal is named": (plan(change(Op.UPDATE)), [refused()], False, "ApplyFailed", f"{ref('a')}: no such thing"),
     "further refusals are counted": (
-        plan(change(Op.UPDATE), change(Op.UPDATE, "b")), [refused(), refused("b")], False,
+        plan(change(Op.UPDATE), change(Op.UPDATE, "b")), [refused(), refused("b", "no such kind")], False,
         "ApplyFailed", f"{ref('a')}: no such thing (and 1 more)",
+    ),
+    "refusals of one cause are one": (
+        plan(change(Op.UPDATE), change(Op.UPDATE, "b")), [refused(), refused("b")], False,
+        "ApplyFailed", f"{ref('a')} and 1 more ({ref('b')}): no such thing",
+    ),
+    "what is wrong outside the source is no fault of the source": (
+        plan(problems=(Problem("Candy a", 0, "no answer", in_source=False),)), [], False, "ApplyFailed", "Candy a: no answer",
+    ),
+    "a warning is no harm": (
+        plan(problems=(Problem("a.yaml", 3, "odd", severity=Severity.WARNING),)), [], False,
+        "Synced", "0 objects as Git asks for",
     ),
     "a problem is worse than a hold": (
         plan(problems=(PROBLEM,), holds=(HOLD,)), [], False, "ProblemsInSource", f"{PROBLEM} (and 1 more)",
@@ -49,7 +60,7 @@ REPORTS = {
     ),
     "a hold says what waits and what lets it through": (
         plan(holds=(HOLD,)), [], False,
-        "Held", f"2 deletions wait for approval {approval_of(HOLD.refs)}: 3 of 4 members would go",
+        "Held", f"2 deletions wait for approval {approval_of(HOLD.refs)}: 3 of 4 members would go: {ref('x')}, {ref('y')}",
     ),
     "whoever is told to end says so whatever else is wrong": (
         plan(problems=(PROBLEM,)), [refused()], True, "Stopped", "the program was told to end; the next one goes on",

@@ -1,0 +1,96 @@
+"""What went wrong, told once for each cause: one missing namespace is one sentence, however many objects need it.
+
+Vocabulary: a *cause* is what is wrong and what to do about it, whatever the place. Sentences come in the order in which their causes
+were met first. Nothing is left out but names: counts say how many there are.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kubectl_reconcile.core.objects import ObjectRef, Problem
+from kubectl_reconcile.core.planning.plan import Change, Hold
+
+T = TypeVar("T")
+
+_NAMED = 3
+"""How many places or objects a sentence names."""
+
+_OF_ONE_FILE = 5
+"""How many sentences are told of one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An object that isn't as it should be, where it is written down (``file:line``, may be empty), and why."""
+
+    ref: ObjectRef
+    where: str
+    why: str
+
+    @classmethod
+    def of(cls, change: Change, why: str) -> Refusal:
+        """Return the refusal of *change*."""
+        origin = change.provenance
+        return cls(change.ref, f"{origin.file}:{origin.line}" if origin.line else origin.file, why)
+
+    @property
+    def cause(self) -> str:
+        """What is wrong, without the object's own name: the server says it in each of its sentences."""
+        return self.why.replace(f'"{self.ref.name}"', '""').replace(str(self.ref), "")
+
+
+def of_problems(problems: Iterable[Problem]) -> list[str]:
+    """Return a sentence for each cause among *problems*, a few for each file and a count of the rest."""
+    told: list[str] = []
+    files: Counter[str] = Counter()
+    for group in _grouped(problems, lambda problem: (problem.message, problem.hint)):
+        file = group[0].path
+        files[file] += 1
+        if files[file] <= _OF_ONE_FILE:
+            told.append(_problem(group))
+    rest = ((file, count - _OF_ONE_FILE) for file, count in files.items() if count > _OF_ONE_FILE)
+    return [*told, *(f"{file}: and {more} more problem{'' if more == 1 else 's'}" for file, more in rest)]
+
+
+def of_refusals(refusals: Iterable[Refusal]) -> list[str]:
+    """Return a sentence for each cause among *refusals*, with the first objects that it concerns."""
+    return [_refusal(group) for group in _grouped(refusals, lambda refusal: refusal.cause)]
+
+
+def of_hold(hold: Hold) -> str:
+    """Return why deletions wait, and which."""
+    return f"{hold.message}: {listed([str(ref) for ref in hold.refs])}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first of *names*, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more} more"
+
+
+def _grouped(things: Iterable[T], cause: Callable[[T], Hashable]) -> Iterator[list[T]]:
+    groups: dict[Hashable, list[T]] = defaultdict(list)
+    for thing in things:
+        groups[cause(thing)].append(thing)
+    yield from groups.values()
+
+
+def _problem(group: list[Problem]) -> str:
+    if len(group) == 1:
+        return str(group[0])
+    first = group[0]
+    places = listed([f"{each.path}:{each.line}" if each.line else each.path for each in group])
+    return f"{places}: {first.message}{f' (hint: {first.hint})' if first.hint else ''}"
+
+
+def _refusal(group: list[Refusal]) -> str:
+    first = group[0]
+    where = f"{first.where}: " if first.where else ""
+    others = f" and {len(group) - 1} more ({listed([str(each.ref) for each in group[1:]])})" if len(group) > 1 else ""
+    return f"{where}{first.ref}{others}: {first.why}"

@@ -1,0 +1,89 @@
+"""One cause is one sentence, and nothing goes uncounted."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.apply import causes
+from kubectl_reconcile.core.apply.causes import Refusal
+from kubectl_reconcile.core.apply.replace import advice_of, loss_of
+from kubectl_reconcile.core.objects import ObjectRef, Problem
+from kubectl_reconcile.core.planning.plan import Hold
+
+
+def maps(*names: str) -> list[ObjectRef]:
+    return [ObjectRef("", "ConfigMap", "shop", name) for name in names]
+
+
+def test_objects_that_lack_the_same_thing_are_told_of_together():
+    refusals = [
+        Refusal(ref, f"{ref.name}.yaml:1", 'namespaces "shop" not found (404 NotFound)') for ref in maps(*"abcdef")
+    ]
+    assert causes.of_refusals(refusals) == [
+        (
+            "a.yaml:1: ConfigMap shop/a and 5 more (ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 2 more): "
+            'namespaces "shop" not found (404 NotFound)'
+        )
+    ]
+
+
+def test_an_object_s_own_name_makes_no_cause_of_its_own():
+    refusals = [Refusal(ref, "", f'configmaps "{ref.name}" is forbidden: no') for ref in maps("a", "b")]
+    [told] = causes.of_refusals(refusals)
+    assert told == 'ConfigMap shop/a and 1 more (ConfigMap shop/b): configmaps "a" is forbidden: no'
+
+
+def test_other_causes_are_other_sentences():
+    refusals = [Refusal(ref, "x.yaml:1", why) for ref, why in zip(maps("a", "b"), ["this", "that"], strict=True)]
+    assert causes.of_refusals(refusals) == ["x.yaml:1: ConfigMap shop/a: this", "x.yaml:1: ConfigMap shop/b: that"]
+
+
+def test_a_problem_that_many_files_have_is_told_once_with_the_first_places():
+    problems = [Problem(f"{name}.yaml", 3, "no kind", "write one") for name in "abcde"]
+    assert causes.of_problems(problems) == [
+        "a.yaml:3, b.yaml:3, c.yaml:3 and 2 more: no kind (hint: write one)",
+    ]
+
+
+def test_of_a_file_with_many_problems_a_few_are_told_and_the_rest_is_counted():
+    problems = [Problem("chart.yaml", line, f"key {line} is odd") for line in range(1, 77)]
+    told = causes.of_problems([*problems, Problem("other.yaml", 1, "odd")])
+    assert told[:2] == ["chart.yaml:1: key 1 is odd", "chart.yaml:2: key 2 is odd"]
+    assert told[-2:] == ["other.yaml:1: odd", "chart.yaml: and 71 more problems"]
+    assert len(told) == 7
+
+
+@given(st.lists(st.builds(Problem, st.sampled_from("ab"), st.integers(0, 3), st.sampled_from("xyz"))))
+def test_whatever_is_wrong_something_is_told(problems):
+    assert bool(causes.of_problems(problems)) is bool(problems)
+    assert len(causes.of_problems(problems)) <= len(problems)
+
+
+def test_a_hold_names_what_is_held():
+    assert causes.of_hold(Hold("EmptySource", "every member would go", tuple(maps(*"abcd")))) == (
+        "every member would go: ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c and 1 more"
+    )
+
+
+def kind(api_version: str, name: str, **spec) -> dict:
+    return {"apiVersion": api_version, "kind": name, "metadata": {"name": "a"}, "spec": spec}
+
+
+def test_what_holds_data_is_never_advised_to_be_replaced_without_saying_what_is_lost():
+    claim = advice_of(kind("v1", "PersistentVolumeClaim"))
+    assert "the data of its volume is lost" in claim
+    assert claim.index("undo the change") < claim.index("reconcile.dev/replace")
+    assert "everything in it is deleted" in advice_of(kind("v1", "Namespace"))
+    assert "the data it stands for may be lost" in advice_of(kind("v1", "PersistentVolume"))
+    crd = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    assert "all custom resources of its kind are deleted" in advice_of(crd)
+    assert "its claims stay" in advice_of(kind("apps/v1", "StatefulSet", volumeClaimTemplates=[{}]))
+    deleting = {"whenDeleted": "Delete"}
+    stateful = kind("apps/v1", "StatefulSet", volumeClaimTemplates=[{}], persistentVolumeClaimRetentionPolicy=deleting)
+    assert "and their data, are deleted with it" in advice_of(stateful)
+    assert loss_of(kind("batch/v1", "Job")) == ""
+    assert (
+        advice_of(kind("batch/v1", "Job"))
+        == 'annotate it reconcile.dev/replace: "true" to have it deleted and made anew'
+    )
