@@ -4,13 +4,14 @@ krew installs no Python packages, so each platform's archive holds one file with
 all versions of Python that are supported, besides the completion script and the license. An interpreter is all that
 has to be there: 3.11 or newer as ``python3``.
 
-Archives are named after version and platform, and hold nothing of the time and place of their making, so that the same
-sources make the same archives. krew's manifest says where they will lie: it is written when that is told (RELEASE_URL).
+All of it is named after version and platform, and holds nothing of the time and place of its making, so that the same
+sources make the same files; what has to bear a time bears that of SOURCE_DATE_EPOCH, 1980 by default. krew's manifest says where they will lie: it is written when that is told (RELEASE_URL).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import hashlib
 import os
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -33,7 +35,11 @@ PLATFORMS = {
 }
 """The platforms as Go and krew call them, and as Python's packages do."""
 
-EPOCH = 315532800  # 1980-01-01, the first day that a zip file can tell
+EPOCH = max(
+    int(os.environ.get("SOURCE_DATE_EPOCH") or 0), 315532800
+)  # 1980-01-01, the first day that a zip file can tell
+OF_THIS_MACHINE = ("direct_url.json", "uv_cache.json")
+"""What an installation notes of where it came from, and when."""
 
 
 def main() -> None:
@@ -67,10 +73,26 @@ def this_platform() -> str:
 
 def packages(out: Path) -> Path:
     """Build wheel and sdist; return the wheel."""
-    run("uv", "build", "--quiet", "--out-dir", str(out), str(ROOT))
+    run("uv", "build", "--quiet", "--out-dir", str(out), str(ROOT), environ={"SOURCE_DATE_EPOCH": str(EPOCH)})
     (out / ".gitignore").unlink(missing_ok=True)
-    [wheel] = out.glob("*.whl")
+    [sdist], [wheel] = out.glob("*.tar.gz"), out.glob("*.whl")
+    repack(sdist)
     return wheel
+
+
+def repack(archive: Path) -> None:
+    """Write an archive anew, in order, without what it tells of when and by whom it was made."""
+    with tempfile.TemporaryFile() as scratch:
+        with archive.open("rb") as source:
+            shutil.copyfileobj(source, scratch)
+        scratch.seek(0)
+        with tarfile.open(fileobj=scratch, mode="r:gz") as old, packed(archive) as new:
+            for facts in sorted(old.getmembers(), key=lambda facts: facts.name):
+                content = old.extractfile(facts) if facts.isfile() else None
+                plain = tarfile.TarInfo(facts.name)
+                plain.type, plain.linkname, plain.size, plain.mtime = facts.type, facts.linkname, facts.size, EPOCH
+                plain.mode = 0o755 if facts.isdir() or facts.mode & 0o100 else 0o644
+                new.addfile(plain, content)
 
 
 def version_of(wheel: Path) -> str:
@@ -107,15 +129,28 @@ def install(wheel: Path, site: Path, platform: str, python: str, scratch: Path) 
     run(*common, str(wheel))
     shutil.copytree(scratch, site, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".lock", "bin"))
     shutil.rmtree(scratch)
+    for name in OF_THIS_MACHINE:
+        for file in site.glob(f"*.dist-info/{name}"):
+            file.unlink()
+            record = file.with_name("RECORD")
+            lines = record.read_text().splitlines(keepends=True)
+            record.write_text("".join(line for line in lines if f".dist-info/{name}," not in line))
 
 
-def pack(folder: Path, into: Path) -> None:
-    """Write the files of *folder* into an archive that tells nothing of when and by whom."""
+@contextlib.contextmanager
+def packed(into: Path) -> Iterator[tarfile.TarFile]:
+    """Yield an archive to fill that tells nothing of when it was made."""
     with (
         into.open("wb") as raw,
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=EPOCH) as zipped,
         tarfile.open(fileobj=zipped, mode="w") as tar,
     ):
+        yield tar
+
+
+def pack(folder: Path, into: Path) -> None:
+    """Write the files of *folder* into an archive that tells nothing of when and by whom."""
+    with packed(into) as tar:
         for file in sorted(folder.iterdir()):
             facts = tarfile.TarInfo(file.name)
             facts.size, facts.mtime = file.stat().st_size, EPOCH

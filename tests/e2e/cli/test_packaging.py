@@ -142,6 +142,13 @@ def test_the_self_contained_program_needs_nothing_but_python(dist, tmp_path, kub
     assert words == "version\tShow the version.\n:4\n"
 
 
+def test_the_same_sources_make_the_same_files_wherever_and_whenever(dist, tmp_path):
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    program = [sys.executable, ROOT / "plugin" / "release.py", "--out", tmp_path / "elsewhere", "--python", python]
+    subprocess.run([*program, "--release-url", URL], check=True, env={**os.environ, **HOME})
+    assert (tmp_path / "elsewhere" / "SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
+
+
 def test_krew_s_manifest_says_what_was_built(dist):
     manifest = yaml.safe_load((dist / "reconcile.yaml").read_text())
     version = manifest["spec"]["version"]
