@@ -38,7 +38,7 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.remote import check_path
 
 if TYPE_CHECKING:  # most looks at a folder are one look
-    from kubectl_reconcile.source.watching import Watch
+    from kubectl_reconcile.source.watch import Watch
 
 _CLOCK_STEP_NS = 100_000_000
 """Two writes closer than this may leave the same time on a file, so a digest that young isn't kept."""
@@ -150,7 +150,7 @@ class WorktreeSource:
         A burst of changes makes one call. Changes may be reported that leave the revision as it is.
         Close the watch to end it.
         """
-        from kubectl_reconcile.source.watching import Watch  # noqa: PLC0415 - as above
+        from kubectl_reconcile.source.watch import Watch  # noqa: PLC0415 - as above
 
         return Watch(self.location, callback, quiet_s)
 

@@ -23,7 +23,7 @@ from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.targets import Checkout
-from kubectl_reconcile.source.committing import Committing
+from kubectl_reconcile.source.commit import FilesCommit
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.worktree import WorktreeSource
 
@@ -129,5 +129,5 @@ async def push(
     """
     if target.sync.git is None:
         raise SourceError(SourceFault.UNREADABLE, "the Sync follows no repository, so there is nothing to push to")
-    committing = Committing(target.sync.git.url, parent, branch)
-    return await asyncio.to_thread(committing.commit, files, message, session.cache_dir / "git")
+    commit = FilesCommit(target.sync.git.url, parent, branch)
+    return await asyncio.to_thread(commit.commit, files, message, session.cache_dir / "git")

@@ -21,7 +21,7 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref
-from kubectl_reconcile.source.restoring import Restoring
+from kubectl_reconcile.source.restore import RestoreCommit
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ async def restore(session: Session, live: Manifest, sha: str) -> tuple[str, str]
     if ref.get("tag") or ref.get("commit"):
         message = f"{sync.name} follows {suspend_resume.ref_text(ref)}, which a new commit doesn't move"
         raise SourceError(SourceFault.REFUSED, message, "roll back without --commit, or have the Sync follow a branch")
-    work = Restoring(git.url, ref.get("branch", ""), git.path, sha)
+    work = RestoreCommit(git.url, ref.get("branch", ""), git.path, sha)
     return await asyncio.to_thread(work.commit, _message(sync, git, sha), session.cache_dir / "git")
 
 

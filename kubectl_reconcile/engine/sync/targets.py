@@ -28,7 +28,7 @@ from kubectl_reconcile.source.remote import Credentials, Repository
 from kubectl_reconcile.source.worktree import WorktreeSource
 
 if TYPE_CHECKING:  # few looks at a folder last
-    from kubectl_reconcile.source.watching import Watch
+    from kubectl_reconcile.source.watch import Watch
 
 _SECRET_KEYS = {
     "username": "username",

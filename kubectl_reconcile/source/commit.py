@@ -22,7 +22,7 @@ _PUSH_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Committing:
+class FilesCommit:
     """Where to put files: onto *branch* of the repository at *url*, on top of the commit *parent*."""
 
     url: str

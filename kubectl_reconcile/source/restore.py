@@ -20,7 +20,7 @@ _PUSH_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Restoring:
+class RestoreCommit:
     """What to take back: *path* on *branch* (empty: the default branch) to what it held at *sha*."""
 
     url: str
