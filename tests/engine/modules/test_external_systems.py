@@ -6,8 +6,7 @@ import socket
 
 import pytest
 
-from kubectl_reconcile.engine.modules.external_systems import OutsideError
-from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
+from kubectl_reconcile.engine.modules.external_systems import ExternalSystems, OutsideError
 
 
 @pytest.fixture
