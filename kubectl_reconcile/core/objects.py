@@ -200,15 +200,13 @@ class Condition:
             raise ValueError(f"condition {self.type}: reason must be one CamelCase word, not {self.reason!r}")
 
 
-def merge_conditions(
-    live: Iterable[Manifest], wanted: Iterable[Condition], *, generation: int, now: str
-) -> list[dict[str, Any]]:
+def merge_conditions(live: Any, wanted: Iterable[Condition], *, generation: int, now: str) -> list[dict[str, Any]]:
     """Return ``status.conditions`` as they must become.
 
     ``lastTransitionTime`` moves only where the status changes, so an unchanged condition costs
     no write; live conditions of types that nobody mentions stay. *now* is RFC 3339.
     """
-    found = {condition["type"]: dict(condition) for condition in live}
+    found = {str(condition["type"]): dict(condition) for condition in maps_in(live) if condition.get("type")}
     for condition in wanted:
         before = found.get(condition.type)
         moved = before is None or before.get("status") != condition.status
@@ -223,34 +221,64 @@ def merge_conditions(
     return list(found.values())
 
 
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """Return *value* if it is a map, else an empty one: what an object says of itself may have any shape."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def maps_in(value: Any) -> list[Mapping[str, Any]]:
+    """Return the maps of a list; empty where *value* is no list."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def number_of(value: Any) -> int | None:
+    """Return a whole number, also one in quotes or with a zero fraction; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else None
+
+
+def metadata_of(manifest: Manifest) -> Mapping[str, Any]:
+    """Return the metadata of an object; empty where it has none."""
+    return mapping_of(manifest.get("metadata"))
+
+
+def conditions_of(manifest: Manifest) -> list[Mapping[str, Any]]:
+    """Return the live conditions of an object, those that say of which type they are."""
+    found = maps_in(mapping_of(manifest.get("status")).get("conditions"))
+    return [condition for condition in found if isinstance(condition.get("type"), str)]
+
+
 def condition_of(manifest: Manifest, type_: str) -> Manifest | None:
     """Return the live condition *type_* of an object, or None."""
-    for condition in (manifest.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == type_:
-            found: Manifest = condition
-            return found
-    return None
+    return next((condition for condition in conditions_of(manifest) if condition["type"] == type_), None)
 
 
 def labels_of(manifest: Manifest) -> Mapping[str, str]:
     """Return the labels of an object; empty where it has none."""
-    found: Mapping[str, str] = (manifest.get("metadata") or {}).get("labels") or {}
-    return found
+    return _texts(metadata_of(manifest).get("labels"))
 
 
 def annotations_of(manifest: Manifest) -> Mapping[str, str]:
     """Return the annotations of an object; empty where it has none."""
-    found: Mapping[str, str] = (manifest.get("metadata") or {}).get("annotations") or {}
-    return found
+    return _texts(metadata_of(manifest).get("annotations"))
+
+
+def _texts(value: Any) -> Mapping[str, str]:
+    found = mapping_of(value)
+    if all(type(text) is str for text in found.values()):
+        return found
+    return {name: text for name, text in found.items() if isinstance(text, str)}
 
 
 def controller_of(manifest: Manifest) -> Manifest | None:
     """Return the owner reference with ``controller: true``, or None. At most one exists."""
-    for owner in (manifest.get("metadata") or {}).get("ownerReferences") or ():
-        if owner.get("controller"):
-            found: Manifest = owner
-            return found
-    return None
+    owners = maps_in(metadata_of(manifest).get("ownerReferences"))
+    return next((owner for owner in owners if owner.get("controller") is True), None)
 
 
 def walk(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:

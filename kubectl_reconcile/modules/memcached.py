@@ -33,8 +33,9 @@ from kubectl_reconcile.module_api import (
     Owned,
     Reads,
     SpecError,
-    condition_of,
     health,
+    is_alive,
+    is_ready,
     module,
     spec_of,
 )
@@ -71,8 +72,8 @@ def memcached(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcom
     spec = spec_of(cr, MemcachedSpec)
     if not spec.image.strip():
         raise SpecError(".spec.image", "must not be empty")
-    nodes = [pod for pod in owned.read("Pod") if _is_node(pod)]
-    ready = sum(_is_ready(node) for node in nodes)
+    nodes = [pod for pod in owned.read("Pod") if is_alive(pod)]
+    ready = sum(is_ready(node) for node in nodes)
     rollout = _rollout(spec, owned, ctx)
     return Outcome(
         children=(_deployment(spec, ctx), _service(spec, ctx)),
@@ -144,16 +145,6 @@ def _service(spec: MemcachedSpec, ctx: Context) -> Manifest:
 
 
 # --- status -----------------------------------------------------------------------------------
-
-
-def _is_node(pod: Manifest) -> bool:
-    ended = (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
-    return not ended and not pod["metadata"].get("deletionTimestamp")
-
-
-def _is_ready(pod: Manifest) -> bool:
-    ready = condition_of(pod, "Ready")
-    return ready is not None and ready["status"] == "True"
 
 
 def _rollout(spec: MemcachedSpec, owned: Owned, ctx: Context) -> Health:

@@ -23,7 +23,17 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL, Context
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, annotations_of, condition_of
+from kubectl_reconcile.core.objects import (
+    GroupVersionKind,
+    Manifest,
+    ObjectRef,
+    annotations_of,
+    condition_of,
+    mapping_of,
+    maps_in,
+    metadata_of,
+    number_of,
+)
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
@@ -35,7 +45,7 @@ _DEEPEST = 8
 def is_asked(sync: Manifest) -> bool:
     """Tell whether somebody asked for a sync that wasn't answered yet."""
     asked = annotations_of(sync).get(SYNC_REQUESTED_AT)
-    return bool(asked) and asked != (sync.get("status") or {}).get("lastHandledSyncAt")
+    return bool(asked) and asked != mapping_of(sync.get("status")).get("lastHandledSyncAt")
 
 
 def is_newly_set(annotation: str, before: Manifest | None, after: Manifest | None) -> bool:
@@ -48,7 +58,7 @@ def is_newly_set(annotation: str, before: Manifest | None, after: Manifest | Non
 
 def generation_of(manifest: Manifest | None) -> int:
     """Return how often the spec of an object has changed, 0 where there is none."""
-    return int(manifest["metadata"].get("generation", 0)) if manifest else 0
+    return number_of(metadata_of(manifest).get("generation")) or 0 if manifest else 0
 
 
 # --- CRDs ---------------------------------------------------------------------------------------------------------------
@@ -72,9 +82,10 @@ def established_kinds(crd: Manifest | None) -> tuple[GroupVersionKind, ...]:
     """Return the kinds that the server promises by a CRD's condition Established."""
     if crd is None or crd_facts(crd).established != "True" or crd["metadata"].get("deletionTimestamp"):
         return ()
-    spec = crd["spec"]
-    versions = (version["name"] for version in spec["versions"] if version.get("served"))
-    return tuple(GroupVersionKind(spec["group"], version, spec["names"]["kind"]) for version in versions)
+    spec = mapping_of(crd.get("spec"))
+    group, kind = str(spec.get("group") or ""), str(mapping_of(spec.get("names")).get("kind") or "")
+    versions = (str(version.get("name")) for version in maps_in(spec.get("versions")) if version.get("served"))
+    return tuple(GroupVersionKind(group, version, kind) for version in versions)
 
 
 # --- Syncs --------------------------------------------------------------------------------------------------------------

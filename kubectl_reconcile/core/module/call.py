@@ -17,7 +17,7 @@ from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.inputs import DNS_LABEL, NAME_MAX, Context, Facts, Owned
 from kubectl_reconcile.core.module.outcome import Outcome, key_of
 from kubectl_reconcile.core.module.specs import SpecError
-from kubectl_reconcile.core.objects import Condition, GroupKind, GroupVersionKind, Manifest
+from kubectl_reconcile.core.objects import Condition, GroupKind, GroupVersionKind, Manifest, mapping_of
 
 
 class ModuleError(Exception):
@@ -69,7 +69,7 @@ def outcome_of(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Co
 
 def outcome_of_invalid(cr: Manifest, error: SpecError) -> Outcome:
     """Return what follows from an invalid spec: ``Degraded`` names the field, all else stays as it is."""
-    status = dict(cr.get("status") or {})
+    status = dict(mapping_of(cr.get("status")))
     for kept_by_engine in ("conditions", "observedGeneration"):
         status.pop(kept_by_engine, None)
     conditions = (Condition("Degraded", "True", "InvalidSpec", str(error)),)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubectl_reconcile.core.module.inputs import Context
-from kubectl_reconcile.core.objects import Condition, Manifest, condition_of
+from kubectl_reconcile.core.objects import Condition, Manifest, condition_of, mapping_of
 
 
 def container(
@@ -78,14 +78,14 @@ def service(ctx: Context, component: str, *, port: int, headless: bool = False) 
 
 def is_alive(pod: Manifest) -> bool:
     """Tell whether a pod runs or is about to: it hasn't ended, and isn't being deleted."""
-    ended = (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+    ended = str(mapping_of(pod.get("status")).get("phase")) in {"Succeeded", "Failed"}
     return not ended and not pod["metadata"].get("deletionTimestamp")
 
 
 def is_ready(pod: Manifest) -> bool:
     """Tell whether a pod says that it is ready."""
     found = condition_of(pod, "Ready")
-    return found is not None and found["status"] == "True"
+    return found is not None and found.get("status") == "True"
 
 
 def available(ready: int, wanted: int, noun: str) -> Condition:

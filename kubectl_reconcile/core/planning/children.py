@@ -29,7 +29,9 @@ from kubectl_reconcile.core.objects import (
     condition_of,
     controller_of,
     labels_of,
+    mapping_of,
     merge_conditions,
+    number_of,
 )
 from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.kinds import Kind
@@ -235,7 +237,7 @@ def _not_ours(live: Manifest, child: Manifest, parent: Parent) -> str:
 
 
 def _controlled_by(controller: Manifest, parent: Parent) -> str:
-    return f"it is controlled by {controller['kind']} {controller['name']}, not by {parent.ref}"
+    return f"it is controlled by {controller.get('kind')} {controller.get('name')}, not by {parent.ref}"
 
 
 def _is_ours(each: Stored, parent: Parent) -> bool:
@@ -298,7 +300,7 @@ def _act(
 def _paused(builder: PlanBuilder, parent: Parent) -> None:
     """Say that the CR is paused; all else of its status stays."""
     status = {
-        key: value for key, value in ((parent.live or {}).get("status") or {}).items() if key not in KEPT_BY_ENGINE
+        key: value for key, value in mapping_of((parent.live or {}).get("status")).items() if key not in KEPT_BY_ENGINE
     }
     paused = Condition("Paused", "True", "ByAnnotation", f"{PAUSED} is true; nothing is changed")
     _status(builder, parent, Outcome(status=status, conditions=(paused,)), settled=False, trouble="")
@@ -318,11 +320,12 @@ def _status(
         builder.outcomes.requeues_s.append(outcome.requeue_after_s)
     if parent.live is None or not parent.kind.has_status:
         return
-    before = parent.live.get("status") or {}
+    before = mapping_of(parent.live.get("status"))
     newest = parent.live["metadata"].get("generation", 0)
-    generation = newest if settled or outcome.keep_children else before.get("observedGeneration", 0)
+    seen = number_of(before.get("observedGeneration")) or 0
+    generation = newest if settled or outcome.keep_children else seen
     conditions = merge_conditions(
-        before.get("conditions") or (),
+        before.get("conditions"),
         (*outcome.conditions, *_kept_by_engine(parent.live, outcome, trouble), *_contended(parent.live, contentions)),
         generation=generation,
         now=builder.inputs.now,

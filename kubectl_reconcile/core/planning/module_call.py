@@ -17,7 +17,7 @@ from kubectl_reconcile.core.module.call import ModuleError, outcome_of_invalid
 from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL, Context, Owned, Reads
 from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.module.specs import SpecError
-from kubectl_reconcile.core.objects import Condition, Manifest, ObjectRef, Problem, labels_of
+from kubectl_reconcile.core.objects import Condition, Manifest, ObjectRef, Problem, labels_of, mapping_of
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Provenance, Unobserved
@@ -90,7 +90,7 @@ def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcom
 
 
 def _outcome_of_broken(cr: Manifest, error: ModuleError) -> Outcome:
-    status = {key: value for key, value in (cr.get("status") or {}).items() if key not in KEPT_BY_ENGINE}
+    status = {key: value for key, value in mapping_of(cr.get("status")).items() if key not in KEPT_BY_ENGINE}
     conditions = (Condition("Stalled", "True", "ModuleFailed", str(error)),)
     return Outcome(status=status, conditions=conditions, keep_children=True)
 

@@ -81,7 +81,7 @@ class Objects:
         self._by_label: dict[tuple[str, str], list[Whole]] = defaultdict(list)
         for _, whole in sorted(self._by_ref.items()):
             if controller := controller_of(whole.body):
-                self._by_owner[controller["uid"]].append(whole)
+                self._by_owner[str(controller.get("uid") or "")].append(whole)
             for label in labels_of(whole.body).items():
                 self._by_label[label].append(whole)
 

@@ -23,6 +23,9 @@ from kubectl_reconcile.core.objects import (
     ObjectRef,
     annotations_of,
     labels_of,
+    mapping_of,
+    maps_in,
+    metadata_of,
 )
 
 PART_OF = "applyset.kubernetes.io/part-of"
@@ -107,11 +110,11 @@ def is_marked_by_us(manifest: Manifest, manager: str = "") -> bool:
     The server copies a Service's labels to its Endpoints and EndpointSlices; those aren't members. *manager* is the
     field manager of the Sync; unless it is known, whoever applied both our label and our annotation passes for it.
     """
-    for entry in manifest["metadata"].get("managedFields") or ():
-        fields = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
-        if f"f:{PART_OF}" not in (fields.get("f:labels") or {}):
+    for entry in maps_in(metadata_of(manifest).get("managedFields")):
+        fields = mapping_of(mapping_of(entry.get("fieldsV1")).get("f:metadata"))
+        if f"f:{PART_OF}" not in mapping_of(fields.get("f:labels")):
             continue
-        applied = entry.get("operation") == "Apply" and f"f:{SOURCE}" in (fields.get("f:annotations") or {})
+        applied = entry.get("operation") == "Apply" and f"f:{SOURCE}" in mapping_of(fields.get("f:annotations"))
         if entry.get("manager") == manager if manager else applied:
             return True
     return False

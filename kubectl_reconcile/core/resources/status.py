@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kubectl_reconcile.core.objects import Condition, Manifest, merge_conditions
+from kubectl_reconcile.core.objects import Condition, Manifest, mapping_of, maps_in, merge_conditions
 from kubectl_reconcile.core.resources.history import with_row
 
 CONTENDED = "Contended"
@@ -105,18 +105,18 @@ def sync_status(before: Manifest, report: Report, *, generation: int, requested_
         status["lastHandledSyncAt"] = requested_at
     if report.revision:
         status["lastAttemptedRevision"] = report.revision
-        status["summary"] = _summary(before.get("summary") or {}, report.counts, is_answer=is_answer)
+        status["summary"] = _summary(mapping_of(before.get("summary")), report.counts, is_answer=is_answer)
         status["problems"] = [problem[:_SENTENCE] for problem in report.problems[:_PROBLEMS]]
         if report.warnings or "warnings" in before:
             status["warnings"] = [warning[:_SENTENCE] for warning in report.warnings[:_PROBLEMS]]
-        status["history"] = with_row(before.get("history") or [], _row(report, now))
+        status["history"] = with_row(maps_in(before.get("history")), _row(report, now))
     if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
         status["lastAppliedRevision"] = report.revision  # drift that waits for a person is none of Git's
     ready = _condition("Ready", report.reason is ConditionReason.SYNCED, report)
     stalled = _condition("Stalled", report.reason.is_stalled, report)
     idle = Condition("Reconciling", "False", "Idle")
     conditions = [ready, idle, stalled, *_drift_condition(before, report), *_contended_condition(before, report)]
-    status["conditions"] = merge_conditions(before.get("conditions") or (), conditions, generation=generation, now=now)
+    status["conditions"] = merge_conditions(before.get("conditions"), conditions, generation=generation, now=now)
     return status
 
 
@@ -124,7 +124,7 @@ def _contended_condition(before: Manifest, report: Report) -> list[Condition]:
     """Tell of fields that are left to others; a Sync that never had any has no such condition."""
     if report.contended:
         return [Condition(CONTENDED, "True", "BackedOff", "; ".join(report.contended)[:_SENTENCE])]
-    known = any(condition.get("type") == CONTENDED for condition in before.get("conditions") or ())
+    known = any(condition.get("type") == CONTENDED for condition in maps_in(before.get("conditions")))
     return [Condition(CONTENDED, "False", "InSync")] if known else []
 
 
@@ -133,14 +133,14 @@ def _drift_condition(before: Manifest, report: Report) -> list[Condition]:
     if report.drifted:
         message = "; ".join(report.drifted)
         return [Condition("Drifted", "True", "NotCorrected", message[:_SENTENCE])]
-    known = any(condition.get("type") == "Drifted" for condition in before.get("conditions") or ())
+    known = any(condition.get("type") == "Drifted" for condition in maps_in(before.get("conditions")))
     return [Condition("Drifted", "False", "InSync")] if known or report.drifted is not None else []
 
 
 def reconciling(before: Manifest, message: str, *, generation: int, now: str) -> dict[str, Any]:
     """Return the status of a Sync whose pass begins to write."""
     busy = Condition("Reconciling", "True", "Applying", message)
-    conditions = merge_conditions(before.get("conditions") or (), (busy,), generation=generation, now=now)
+    conditions = merge_conditions(before.get("conditions"), (busy,), generation=generation, now=now)
     return {**before, "conditions": conditions}
 
 

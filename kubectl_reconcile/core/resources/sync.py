@@ -9,6 +9,7 @@ Pure: a typed view on wire JSON.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self, TypeVar
@@ -142,7 +143,14 @@ class Sync:
         Raises:
             SyncSpecError: a field is malformed; it names the field.
         """
-        metadata, spec, noted = manifest["metadata"], manifest.get("spec") or {}, annotations_of(manifest)
+        try:
+            return cls._read(manifest["metadata"], manifest.get("spec") or {}, annotations_of(manifest))
+        except (TypeError, AttributeError, KeyError, IndexError) as error:
+            # The CRD's schema refuses this, where it is the one of this program.
+            raise SyncSpecError("spec", f"has a field of another type than its CRD asks for: {error}") from None
+
+    @classmethod
+    def _read(cls, metadata: Manifest, spec: Manifest, noted: Mapping[str, str]) -> Self:
         return cls(
             name=metadata["name"],
             namespace=metadata.get("namespace", ""),

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from kubectl_reconcile.core.objects import FieldPath, Manifest
+from kubectl_reconcile.core.objects import FieldPath, Manifest, mapping_of, maps_in
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
 from kubectl_reconcile.core.ssa.managed_fields import APPLY, UPDATE
 from kubectl_reconcile.core.ssa.schema import ListType, Type
@@ -136,7 +136,7 @@ def managers_to_take_over(
 
     *adopting* says that *live* isn't a member yet; None: it isn't if *manager* has never applied it.
     """
-    entries = [entry for entry in live["metadata"].get("managedFields") or () if not entry.get("subresource")]
+    entries = [entry for entry in maps_in(live["metadata"].get("managedFields")) if _is_sound(entry)]
     theirs = [entry for entry in entries if not _is_apply_of(entry, manager)]
     is_new = len(theirs) == len(entries)  # else their changes are drift
     found = {
@@ -150,14 +150,20 @@ def managers_to_take_over(
     return tuple(sorted(found))
 
 
+def _is_sound(entry: Entry) -> bool:
+    """Tell whether an entry is about the object itself, and says who did what."""
+    named = isinstance(entry.get("manager"), str) and entry.get("operation") in (APPLY, UPDATE)
+    return named and not entry.get("subresource")
+
+
 def _or(said: bool | None, otherwise: bool) -> bool:  # noqa: FBT001 - both are plain answers
     return otherwise if said is None else said
 
 
 def _is_client_side_apply(entry: Entry) -> bool:
-    node: Any = entry.get("fieldsV1") or {}
+    node: Any = entry.get("fieldsV1")
     for element in LAST_APPLIED:
-        node = node.get(element)
+        node = mapping_of(node).get(element)
         if node is None:
             return False
     return True

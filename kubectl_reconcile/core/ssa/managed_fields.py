@@ -10,11 +10,11 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_reconcile.core.objects import FieldPath, Manifest
+from kubectl_reconcile.core.objects import FieldPath, Manifest, maps_in, metadata_of
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
 
 APPLY: Final = "Apply"
@@ -77,8 +77,8 @@ class Owner:
 
 def entry_of(live: Manifest, manager: str) -> Mapping[str, Any] | None:
     """Return the managedFields entry of what *manager* applied to the object itself, or None."""
-    for entry in live["metadata"].get("managedFields") or ():
-        if entry["manager"] == manager and entry["operation"] == APPLY and not entry.get("subresource"):
+    for entry in maps_in(live["metadata"].get("managedFields")):
+        if entry.get("manager") == manager and entry.get("operation") == APPLY and not entry.get("subresource"):
             found: Mapping[str, Any] = entry
             return found
     return None
@@ -90,7 +90,7 @@ def owners_of(live: Manifest) -> tuple[Owner, ...]:
     Raises:
         ValueError: an entry is one that the server couldn't read either.
     """
-    return owners_in((live.get("metadata") or {}).get("managedFields") or ())
+    return owners_in(maps_in(metadata_of(live).get("managedFields")))
 
 
 def owners_in(entries: Iterable[Mapping[str, Any]]) -> tuple[Owner, ...]:
@@ -104,20 +104,23 @@ def owners_in(entries: Iterable[Mapping[str, Any]]) -> tuple[Owner, ...]:
 
 def repeats_an_owner(live: Manifest) -> bool:
     """Return whether two entries are the same owner, of which the server will forget the first."""
-    entries: Sequence[Mapping[str, Any]] = live["metadata"].get("managedFields") or ()
-    if len(entries) == 2 and entries[0]["manager"] != entries[1]["manager"]:
+    entries = maps_in(live["metadata"].get("managedFields"))
+    if len(entries) == 2 and entries[0].get("manager") != entries[1].get("manager"):
         return False
     return len(entries) > 1 and len({_identity(entry) for entry in entries}) < len(entries)
 
 
 def _identity(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     version = "" if entry.get("operation") == APPLY else entry.get("apiVersion")
-    return entry.get("manager"), entry.get("operation"), entry.get("subresource"), version
+    return tuple(
+        str(part) for part in (entry.get("manager"), entry.get("operation"), entry.get("subresource"), version)
+    )
 
 
 def _owner(entry: Mapping[str, Any]) -> Owner:
-    operation = entry.get("operation", "")
-    if operation not in {APPLY, UPDATE} or entry.get("fieldsType") != "FieldsV1" or not entry.get("apiVersion"):
+    operation, fields = str(entry.get("operation", "")), entry.get("fieldsV1")
+    readable = entry.get("fieldsType") == "FieldsV1" and isinstance(fields, Mapping | None)
+    if operation not in {APPLY, UPDATE} or not readable or not entry.get("apiVersion"):
         raise ValueError(f"managedFields entry of {entry.get('manager', '')!r} can't be read")
     return Owner(
         manager=entry.get("manager", ""),
@@ -125,5 +128,5 @@ def _owner(entry: Mapping[str, Any]) -> Owner:
         subresource=entry.get("subresource", ""),
         api_version=entry["apiVersion"],
         time=entry.get("time") or "",
-        fields=FieldSet.of_wire(entry.get("fieldsV1") or {}),
+        fields=FieldSet.of_wire(fields or {}),
     )

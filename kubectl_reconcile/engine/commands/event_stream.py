@@ -10,14 +10,21 @@ a watch that was too slow has missed is listed again; a saying comes once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Gone, Unreachable
 from kubectl_reconcile.core.annotations import EVENT_CONTROLLER
-from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, controller_of, labels_of
+from kubectl_reconcile.core.objects import (
+    GroupKind,
+    Manifest,
+    ObjectRef,
+    controller_of,
+    labels_of,
+    mapping_of,
+    metadata_of,
+)
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -41,11 +48,11 @@ class StreamedEvent:
     @classmethod
     def of(cls, event: Manifest) -> StreamedEvent:
         """Read an event of the API group events.k8s.io."""
-        regarding: Mapping[str, Any] = event.get("regarding") or {}
+        regarding = mapping_of(event.get("regarding"))
         group = str(regarding.get("apiVersion") or "").rpartition("/")[0]
-        place = (regarding.get("namespace") or "", regarding.get("name") or "")
+        place = (str(regarding.get("namespace") or ""), str(regarding.get("name") or ""))
         return cls(
-            time=str(event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""),
+            time=str(event.get("eventTime") or metadata_of(event).get("creationTimestamp") or ""),
             kind=str(event.get("type") or ""),
             reason=str(event.get("reason") or ""),
             note=str(event.get("note") or ""),

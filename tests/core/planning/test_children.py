@@ -10,6 +10,7 @@ from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionPr
 from kubectl_reconcile.core.module.api import Observation, module
 from kubectl_reconcile.core.module.inputs import Reads, Select
 from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Op
@@ -410,3 +411,25 @@ def test_a_module_reads_objects_by_name_or_label():
     elsewhere = {**child("by-name", "ConfigMap"), "metadata": {"name": "by-name", "namespace": "other"}}
     plan(one, cache(), *cluster, elsewhere)
     assert seen == ["by-label", "by-name"]
+
+
+# --- what a CR says of itself ---
+
+
+@pytest.mark.parametrize(
+    "status", ["ok", [], {"conditions": {"a": 1}}, {"conditions": ["x", {"status": 3}]}, {"observedGeneration": "x"}]
+)
+@pytest.mark.parametrize("annotations", [{}, {"reconcile.dev/paused": "true"}], ids=["at work", "paused"])
+def test_a_status_of_any_shape_is_mended_by_the_next(status, annotations):
+    made = plan(wants(FIRST), {**cache(**annotations), "status": status})
+    assert conditions(made)
+    assert all(isinstance(each, dict) for each in made.outcomes.statuses[0].after["status"]["conditions"])
+
+
+@pytest.mark.parametrize("status", ["ok", {"conditions": "x"}])
+def test_an_invalid_spec_is_told_whatever_the_status_says(status):
+    def refuse(*_):
+        raise SpecError(".spec.size", "must be 0 or more")
+
+    made = plan(a_module(refuse), {**cache(), "status": status})
+    assert conditions(made)["Degraded"] == ("True", "InvalidSpec")

@@ -1,0 +1,263 @@
+"""What live objects say of themselves may be anything: every function that reads them takes arbitrary JSON."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.annotations import MemberOptions, renamed
+from kubectl_reconcile.core.apply.replace import as_restored
+from kubectl_reconcile.core.daemon import watch_events
+from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule
+from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.manifests.export import why_not
+from kubectl_reconcile.core.module.action_journal import ActionJournal, approving, is_approved
+from kubectl_reconcile.core.module.inputs import Context, Owned, Select
+from kubectl_reconcile.core.module.outcome import Action
+from kubectl_reconcile.core.module.specs import SpecError
+from kubectl_reconcile.core.objects import (
+    Condition,
+    annotations_of,
+    condition_of,
+    conditions_of,
+    controller_of,
+    labels_of,
+    merge_conditions,
+)
+from kubectl_reconcile.core.planning.kinds import kinds_of_crd
+from kubectl_reconcile.core.planning.snapshot import Objects
+from kubectl_reconcile.core.redaction import redacted
+from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
+from kubectl_reconcile.core.resources.status import ConditionReason, Report, reconciling, sync_status
+from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+from kubectl_reconcile.core.ssa.csa_upgrade import managers_to_take_over
+from kubectl_reconcile.core.ssa.managed_fields import entry_of, owners_of, repeats_an_owner
+from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
+from kubectl_reconcile.modules import memcached, threetierapp, webserver
+
+KINDS = [
+    ("v1", "Pod"), ("v1", "Service"), ("v1", "Namespace"), ("v1", "PersistentVolumeClaim"), ("v1", "Secret"), ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet"), ("apps/v1", "ReplicaSet"), ("batch/v1", "Job"), ("batch/v1", "CronJob"),
+    ("policy/v1", "PodDisruptionBudget"), ("autoscaling/v2", "HorizontalPodAutoscaler"), ("networking.k8s.io/v1", "Ingress"),
+    ("apiregistration.k8s.io/v1", "APIService"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition"), ("example.com/v1", "Thing"),
+    ("reconcile.dev/v1alpha1", "Sync"),
+]  # fmt: skip
+FIELDS = [
+    "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "phase", "reason", "message", "loadBalancer",
+    "containerStatuses", "initContainerStatuses", "desiredNumberScheduled", "currentHealthy", "desiredHealthy", "currentRevision",
+    "updateRevision", "startTime", "succeeded", "summary", "history", "problems", "lastHandledSyncAt", "type", "updateStrategy", "suspend",
+    "clusterIP", "manualSelector", "template", "state", "waiting", "terminated", "name", "status", "ingress", "ip", "rollingUpdate",
+    "partition", "source", "git", "url", "interval", "timeout", "health", "rules", "ignore", "dependsOn", "maxDeletes", "conflicts", "group",
+    "names", "kind", "versions", "served", "schema",
+]  # fmt: skip
+WORDS = [
+    "True",
+    "False",
+    "3",
+    "",
+    "Running",
+    "Failed",
+    "ok",
+    "Ready",
+    "Available",
+    "Progressing",
+    "OnDelete",
+    "LoadBalancer",
+    "-1",
+    "9" * 30,
+]
+TYPES = [
+    "Ready",
+    "Available",
+    "Progressing",
+    "Stalled",
+    "Reconciling",
+    "Degraded",
+    "Failed",
+    "Complete",
+    "Established",
+    "PodScheduled",
+]
+
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.sampled_from(WORDS)
+values = st.recursive(
+    leaves,
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=4), below, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+conditions = values | st.lists(
+    values
+    | st.fixed_dictionaries(
+        {"type": st.sampled_from(TYPES) | values},
+        optional=dict.fromkeys(("status", "reason", "message", "observedGeneration", "lastTransitionTime"), values),
+    ),
+    max_size=4,
+)
+statuses = values | st.fixed_dictionaries({}, optional={"conditions": conditions, **dict.fromkeys(FIELDS, values)})
+METADATA = [
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "managedFields",
+    "finalizers",
+    "generation",
+    "deletionTimestamp",
+    "creationTimestamp",
+]
+
+
+@st.composite
+def objects(draw, kinds=tuple(KINDS), metadata=values):
+    """A live object: what the server vouches for is sound, all else is anything."""
+    api_version, kind = draw(st.sampled_from(kinds))
+    more = draw(st.fixed_dictionaries({}, optional=dict.fromkeys(METADATA, metadata)))
+    spec = draw(values | st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, values)))
+    return {
+        "apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "namespace": "shop", "uid": "u-1", **more},
+        "spec": spec, "status": draw(statuses), **draw(st.fixed_dictionaries({}, optional={"data": values, "stringData": values})),
+    }  # fmt: skip
+
+
+ODD = {
+    "a status in one word": {"status": "ok"},
+    "conditions by name": {"status": {"conditions": {"a": 1}}},
+    "conditions in words": {"status": {"conditions": ["x", None, 3]}},
+    "a condition without a type": {"status": {"conditions": [{"status": "True"}]}},
+    "a status in a list": {"status": []},
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_an_object_that_says_nothing_usable_has_nothing_to_wait_for(odd):
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a", "generation": 3}, **odd}
+    assert health(thing).status is HealthStatus.CURRENT
+
+
+@pytest.mark.parametrize(
+    ("observed", "status"), [("3", HealthStatus.CURRENT), ("2", HealthStatus.IN_PROGRESS), (3.0, HealthStatus.CURRENT)]
+)
+def test_an_observed_generation_in_quotes_is_a_number(observed, status):
+    """Argo Rollouts writes it so."""
+    rollout = {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "a", "generation": 3},
+        "status": {"observedGeneration": observed},
+    }  # fmt: skip
+    assert health(rollout).status is status
+
+
+@given(objects())
+def test_health_of_anything_is_a_verdict(manifest):
+    rules = HealthRules(rules=(Rule.parse({"kind": "Thing.example.com", "current": "self.status.replicas > 1"}),))
+    for verdict in (health(manifest), health(manifest, strict=True), rules.judge(manifest), rules.passes(manifest)):
+        assert isinstance(verdict.status, HealthStatus)
+        assert isinstance(str(verdict), str)
+
+
+@given(objects())
+def test_metadata_and_conditions_of_anything_can_be_read(manifest):
+    assert all(isinstance(text, str) for text in (*labels_of(manifest).values(), *annotations_of(manifest).values()))
+    assert all(isinstance(each["type"], str) for each in conditions_of(manifest))
+    controller_of(manifest)
+    assert condition_of(manifest, "Ready") in (None, *conditions_of(manifest))
+    status = manifest["status"] if isinstance(manifest["status"], dict) else {}
+    merged = merge_conditions(status.get("conditions"), [Condition("Ready", "True", "Fine")], generation=1, now="now")
+    assert [each["status"] for each in merged if each["type"] == "Ready"] == ["True"]
+
+
+@given(objects())
+def test_membership_and_options_of_anything_can_be_read(manifest):
+    Contents.recorded(manifest)
+    is_marked_by_us(manifest)
+    is_marked_by_us(manifest, "kubectl-reconcile")
+    MemberOptions.of(manifest)
+    list(renamed(manifest))
+    why_not(manifest)
+    redacted("some text", manifest)
+    Objects([manifest])
+    Select(labels={"a": "b"}).matches(manifest)
+    Context("now", "cache", manifest).sees(manifest)
+
+
+journals = values.map(json.dumps) | st.text(max_size=20) | st.lists(
+    st.fixed_dictionaries({}, optional=dict.fromkeys(("key", "verb", "progress", "at", "attempts", "message"), values)), max_size=2
+).map(json.dumps)  # fmt: skip
+
+
+@given(journals, st.text(max_size=20))
+def test_a_journal_of_anything_can_be_read(journal, approved):
+    noted = {"reconcile.dev/actions": journal, "reconcile.dev/approved-actions": approved}
+    cr = {"metadata": {"name": "a", "annotations": noted}}
+    ActionJournal.of(cr).text()
+    is_approved(Action("k", "v", "s", needs_approval=True), cr)
+    approving(cr, ("k",))
+
+
+@given(objects())
+def test_owners_of_anything_are_read_or_refused(manifest):
+    with suppress(ValueError):  # the one answer to entries that the server couldn't read either
+        owners_of(manifest)
+    for manager in ("kubectl-reconcile", "ok"):
+        entry_of(manifest, manager)
+        managers_to_take_over(manifest, manager)
+    repeats_an_owner(manifest)
+
+
+@given(objects(kinds=(("reconcile.dev/v1alpha1", "Sync"),)))
+def test_a_sync_of_any_shape_is_read_or_refused_by_its_field(manifest):
+    with suppress(SyncSpecError):
+        Sync.of(manifest)
+    watch_events.is_asked(manifest)
+    list(watch_events.sync_events(manifest, manifest))
+    watch_events.sync_priority(None, manifest, is_followed=False)
+    watch_events.ItemIndex().sync_came(manifest)
+    before = manifest["status"] if isinstance(manifest["status"], dict) else {}
+    report = Report(ConditionReason.SYNCED, "synced", "c0ffee")
+    found = sync_status(before, report, generation=1, requested_at="", now="now")
+    assert found["lastAppliedRevision"] == "c0ffee"
+    reconciling(before, "writing", generation=1, now="now")
+
+
+@given(objects(kinds=(("apiextensions.k8s.io/v1", "CustomResourceDefinition"),)))
+def test_a_crd_of_any_shape_brings_kinds_or_none(manifest):
+    kinds_of_crd(manifest)
+    watch_events.crd_facts(manifest)
+    watch_events.established_kinds(manifest)
+
+
+@given(st.dictionaries(st.sampled_from(["regarding", "eventTime", "type", "reason", "note", "metadata"]), values))
+def test_an_event_of_any_shape_can_be_told(event):
+    said = StreamedEvent.of({"metadata": {"uid": "u"}, **event})
+    assert isinstance(said.note, str)
+
+
+@given(objects(kinds=(("batch/v1", "Job"), ("v1", "Secret")), metadata=st.none()))
+def test_a_deleted_object_can_be_made_anew_whatever_its_status_says(manifest):
+    manifest = {**manifest, "spec": {"template": {}}}  # which the server has checked
+    assert as_restored(manifest)["metadata"]["name"] == "web"
+
+
+MODULES = {
+    "memcached": (memcached.memcached, {"size": 2}),
+    "webserver": (webserver.webserver, {"replicas": 2}),
+    "threetierapp": (
+        threetierapp.ThreeTierApp, {"frontend": {"image": "a"}, "backend": {"image": "b"}, "database": {"image": "c"}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "spec"), MODULES.values(), ids=MODULES)
+@settings(max_examples=30)
+@given(children=st.lists(objects(kinds=tuple(KINDS[:1] + KINDS[5:7]), metadata=st.none()), max_size=2), status=statuses)
+def test_a_module_of_ours_answers_whatever_its_children_say(module, spec, children, status):
+    cr = {
+        "apiVersion": module.gvk.api_version, "kind": module.gvk.kind, "spec": spec, "status": status,
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u", "generation": 1},
+    }  # fmt: skip
+    sound = {"replicas": 2, "template": {"spec": {"containers": []}}}  # which the server has checked
+    children = [{**child, "spec": sound} for child in children]
+    with suppress(SpecError):
+        module.reconcile(cr, Owned(children, children), {}, Context("2026-11-20T12:00:00Z", module.name, cr))
