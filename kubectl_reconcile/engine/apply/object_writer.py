@@ -23,11 +23,10 @@ from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.ssa.csa_upgrade import rebased
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
+from kubectl_reconcile.engine.apply.guarded import Guard, judged_as
 
 _RACES = 6
 _FRESH_S = 10.0
-_NEVER = "1"
-"""The version of no object: applying an object at it creates, and changes nothing that is there."""
 
 
 @dataclass(slots=True)
@@ -98,10 +97,9 @@ class ObjectWriter:
         since_s = self._new_kinds.get((kind.gvk.group, kind.plural))
         fresh = since_s is not None and time.monotonic() - since_s < _FRESH_S
         passing = (NotFound, BadRequest, Invalid) if fresh else ()
-        live: Manifest = await self._ask(
-            lambda: self.client.apply(path, body, manager=change.provenance.manager, force=change.gate.force),
-            also=passing,
-        )
+        judged = None if change.op in {Op.CREATE, Op.REPLACE} else change.before
+        guard, manager, force = Guard(self.client, path, judged), change.provenance.manager, change.gate.force
+        live: Manifest = await self._ask(lambda: guard.apply(body, manager=manager, force=force), also=passing)
         return live
 
     async def _made(self, change: Change, path: str, body: Manifest) -> Manifest:
@@ -110,9 +108,10 @@ class ObjectWriter:
         Raises:
             AlreadyExists: it is.
         """
-        unseen = {**body, "metadata": {**body["metadata"], "resourceVersion": _NEVER}}
         try:
-            return await self.client.apply(path, unseen, manager=change.provenance.manager, force=change.gate.force)
+            return await self.client.apply(
+                path, judged_as(None, body), manager=change.provenance.manager, force=change.gate.force
+            )
         except Conflict as error:
             raise AlreadyExists(str(error), status=error.status, reason=error.reason) from error
 
@@ -205,17 +204,30 @@ class ObjectWriter:
 
 
 async def write_status(
-    client: Client, kind: Kind, body: Manifest, *, manager: str, uid: str = "", pace: FlowControl | None = None
+    client: Client,
+    kind: Kind,
+    body: Manifest,
+    *,
+    manager: str,
+    uid: str = "",
+    version: str = "",
+    pace: FlowControl | None = None,
 ) -> Manifest:
     """Apply a status, and return the object as the server now holds it.
 
-    With *uid*, an object of the same name that was made anew since is left alone (Conflict).
+    With *uid*, an object of the same name that was made anew since is left alone (Conflict). With *version* too, what was seen
+    there is told to the server behind a fence.
     """
     metadata: dict[str, Any] = dict(body["metadata"]) | ({"uid": uid} if uid else {})
     path = kind.path(metadata.get("namespace", ""), metadata["name"], "status")
+    seen = {"metadata": {"uid": uid, "resourceVersion": version}} if uid and version else None
+    guard = Guard(client, path, seen, same=True)
 
     async def apply() -> Manifest:
-        return await client.apply(path, {**body, "metadata": metadata}, manager=manager, force=True)
+        told = {**body, "metadata": metadata}
+        if seen is None:
+            return await client.apply(path, told, manager=manager, force=True)
+        return await guard.apply(told, manager=manager, force=True)
 
     live: Manifest = await patiently(apply, pace=pace)
     return live

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Conflict, Fenced, NotFound
 from kubectl_reconcile.core.apply.dependents import RunProgress, is_followed_up
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.health.cel_rules import HealthRules
@@ -288,9 +288,10 @@ class _Run:
             return
         try:
             live = await write_status(
-                writer.client, status.kind, status.after, manager=status.manager, uid=status.uid, pace=writer.pace
-            )
-        except (NotFound, Conflict):
+                writer.client, status.kind, status.after, manager=status.manager, uid=status.uid,
+                version=status.version, pace=writer.pace,
+            )  # fmt: skip
+        except (NotFound, Conflict, Fenced):
             return
         except ApiError as error:
             change = Change(status.ref, Op.UPDATE, status.kind, provenance=Provenance(manager=status.manager))
