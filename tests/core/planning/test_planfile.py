@@ -145,6 +145,26 @@ MOVED = {
         a_plan(acting("make-2")),
         [f"{BAR_TEXT} wouldn't be acted on (make-1) any more"],
     ),
+    "two of three things are done by now": (
+        [acting("make-1"), updated(BAR), acting("make-2")],
+        a_plan(acting("make-2")),
+        [f"{BAR_TEXT} wouldn't be acted on (make-1) and updated any more"],
+    ),
+    "two things happen that were not shown": (
+        [],
+        a_plan(updated(BAR), acting("make-2")),
+        [f"{BAR_TEXT} would be updated and acted on (make-2) too"],
+    ),
+    "two things happen instead of two others": (
+        [a_change(BAR, Op.CREATE), acting("make-1")],
+        a_plan(updated(BAR), acting("make-2")),
+        [f"{BAR_TEXT} would be updated and acted on (make-2), not created and acted on (make-1)"],
+    ),
+    "one thing moved and another changed": (
+        [acting("make-1"), updated(BAR)],
+        a_plan(updated(BAR, to=3)),
+        [f"{BAR_TEXT} wouldn't be acted on (make-1) any more", f"{BAR_TEXT} has changed since"],
+    ),
     "all at once": (
         [updated(WEB)],
         a_plan(a_change(DATA, Op.CREATE), revision=LATER),
@@ -192,6 +212,14 @@ def test_a_plan_of_another_revision_is_not_called_edited():
     with pytest.raises(PlanMoved) as refused:
         kept().check(a_plan(revision=LATER))
     assert refused.value.moved == ["the source is at facade0123456789, the plan was made at c0ffee0123456789"]
+
+
+def test_what_a_later_program_does_to_an_object_is_named_in_its_own_word():
+    tree = tree_of(a_plan(updated(WEB)))
+    tree["changes"][0]["op"] = "polish"
+    with pytest.raises(PlanMoved) as refused:
+        read(tree).check(a_plan(updated(WEB)))
+    assert refused.value.moved == [f"{WEB_TEXT} would be updated, not polish"]
 
 
 GOOD = tree_of(a_plan(updated(WEB)))

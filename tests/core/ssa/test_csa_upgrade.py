@@ -1,9 +1,11 @@
 """Taking over what tools without server-side apply made: whose fields become ours, and what is left to whom."""
 
+import copy
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import SCHEMA, entry, field_sets
+from strategies import CRD, SCHEMA, entry, field_sets
 
 from kubectl_reconcile.core.ssa.csa_upgrade import (
     CLIENT_SIDE_MANAGERS,
@@ -16,6 +18,7 @@ from kubectl_reconcile.core.ssa.csa_upgrade import (
     takeover_patch,
 )
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
+from kubectl_reconcile.core.ssa.schema import schema_of_crd
 
 US = "kubectl-reconcile"
 LAST_APPLIED = ("f:metadata", "f:annotations", "f:kubectl.kubernetes.io/last-applied-configuration")
@@ -241,6 +244,24 @@ RENUMBERED = {
 def test_renumbered_is(wanted, found, numbers):
     paths = list(renumbered_ports(wanted, found, PORTS))
     assert paths == [("f:spec", "f:ports", PORT % (number, "TCP")) for number in numbers]
+
+
+def test_ports_of_containers_are_found_below_their_names():
+    properties = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    container = {"type": "object", "properties": {"name": {"type": "string"}, "ports": properties["ports"]}}
+    listed = {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "items": container,
+    }
+    crd = copy.deepcopy(CRD)
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = {"containers": listed}
+    wanted, found = (
+        {"spec": {"containers": [{"name": "a"}, {"name": "b", "ports": [port(number, "web")]}]}} for number in (80, 81)
+    )
+    paths = list(renumbered_ports(wanted, found, schema_of_crd(crd, "v1").root))
+    assert paths == [("f:spec", "f:containers", 'k:{"name":"b"}', "f:ports", PORT % (81, "TCP"))]
 
 
 def test_a_renumbered_port_becomes_ours_and_leaves_who_edited_it():
