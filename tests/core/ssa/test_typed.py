@@ -112,7 +112,7 @@ def test_an_item_is_addressed_by(of, item, element):
 
 
 def test_an_item_without_any_of_its_keys_can_not_be_addressed():
-    with pytest.raises(ValueError, match="^an item needs name or zone$"):
+    with pytest.raises(ValueError, match=r"^an item needs name or zone$"):
         element_of({"size": 1}, keyed("name", "zone"))
 
 
