@@ -24,6 +24,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -226,6 +227,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="mutants at a time (default: %(default)s)")
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="fail below this score")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # the folder and mutmut go with this program
     files, begun = files_of(asked.only.split()), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, chdir(folder):
         copy_tree(tree := Path(folder))

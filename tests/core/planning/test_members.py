@@ -1,0 +1,362 @@
+"""What becomes of each object that Git asks for, by what it says of itself: sentences, marks, places and verdicts."""
+
+import pytest
+
+from kubectl_reconcile.core.manifests.parse import Located
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.plan import Contention, Op
+from kubectl_reconcile.core.planning.planner import build
+from kubectl_reconcile.core.planning.snapshot import Objects
+from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id, member
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.ssa.merge import ConflictPolicy, three_way
+from tests.core.planning.changes import known
+from tests.core.ssa.test_built_in_kinds import SCHEMAS
+
+NOW = "2026-11-20T12:00:00Z"
+SHOP, OTHER = Sync(name="shop", namespace="shop"), Sync(name="other", namespace="shop")
+SHOP_ID, OTHER_ID = applyset_id(SHOP.ref), applyset_id(OTHER.ref)
+SERVICE = SCHEMAS[GroupVersionKind("", "v1", "Service")]
+SCOPES = {
+    ("v1", "Service"): True,
+    ("batch/v1", "Job"): True,
+    ("v1", "Namespace"): False,
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): False,
+}
+KINDS = {
+    (gvk := GroupVersionKind.parse(api, kind)): Kind(gvk, f"{kind.lower()}s", namespaced=namespaced, schema=SERVICE)
+    for (api, kind), namespaced in SCOPES.items()
+}
+
+
+def service(name="web", kind="v1/Service", namespace="shop", **annotations):
+    """An object with annotations of ours: ``service(depends_on=…)``."""
+    api, _, kind = kind.rpartition("/")
+    noted = {f"reconcile.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    metadata = {
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        **({"annotations": noted} if noted else {}),
+    }
+    return {"apiVersion": api, "kind": kind, "metadata": metadata}
+
+
+def sized(text, **more):
+    return {**service(**more), "spec": {"type": text}}
+
+
+def live(manifest, *, set_id=SHOP_ID, manager=FIELD_MANAGER, source="a.yaml", version="7"):
+    marked = member(manifest, set_id=set_id, source=source) if set_id else manifest
+    merge = three_way(desired=marked, live=None, schema=SERVICE)
+    entry = {
+        "manager": manager,
+        "operation": "Apply",
+        "apiVersion": manifest["apiVersion"],
+        "fieldsType": "FieldsV1",
+        "fieldsV1": merge.owned.to_wire(),
+    }
+    facts = {"uid": f"uid-{manifest['metadata']['name']}", "resourceVersion": version, "managedFields": [entry]}
+    return {**merge.merged, "metadata": {**merge.merged["metadata"], **facts}}
+
+
+def plan(desired, cluster=(), *, sync=SHOP, **more):
+    """The plan for manifests, the first at ``a.yaml:1``, the second at ``b.yaml:2``."""
+    found = [
+        each if isinstance(each, Located) else Located.of(each, f"{'abcdef'[at]}.yaml", at + 1)
+        for at, each in enumerate(desired)
+    ]
+    files = {each.path: f"blob-{each.path}" for each in found}
+    more = {"revision": Revision("c0ffee", NOW, files), "kinds": KINDS, "now": NOW, **more}
+    return build(known(sync=sync, desired=found, live=Objects(cluster), **more))
+
+
+def only(made, name="web"):
+    (change,) = [change for change in made.changes if change.ref.name == name]
+    return change
+
+
+# --- where it stands ---
+
+
+@pytest.mark.parametrize("cluster", [[], [live(sized("x"))], [live(sized("y"))]], ids=["new", "there", "changed"])
+def test_a_change_names_its_file_and_line(cluster):
+    change = only(plan([service("first"), sized("x")], cluster))
+    assert (change.provenance.file, change.provenance.line) == ("b.yaml", 2)
+
+
+def test_problems_are_told_at_the_object_that_has_them():
+    made = plan([service("first"), service("late", wave="soon"), service("odd", depends_on="nonsense")])
+    told = [(each.path, each.line) for each in made.problems]
+    assert told == [("b.yaml", 2), ("c.yaml", 3)]
+    assert made.problems[0].message.startswith("Service shop/late: ")
+    assert made.problems[0].hint.endswith("; until then it is taken as 0")
+    assert made.problems[1].hint.endswith("; until then the object is left alone")
+    assert sorted(change.ref.name for change in made.changes) == ["first", "late"]
+
+
+TWICE = "Service shop/web is also in a.yaml:1"
+
+
+def test_what_is_asked_for_twice_is_told_at_the_second_and_neither_written_nor_deleted():
+    made = plan([service(), service(), service("other")], [live(service())])
+    assert [(each.path, each.line, each.message, each.hint) for each in made.problems] == [
+        ("b.yaml", 2, TWICE, "keep one of the two")
+    ]
+    assert [change.ref.name for change in made.changes] == ["other"]
+
+
+def test_an_object_of_a_kind_that_is_not_known_is_not_deleted_by_that():
+    unknown = {gvk: kind for gvk, kind in KINDS.items() if gvk.kind != "Job"}
+    newer = service("load", "batch/v2/Job")
+    made = plan([newer, service()], [live(service("load", "batch/v1/Job"))], kinds=unknown | {})
+    assert [change.ref.name for change in made.changes] == ["web"]
+    assert made.problems[0].message == "the cluster knows no kind Job batch/v2"
+
+
+def test_a_namesake_of_another_kind_is_deleted_all_the_same():
+    made = plan([service("load", "batch/v2/Job"), service()], [live(service("load"))])
+    assert [(change.ref.kind, change.op) for change in made.changes if change.ref.name == "load"] == [
+        ("Service", Op.DELETE)
+    ]
+
+
+# --- marks and namespaces ---
+
+NAMESPACES = {
+    "its own": ("shop", "ops", "shop"),
+    "the one that the Sync targets": ("", "ops", "ops"),
+    "that of the Sync": ("", "", "shop"),
+}
+
+
+@pytest.mark.parametrize(("own", "target", "namespace"), NAMESPACES.values(), ids=NAMESPACES)
+def test_an_object_goes_to(own, target, namespace):
+    sync = Sync(name="shop", namespace="shop", target_namespace=target)
+    change = only(plan([service(namespace=own)], sync=sync))
+    assert (change.ref.namespace, change.intent["metadata"]["namespace"]) == (namespace, namespace)
+
+
+def test_a_cluster_scoped_object_goes_to_no_namespace():
+    change = only(plan([service("reader", "rbac.authorization.k8s.io/v1/ClusterRole", namespace="")]), "reader")
+    assert (change.ref.namespace, "namespace" in change.intent["metadata"]) == ("", False)
+
+
+def test_a_preview_outside_a_sync_keeps_the_marks_that_are_there_and_adds_none():
+    assert "labels" not in only(plan([service()], grouped=False)).intent["metadata"]
+    kept = only(plan([sized("x")], [live(sized("y"), source="old.yaml")], grouped=False)).intent["metadata"]
+    assert (kept["labels"], kept["annotations"]) == ({PART_OF: SHOP_ID}, {"reconcile.dev/source": "old.yaml"})
+    bare = only(plan([sized("x")], [live(sized("y"), set_id="")], grouped=False)).intent["metadata"]
+    assert "labels" not in bare
+
+
+# --- whose it is ---
+
+FOREIGN = "another set, " + OTHER_ID
+MOVE = "to move it here, annotate it with reconcile.dev/moved-from: {}, or remove it there first"
+
+
+def test_an_object_of_another_set_is_left_alone_and_told_how_to_move_it():
+    change = only(plan([sized("x")], [live(sized("y"), set_id=OTHER_ID)]))
+    assert (change.op, change.provenance.foreign) == (Op.UPDATE, OTHER_ID)
+    assert change.gate.blocked == f"it belongs to {FOREIGN}; {MOVE.format('NAMESPACE/NAME')}"
+    known_sync = only(plan([sized("x")], [live(sized("y"), set_id=OTHER_ID)], sets={OTHER_ID: OTHER.ref}))
+    assert known_sync.gate.blocked == f"it belongs to Sync shop/other; {MOVE.format('shop/other')}"
+
+
+def test_an_object_of_another_set_is_told_of_though_nothing_differs():
+    assert only(plan([sized("x")], [live(sized("x"), set_id=OTHER_ID)])).gate.blocked
+
+
+def test_an_object_that_says_where_it_comes_from_is_taken():
+    change = only(plan([sized("x", moved_from="shop/other")], [live(sized("x"), set_id=OTHER_ID)]))
+    assert (change.op, change.gate.blocked, change.provenance.foreign) == (Op.UPDATE, "", "")
+    elsewhere = only(plan([sized("x", moved_from="shop/third")], [live(sized("x"), set_id=OTHER_ID)]))
+    assert elsewhere.gate.blocked
+
+
+def test_an_object_that_goes_elsewhere_is_neither_written_nor_deleted():
+    change = only(plan([sized("x", moved_to="shop/other")], [live(sized("y"))]))
+    assert (change.op, change.gate.blocked) == (Op.UNCHANGED, "")
+
+
+def test_an_object_whose_new_home_says_so_is_let_go():
+    moved = live(sized("y", moved_from="shop/shop"), set_id=OTHER_ID)
+    change = only(plan([sized("x")], [moved]))
+    assert (change.op, change.gate.blocked) == (Op.UNCHANGED, "")
+
+
+# --- what it may ask for ---
+
+
+def conflicting(manager="rival"):
+    """Another manager has the field."""
+    held = live(service())
+    entry = {**held["metadata"]["managedFields"][0], "manager": manager, "fieldsV1": {"f:spec": {"f:type": {}}}}
+    metadata = {**held["metadata"], "managedFields": [*held["metadata"]["managedFields"], entry]}
+    return {**held, "spec": {"type": "theirs"}, "metadata": metadata}
+
+
+def test_an_object_has_its_own_word_on_conflicts():
+    assert only(plan([sized("x")], [conflicting()])).intent["spec"] == {"type": "x"}
+    yielding = only(plan([sized("x", conflicts="yield")], [conflicting()]))
+    assert "spec" not in yielding.intent
+    assert only(plan([sized("x", conflicts="fail")], [conflicting()])).gate.blocked
+    sync = Sync(name="shop", namespace="shop", conflicts=ConflictPolicy.YIELD)
+    assert "spec" not in (only(plan([sized("x")], [conflicting()], sync=sync)).intent or {})
+
+
+REPLACE = {
+    "where the Sync says so": (True, "v1/Service", None, True),
+    "not where it doesn't": (False, "v1/Service", None, False),
+    "where the object says so": (False, "v1/Service", "true", True),
+    "not where the object says no": (True, "v1/Service", "false", False),
+    "not what holds other things, whatever the Sync says": (True, "v1/Namespace", None, False),
+    "what holds other things, where it says so itself": (False, "v1/Namespace", "true", True),
+}
+
+
+@pytest.mark.parametrize(("by_sync", "kind", "own", "allowed"), REPLACE.values(), ids=REPLACE)
+def test_deleting_and_making_anew_is_allowed(by_sync, kind, own, allowed):
+    sync = Sync(name="shop", namespace="shop", replace=by_sync)
+    wanted = service("web", kind, "" if kind.endswith("Namespace") else "shop", **({"replace": own} if own else {}))
+    assert only(plan([wanted], sync=sync)).gate.replaceable is allowed
+
+
+def test_the_manager_is_the_one_that_the_sync_names():
+    sync = Sync(name="shop", namespace="shop", field_manager="team-a")
+    assert only(plan([service()], sync=sync)).provenance.manager == "team-a"
+    assert (
+        only(plan([service("load", "batch/v1/Job", hook="pre-sync")], sync=sync), "load").provenance.manager == "team-a"
+    )
+
+
+# --- verdicts ---
+
+
+def test_a_verdict_is_kept_by_file_place_and_version_and_spares_the_merge():
+    made = plan([sized("x")], [live(sized("x"))])
+    ((ref, (key, version)),) = made.verdicts.items()
+    assert (ref, version) == (ObjectRef("", "Service", "shop", "web"), "7")
+    assert key.startswith("blob-a.yaml:a.yaml:1:")
+    again = plan([sized("x")], [live(sized("y"))], verdicts=made.verdicts)
+    assert (only(again).op, again.verdicts) == (Op.UNCHANGED, made.verdicts)
+    assert only(again).labels == {}
+    assert (only(again).provenance.file, only(again).provenance.line) == ("a.yaml", 1)
+
+
+def test_what_a_verdict_spares_is_still_waited_for_and_still_a_hook():
+    wanted = [service(), service("b", depends_on="Service/web")]
+    cluster = [live(wanted[0]), live(wanted[1], source="b.yaml")]
+    made = plan(wanted, cluster)
+    again = only(plan(wanted, cluster, verdicts=made.verdicts), "b")
+    assert (again.op, again.gate.needs, again.gate.hook) == (
+        Op.UNCHANGED,
+        (ObjectRef("", "Service", "shop", "web"),),
+        "",
+    )
+    assert again.gate == only(made, "b").gate
+
+
+MOVES = {
+    "another version of the object": {"cluster": [live(sized("y"), version="8")]},
+    "another Sync's rules": {"sync": Sync(name="shop", namespace="shop", conflicts=ConflictPolicy.YIELD)},
+    "a contended field": {
+        "contentions": {
+            ObjectRef("", "Service", "shop", "web"): (
+                Contention(ObjectRef("", "Service", "shop", "web"), FieldPath.fields("spec", "size"), "rival", 10, NOW),
+            )
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("moved", MOVES.values(), ids=MOVES)
+def test_a_verdict_does_not_outlive(moved):
+    verdicts = plan([sized("x")], [live(sized("x"))]).verdicts
+    cluster = moved.pop("cluster", [live(sized("y"))])
+    assert only(plan([sized("x")], cluster, verdicts=verdicts, **moved)).op is Op.UPDATE
+
+
+def test_nothing_that_changes_is_a_verdict():
+    assert plan([sized("x")], [live(sized("y"))]).verdicts == {}
+    assert plan([sized("x")], [live(sized("x"), set_id=OTHER_ID)]).verdicts == {}
+
+
+# --- order ---
+
+
+def test_what_depends_on_what_can_not_be_used_is_blocked_and_says_why():
+    made = plan([service("a", conflicts="nonsense"), service("b", depends_on="Service/shop/a")])
+    assert only(made, "b").gate.blocked == "it depends on Service shop/a, which can't be used as it is"
+    assert only(made, "b").gate.needs == (ObjectRef("", "Service", "shop", "a"),)
+
+
+def test_what_is_as_it_should_be_is_not_blocked_by_what_it_depends_on():
+    wanted = service("b", depends_on="Service/shop/a")
+    made = plan([service("a", conflicts="nonsense"), wanted], [live(wanted, source="b.yaml")])
+    assert (only(made, "b").op, only(made, "b").gate.blocked) == (Op.UNCHANGED, "")
+    assert only(made, "b").gate.needs == (ObjectRef("", "Service", "shop", "a"),)
+
+
+def test_a_dependency_that_nobody_asks_for_is_told_with_what_to_do():
+    (problem,) = plan([service(depends_on="Service/shop/ghost"), service("other")]).problems
+    assert problem.message == "Service shop/web depends on Service shop/ghost, which this source doesn't ask for"
+    assert problem.hint == "add it, or correct the annotation reconcile.dev/depends-on"
+
+
+def test_a_dependency_without_a_namespace_is_one_in_the_same_namespace_or_in_none():
+    role = service("reader", "rbac.authorization.k8s.io/v1/ClusterRole", namespace="")
+    named = "Service/b,ClusterRole.rbac.authorization.k8s.io/reader"
+    made = plan([service("a", depends_on=named), service("b"), role])
+    assert only(made, "a").gate.needs == (
+        ObjectRef("", "Service", "shop", "b"),
+        ObjectRef("rbac.authorization.k8s.io", "ClusterRole", "", "reader"),
+    )
+    assert not made.problems
+
+
+def test_a_cycle_is_told_once_and_its_objects_are_left_alone():
+    made = plan([service("a", depends_on="Service/b"), service("b", depends_on="Service/a"), service("c")])
+    (problem,) = made.problems
+    assert problem.message == "these depend on each other: Service shop/a -> Service shop/b -> Service shop/a"
+    assert problem.hint == "remove one reconcile.dev/depends-on"
+    assert (problem.path, problem.line) == ("a.yaml", 1)
+    assert [change.ref.name for change in made.changes] == ["c"]
+
+
+# --- hooks ---
+
+
+def hook(**more):
+    return service("load", "batch/v1/Job", hook="pre-sync", **more)
+
+
+def test_a_hook_runs_once_for_a_state_of_the_source():
+    first = only(plan([hook()]), "load")
+    assert (first.op, first.gate.hook, first.gate.replaceable, first.before) == (Op.CREATE, "pre-sync", True, None)
+    ran = {**first.after, "metadata": {**first.after["metadata"], "uid": "u", "resourceVersion": "7"}}
+    again = only(plan([hook()], [ran]), "load")
+    assert (again.op, again.gate.hook) == (Op.UNCHANGED, "pre-sync")
+    files = Revision("c0ffee", NOW, {"a.yaml": "another"})
+    anew = only(plan([hook()], [ran], revision=files), "load")
+    assert (anew.op, anew.gate.replaceable, anew.before["metadata"]["uid"]) == (Op.REPLACE, True, "u")
+
+
+HOOKS = {
+    "a Service": (service("load", hook="pre-sync"), "Service shop/load: only a Job can be a hook"),
+    "a Job that removes itself": (
+        {**hook(), "spec": {"ttlSecondsAfterFinished": 0}},
+        "Job.batch shop/load: a hook can't have ttlSecondsAfterFinished",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wanted", "message"), HOOKS.values(), ids=HOOKS)
+def test_no_hook_is(wanted, message):
+    made = plan(
+        [wanted, service()], [live(service("load", "batch/v1/Job" if wanted["kind"] == "Job" else "v1/Service"))]
+    )
+    assert [problem.message for problem in made.problems] == [message]
+    assert [change.ref.name for change in made.changes] == ["web"]
