@@ -5,7 +5,12 @@ They are known by the module and the changed line, which outlive the numbers tha
 
 from __future__ import annotations
 
-EQUIVALENT: dict[tuple[str, str], str] = {}
+_NULL = 'return names.get(type(value), "{}")'
+_NO_NULL = "a null is allowed everywhere, so nothing that is refused is one"
+
+EQUIVALENT: dict[tuple[str, str], str] = {
+    ("ssa/typed", f"- {_NULL.format('null')}\n+ {_NULL.format(word)}"): _NO_NULL for word in ("XXnullXX", "NULL")
+}
 """(Module, the lines taken out and put in) -> why nobody can see the change."""
 
 
