@@ -41,7 +41,7 @@ test-core: $(READY) ## Run the tests of the pure core: no cluster, seconds
 	@$(BIN)/pytest tests/core
 
 mutants: $(READY_MUTANTS) ## Change core in N places (400), one at a time, and count what its tests notice (ONLY=ssa/merge SEED=2)
-	@$(BIN)/python -m tests.mutants $(or $(N),400) $(if $(ONLY),--only="$(ONLY)") $(if $(SEED),--seed=$(SEED))
+	@$(BIN)/python -m tests.mutants $(or $(N),400) $(if $(ONLY),--only="$(ONLY)") $(if $(SEED),--seed=$(SEED)) $(if $(TESTS),--tests="$(TESTS)")
 
 $(READY_MUTANTS): $(READY) requirements-mutants.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-mutants.lock

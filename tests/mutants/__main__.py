@@ -109,14 +109,14 @@ def copy_tree(to: Path) -> None:
             shutil.copy2(source, to / name)
 
 
-def configure(tree: Path, files: Sequence[Path]) -> None:
+def configure(tree: Path, files: Sequence[Path], tests: Sequence[str]) -> None:
     """Tell mutmut in *tree* what to change and how to judge it."""
     lists = {
         "source_paths": ["kubectl_reconcile"],
         "only_mutate": [str(path) for path in files],
         "also_copy": [name for name in BESIDES if (tree / name).exists()],
         "pytest_add_cli_args": ["-p", "no:cacheprovider"],
-        "pytest_add_cli_args_test_selection": ["tests/core"],
+        "pytest_add_cli_args_test_selection": tests,
     }
     plain = {
         "track_dependencies": "false",
@@ -225,13 +225,16 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=1, help="which sample (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=2, help="mutants at a time (default: %(default)s)")
+    parser.add_argument(
+        "--tests", default="tests/core", help="who judges (default: %(default)s); a part of it takes less time"
+    )
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="fail below this score")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # the folder and mutmut go with this program
     files, begun = files_of(asked.only.split()), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, chdir(folder):
         copy_tree(tree := Path(folder))
-        configure(tree, files)
+        configure(tree, files, asked.tests.split())
         names = all_mutants(files, asked.workers)
         sample = sorted(random.Random(asked.seed).sample(names, min(asked.count or len(names), len(names))))
         print(f"{len(sample)} of {len(names)} mutants of {len(files)} modules, seed {asked.seed}", flush=True)
