@@ -334,6 +334,10 @@ _ROLLING: dict[str, dict[str, Any]] = {
     "DaemonSet": {"maxSurge": 0, "maxUnavailable": 1},
     "StatefulSet": {"partition": 0},
 }
+_TOLERATED = [  # by admission, for pods alone
+    {"key": f"node.kubernetes.io/{trouble}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for trouble in ("not-ready", "unreachable")
+]
 _RETAIN: dict[str, Any] = {"whenDeleted": "Retain", "whenScaled": "Retain"}
 _CPU: dict[str, Any] = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
 
@@ -394,7 +398,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "PodSpec": {
         "dnsPolicy": "ClusterFirst", "enableServiceLinks": True, "preemptionPolicy": "PreemptLowerPriority", "priority": 0,
         "restartPolicy": "Always", "schedulerName": "default-scheduler", "securityContext": {},
-        "terminationGracePeriodSeconds": 30,
+        "terminationGracePeriodSeconds": 30, "tolerations": _TOLERATED,
     },
     "PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "Probe": {"failureThreshold": 3, "periodSeconds": 10, "successThreshold": 1, "timeoutSeconds": 1},

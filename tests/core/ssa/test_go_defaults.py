@@ -27,6 +27,7 @@ DEFINITIONS = {
     "Spec": {
         **struct(
             probe=ref("Probe"),
+            pod=ref("PodSpec"),
             strategy=ref("DeploymentStrategy"),
             service=ref("ServiceSpec"),
             containers=items(ref("Container"), **KEYED),
@@ -35,6 +36,7 @@ DEFINITIONS = {
         ),
         "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Spec"}],
     },
+    "PodSpec": struct(tolerations=items({"type": "object"})),
     "Probe": struct(timeoutSeconds=NUMBER, initialDelaySeconds=NUMBER, periodSeconds=NUMBER),
     "DeploymentStrategy": struct(type=TEXT, rollingUpdate=ref("RollingUpdateDeployment")),
     "RollingUpdateDeployment": struct(maxSurge=TEXT, maxUnavailable=TEXT),
@@ -51,11 +53,25 @@ ROOT = schemas_of_document({"components": {"schemas": {PLACE + name: spec for na
     GroupVersionKind("", "v1", "Spec")
 ].root
 
+
+def tolerated(trouble):
+    return {
+        "key": f"node.kubernetes.io/{trouble}",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 300,
+    }
+
+
 ROLLING = {"maxSurge": "25%", "maxUnavailable": "25%"}
 FILLED_IN = {
     "a field that is absent": ({"probe": {}}, {"probe": {"timeoutSeconds": 1}}),
     "a field at zero": ({"probe": {"timeoutSeconds": 0}}, {"probe": {"timeoutSeconds": 1}}),
     "a zero that isn't stored": ({"probe": {"initialDelaySeconds": 0}}, {"probe": {}}),
+    "what admission has every pod tolerate": (
+        {"pod": {}},
+        {"pod": {"tolerations": [tolerated("not-ready"), tolerated("unreachable")]}},
+    ),
     "a struct in a struct": ({"strategy": {}}, {"strategy": {"type": "RollingUpdate", "rollingUpdate": ROLLING}}),
     "in the items of a list map": (
         {"containers": [{"name": "b", "image": "b:1"}, {"name": "a", "image": "a"}]},
