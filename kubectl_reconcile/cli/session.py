@@ -113,18 +113,21 @@ async def target_of(session: Session, origin: Origin) -> Target:
     return await targets.sync_target(session, origin.name, namespace)
 
 
-def selected(session: Session, chosen: Chosen, plan: Plan) -> Plan:
-    """Return the part of *plan* that is *chosen*.
+def selected(session: Session, chosen: Chosen, plan: Plan, *, one_of_many: bool = False) -> Plan:
+    """Return the part of *plan* that is *chosen*; where it is *one_of_many*, a name may be meant for another.
 
     Raises:
-        SelectionError: a name, a kind or the selector can't be meant as it is written.
+        SelectionError: a name, a kind or the selector can't be meant as it is written, or a name means nothing here.
     """
     if chosen.is_everything:
         return plan
     files = [each for each in chosen.objects if is_path(each)]
     names = [each for each in chosen.objects if not is_path(each)]
     terms = SelectionTerms(names, chosen.kinds, chosen.selector, files, frozenset(map(Only, chosen.only)))
-    return Selection.of(terms, session.discovery, plan).chosen(plan)
+    selection = Selection.of(terms, session.discovery, plan)
+    if not one_of_many and (unmatched := selection.unmatched(plan)):
+        raise unmatched[0]
+    return selection.chosen(plan)
 
 
 async def live_sync(session: Session, name: str) -> Manifest:

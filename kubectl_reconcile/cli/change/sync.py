@@ -253,7 +253,8 @@ async def _carry_out(session: Session, options: SyncOptions) -> int:
 async def _work(session: Session, target: Target, options: SyncOptions, file: PlanFile | None = None) -> int:
     """Plan, ask where something would go, and write; with a *file*, only what it says."""
     started_s = time.monotonic()
-    plan = selected(session, options.chosen, await engine.plan(session, target))
+    one_of_many = bool(options.origin.namespace)
+    plan = selected(session, options.chosen, await engine.plan(session, target), one_of_many=one_of_many)
     if file is None:
         plan = await dry_run.confirm_before_writing(session.client, plan, target.sync)
     else:
@@ -278,7 +279,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
             if not plan.partial:  # part of a Sync says nothing of the whole
                 await engine.tell(session, target, done.report)
             if _has_modules(session, plan):
-                choose = functools.partial(selected, session, options.chosen)
+                choose = functools.partial(selected, session, options.chosen, one_of_many=True)
                 await engine.settle(session, target, progress.hooks(), choose=choose)
     counts = progress.counts(plan)
     options.err.write([*progress.slowest(), *render.problems_and_holds(plan)])

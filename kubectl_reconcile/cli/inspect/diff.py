@@ -75,7 +75,7 @@ def _show(plans: Sequence[Plan], titles: Sequence[str] = (), *, view: PlanView, 
 
 async def _simulated(session: Session, *, origin: Origin, chosen: Chosen) -> list[Plan]:
     plans = await reconcile.foresee(session, await target_of(session, origin))
-    return [selected(session, chosen, plan) for plan in plans]
+    return [selected(session, chosen, plan, one_of_many=plan is not plans[0]) for plan in plans]
 
 
 async def preview(session: Session, origin: Origin, *, chosen: Chosen = EVERYTHING, offline: bool = False) -> Plan:
@@ -86,11 +86,16 @@ async def preview(session: Session, origin: Origin, *, chosen: Chosen = EVERYTHI
         SelectionError: what is chosen can't be meant as it is written.
         ApiError: the server refuses, or doesn't answer.
     """
-    return await _preview_of(session, await target_of(session, origin), chosen, offline=offline)
+    one_of_many = bool(origin.namespace)  # a name may be meant for a Sync of another namespace
+    return await _preview_of(
+        session, await target_of(session, origin), chosen, offline=offline, one_of_many=one_of_many
+    )
 
 
-async def _preview_of(session: Session, target: Target, chosen: Chosen, *, offline: bool) -> Plan:
-    made = selected(session, chosen, await reconcile.plan(session, target))
+async def _preview_of(
+    session: Session, target: Target, chosen: Chosen, *, offline: bool, one_of_many: bool = False
+) -> Plan:
+    made = selected(session, chosen, await reconcile.plan(session, target), one_of_many=one_of_many)
     judged = made if offline else await dry_run.confirm(session.client, made, target.sync)
     return await blame.with_commits(target, judged)
 

@@ -12,6 +12,7 @@ Pure, but for the names of kinds, which the server's discovery knows.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -22,6 +23,8 @@ from kubectl_reconcile.cluster.selector import Selector
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.merge import Reason
+
+_SHOWN = 5
 
 
 class Only(StrEnum):
@@ -108,6 +111,17 @@ class Selection:
             partial=True,
         )
 
+    def unmatched(self, plan: Plan) -> list[SelectionError]:
+        """Return an error for each name and path that means nothing in *plan*, with the nearest that does.
+
+        Kinds, labels and what happens are filters: that nothing passes one is no slip of the pen.
+        """
+        named = {(change.ref.group_kind, change.ref.name) for change in plan.changes}
+        files = {change.provenance.file for change in plan.changes} | {problem.path for problem in plan.problems}
+        missing = [_no_object(kind, name, named) for kind, name in sorted(self.names - named)]
+        lost = (path for path in self.paths if not any(_is_within(file, path) for file in files))
+        return missing + [_no_file(path, files) for path in lost]
+
     def _refs(self, changes: Iterable[Change]) -> set[ObjectRef]:
         """Return the objects that fit, and those that follow from them."""
         changes = tuple(changes)
@@ -136,6 +150,21 @@ class Selection:
 
 def _is_within(file: str, path: str) -> bool:
     return bool(file) and (path in {file, "", "."} or file.startswith(f"{path}/"))
+
+
+def _no_object(kind: GroupKind, name: str, known: Iterable[tuple[GroupKind, str]]) -> SelectionError:
+    names = sorted(other for its_kind, other in known if its_kind == kind)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(names[:_SHOWN])}" if names else ""
+    return SelectionError(
+        f"no {kind} {name} belongs to it", hint or "without a name, diff -o tree shows all that change"
+    )
+
+
+def _no_file(path: str, files: Iterable[str]) -> SelectionError:
+    close = difflib.get_close_matches(path, sorted(filter(None, files)), n=1)
+    hint = f"did you mean {close[0]}?" if close else "paths are those of the repository, or of the folder of -f"
+    return SelectionError(f"no object comes from {path}", hint)
 
 
 def _kind(text: str, discovery: Discovery, plan: Plan) -> GroupKind:

@@ -304,3 +304,25 @@ def test_all_syncs_of_all_namespaces(own_cluster, crds_of, follow, git_server):
     assert own.at("other").get("ConfigMap", "web")
     refused = run("diff", "shop", "-A", *where)
     assert (refused.returncode, "drop SYNC" in refused.stderr) == (ExitStatus.USAGE, True)
+
+
+# --- slips of the pen -------------------------------------------------------------------------------------------------
+
+
+SLIPS = {
+    "an object": ("cm/wbe", "no ConfigMap wbe belongs to it", "did you mean web?"),
+    "an object of a kind that has none": ("deploy/web", "no Deployment.apps web belongs to it", "diff -o tree"),
+    "a file": ("apps/wbe.yaml", "no object comes from apps/wbe.yaml", "did you mean apps/web.yaml?"),
+}
+
+
+@pytest.mark.parametrize("verb", ["diff", "sync"])
+@pytest.mark.parametrize(("word", "message", "hint"), SLIPS.values(), ids=SLIPS)
+def test_a_name_that_means_nothing_is_an_error_with_the_nearest_one(
+    verb, word, message, hint, kubeconfig, namespace, crds, tmp_path
+):
+    write(tmp_path, {"apps/web.yaml": config("web")})
+    done = run(verb, "-f", str(tmp_path), "--name", "shop", word, "--kubeconfig", kubeconfig, "-n", namespace)
+    assert (done.returncode, done.stdout) == (ExitStatus.USAGE, "")
+    assert message in done.stderr
+    assert hint in done.stderr
