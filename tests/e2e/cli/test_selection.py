@@ -85,7 +85,6 @@ SELECTED = {
     "what is created": (["--only", "create"], {"configmap/new"}),
     "what is created or deleted": (["--only=create,delete"], {"configmap/new", "configmap/gone"}),
     "updates of a kind": (["--only", "update", "-k", "cm"], {"configmap/web"}),
-    "nothing": (["cm/other"], set()),
 }  # fmt: skip
 
 
