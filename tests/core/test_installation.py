@@ -98,7 +98,8 @@ def test_the_daemon_s_own_rights_are_what_it_and_its_modules_need():
     ]
     without = installed()["ClusterRole", "kubectl-reconcile-daemon"]["rules"]
     assert [rule for rule in without if rule["apiGroups"] == [""]] == [
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
     ]
 
 

@@ -212,7 +212,7 @@ def test_a_sync_of_any_shape_is_read_or_refused_by_its_field(manifest):
         Sync.of(manifest)
     watch_events.is_asked(manifest)
     list(watch_events.sync_events(manifest, manifest))
-    watch_events.sync_priority(None, manifest, is_followed=False)
+    watch_events.sync_priority(None, manifest)
     watch_events.ItemIndex().sync_came(manifest)
     before = manifest["status"] if isinstance(manifest["status"], dict) else {}
     report = Report(ConditionReason.SYNCED, "synced", "c0ffee")

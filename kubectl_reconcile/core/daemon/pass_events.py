@@ -161,7 +161,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted:
+class PassInterrupted:
     """The daemon was told to end, or the Sync became another replica's, in the middle of a pass."""
 
 
@@ -184,7 +184,7 @@ class RetryScheduled:
 
 Event: TypeAlias = (
     TurnCame | SpecInvalid | ObjectsChanged | Pushed | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame
-    | Forgotten | SourceRead | SourceFailed | MembersChecked | PlanMade | Applied | Interrupted | PassFailed | RetryScheduled
+    | Forgotten | SourceRead | SourceFailed | MembersChecked | PlanMade | Applied | PassInterrupted | PassFailed | RetryScheduled
 )  # fmt: skip
 
 
@@ -217,14 +217,14 @@ class PlanObjects:
 
 @dataclass(frozen=True, slots=True)
 class ApplySet:
-    """Carry out the plan of the whole set, and record what it holds: ``Applied`` or ``Interrupted``."""
+    """Carry out the plan of the whole set, and record what it holds: ``Applied`` or ``PassInterrupted``."""
 
     plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyObjects:
-    """Carry out the plan of some members: ``Applied`` or ``Interrupted``."""
+    """Carry out the plan of some members: ``Applied`` or ``PassInterrupted``."""
 
     plan: Plan
 

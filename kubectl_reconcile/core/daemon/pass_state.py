@@ -25,7 +25,7 @@ ON_SET     PlanMade                     drift that is to be left is held; ApplyS
 ON_SET     Applied                      Tell; Retry where something failed                  IDLE
 ON_OBJECTS PlanMade                     drift is put back or told; ApplyObjects             ON_OBJECTS
 ON_OBJECTS Applied                      told; the set is due where something failed         IDLE
-any        Interrupted                  what was under way is due again                     IDLE
+any        PassInterrupted              what was under way is due again                     IDLE
 any        PassFailed                   Tell, Retry; the set is due                         IDLE
 any        Forgotten                    all is forgotten                                    IDLE
 any        ObjectsChanged               members are dirty; for others the set is due        same
@@ -184,7 +184,7 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
             return _set_planned(state, event) if state.phase is PassPhase.ON_SET else _objects_planned(state, event)
         case on.Applied():
             return _set_applied(state, event) if state.phase is PassPhase.ON_SET else _objects_applied(state, event)
-        case on.Interrupted():
+        case on.PassInterrupted():
             return _unfinished(state), (on.LookAgain(Priority.RESYNC),)
         case on.PassFailed():
             return _failed(state, event)

@@ -76,7 +76,9 @@ class SyncController:
             await self._look_at(ref, asked=asked)
         except ApiError as error:
             stopped = self.context.stop(ref).is_set()
-            await self._drive(ref, on.Interrupted() if stopped else on.PassFailed(ConditionReason.CLUSTER, str(error)))
+            await self._drive(
+                ref, on.PassInterrupted() if stopped else on.PassFailed(ConditionReason.CLUSTER, str(error))
+            )
         except Exception as error:  # noqa: BLE001 - one poison object must not stop the others
             await self._drive(ref, on.PassFailed(ConditionReason.CRASHED, f"{type(error).__name__}: {error}"))
 

@@ -168,7 +168,7 @@ class SyncWork:
         if target.parent:
             self.context.cache.wrote(target.parent)
         if stop.is_set():
-            return on.Interrupted()
+            return on.PassInterrupted()
         missing = refused_namespaces(done.results)
         return on.Applied(done.report, missing_namespaces=missing, duration_s=time.perf_counter() - started)
 
@@ -176,7 +176,7 @@ class SyncWork:
         stop = self.context.stop(ref)
         results = await self.context.writer(stop).run(made)
         if stop.is_set():
-            return on.Interrupted()
+            return on.PassInterrupted()
         succeeded = [each for each in results if each.state is ResultState.SUCCEEDED]
         return on.Applied(
             report_of(made, results),

@@ -239,7 +239,7 @@ class Replica:
     def apply(self, instruction):
         fault, self.fault = self.fault, ""
         if fault == "interrupted":
-            return on.Interrupted()
+            return on.PassInterrupted()
         if fault == "failed":
             return on.PassFailed(ConditionReason.CLUSTER, "no answer")
         results = self.world.write(instruction.plan)

@@ -245,7 +245,7 @@ def test_drift_that_could_not_be_put_back_has_the_set_looked_at_after_a_pause():
 
 
 ENDS = {
-    "told to end": (on.Interrupted(), [on.LookAgain], False),
+    "told to end": (on.PassInterrupted(), [on.LookAgain], False),
     "the server went": (on.PassFailed(ConditionReason.CLUSTER, "no answer"), [on.Retry, on.Tell], True),
 }
 
