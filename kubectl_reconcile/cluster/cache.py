@@ -62,10 +62,10 @@ class Cache:
         if self._snapshot is None:
             views: dict[GroupKind, tuple[FeedView, ...]] = {}
             for reflector in self._reflectors.values():
-                kind = reflector.gvk.group_kind
+                kind = reflector.contents.gvk.group_kind
                 views[kind] = (*views.get(kind, ()), reflector.contents.table.view())
             unsynced = frozenset(
-                reflector.gvk.group_kind for reflector in self._reflectors.values() if not reflector.synced
+                reflector.contents.gvk.group_kind for reflector in self._reflectors.values() if not reflector.synced
             )
             self._snapshot = CacheSnapshot(views, unsynced)
         return self._snapshot
@@ -147,16 +147,18 @@ class Cache:
     def wrote(self, manifest: Manifest) -> None:
         """Take over an object as the server returned it from a write of ours, so that no snapshot is older."""
         stored = StoredObject.of(manifest, GroupVersionKind.of(manifest))
-        for contents in self._holding(stored.ref):
-            self._publish(contents.wrote(stored))
+        for reflector in self._holding(stored.ref):
+            self._publish(reflector.contents.wrote(stored))
+            if reflector.contents.selector.matches(stored.labels):
+                reflector.expect(stored.resource_version)
 
     def deleted(self, ref: ObjectRef, uid: str = "") -> None:
         """Take over that a delete of ours is done (the server said Success): the object never comes back.
 
         Of an object that is only terminating, ``wrote`` what the server returned instead.
         """
-        for contents in self._holding(ref):
-            self._publish(contents.deleted(ref, uid))
+        for reflector in self._holding(ref):
+            self._publish(reflector.contents.deleted(ref, uid))
 
     # --- telling ------------------------------------------------------------------------------------------------------
 
@@ -180,8 +182,8 @@ class Cache:
             self._snapshot = None
         return found
 
-    def _holding(self, ref: ObjectRef) -> list[FeedContents]:
-        return [each.contents for each in self._reflectors.values() if each.contents.may_hold(ref)]
+    def _holding(self, ref: ObjectRef) -> list[Reflector]:
+        return [each for each in self._reflectors.values() if each.contents.may_hold(ref)]
 
 
 def _call(callback: Callable[..., None], *arguments: Any) -> None:

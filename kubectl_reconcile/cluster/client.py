@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.cluster.connection import Connection
+from kubectl_reconcile.cluster.connection import ApiConnection
 from kubectl_reconcile.cluster.errors import (
     AlreadyExists,
     ApiError,
@@ -77,7 +77,7 @@ Items: TypeAlias = list[dict[str, Any]]
 """Objects of a list, each with its apiVersion and kind."""
 
 
-class Client(Connection):
+class Client(ApiConnection):
     """The verbs of one identity at one API server."""
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -228,15 +228,21 @@ class Client(Connection):
         manager: str = FIELD_MANAGER,
         dry_run: bool = False,
         field_validation: str = "Strict",
+        twice_after_s: float | None = None,
     ) -> dict[str, Any]:
         """Patch the object at *path* by a merge patch (a mapping) or a JSON patch (a list of operations).
+
+        With *twice_after_s* it may be done twice: again if no answer comes for so long, along a new connection.
 
         Raises:
             ApiError: the server refuses, or doesn't answer.
         """
         params = _write_params(manager, field_validation, dry_run=dry_run)
         content_type = _JSON_PATCH if isinstance(body, list) else _MERGE_PATCH
-        return _parsed(await self.request("PATCH", path, params=params, body=body, content_type=content_type), path)
+        answer = await self.request(
+            "PATCH", path, params=params, body=body, content_type=content_type, twice_after_s=twice_after_s
+        )
+        return _parsed(answer, path)
 
     async def delete(
         self,

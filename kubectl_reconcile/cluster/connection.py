@@ -1,31 +1,43 @@
 """One identity at one API server: any request, and what surrounds it.
 
-A *fence* around a piece of work (``FENCE``) is asked before each of its writes, however deep below that happens.
+A *fence* around a piece of work (``FENCE``) surrounds each of its writes, however deep below that happens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self
 
 import orjson
 
 from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.cluster.credentials import impersonation
-from kubectl_reconcile.cluster.errors import Fenced
-from kubectl_reconcile.cluster.route import resolve
+from kubectl_reconcile.cluster.access.credentials import impersonation
+from kubectl_reconcile.cluster.access.route import resolve
 from kubectl_reconcile.cluster.transport import JSON, Headers, Param, Request, Response, Transport
 from kubectl_reconcile.core.objects import Manifest
 
-Fence: TypeAlias = Callable[[], str]
-"""Asked before each write: why it may not be made (any more), or nothing."""
+
+class Fence(Protocol):
+    """What stands around a piece of work that may stop being ours."""
+
+    def is_shut(self) -> bool:
+        """Tell whether nothing of it may be written any more; if so, that stays."""
+
+    def around(self, what: str) -> AbstractAsyncContextManager[None]:
+        """Return what surrounds one write, or anything else that must end before the work is another's.
+
+        Raises:
+            Fenced: it may not be made, or took longer than it may.
+        """
+
 
 FENCE: ContextVar[Fence | None] = ContextVar("fence", default=None)
 """The fence around whatever is done in this context, and in the tasks that it starts."""
 
 
-class Connection:
+class ApiConnection:
     """One identity at one API server. Use as an async context manager.
 
     *on_warning*, if set, is called with the path and the text of each warning that the server attaches to an answer.
@@ -66,6 +78,10 @@ class Connection:
         other.on_warning = self.on_warning
         return other
 
+    def give_up_connections(self) -> None:
+        """End all that is under way and go on along new connections: those of so far are dead, as far as the caller knows."""
+        self._transport.give_up()
+
     def count_answers(self, count: Callable[[str, int], None]) -> None:
         """Call *count* with the verb and the status of each answer from now on, 0 where none came."""
         self._transport.on_answer = count
@@ -95,18 +111,24 @@ class Connection:
         content_type: str = JSON,
         accept: str = JSON,
         etag: str = "",
+        twice_after_s: float | None = None,
     ) -> Response:
         """Make any other request; return the successful answer (304 where *etag* still holds) as it came.
 
+        With *twice_after_s* it may be sent twice: again if no answer comes for so long, along a new connection.
+
         Raises:
-            Fenced: a write, and it is no longer ours to make.
+            Fenced: a write, and it is no longer ours to make, or had no answer for as long as it was.
             ApiError: the server refuses, or doesn't answer.
         """
-        if method != "GET" and (fence := FENCE.get()) and (why := fence()):
-            raise Fenced(f"{method} {path} isn't sent: {why}")
+        fence = FENCE.get() if method != "GET" else None
         data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
         request = Request(method, path, params or {}, data, content_type, accept, etag, self._impersonating)
-        answer = await self._transport.send(request)
+        async with fence.around(str(request)) if fence else nullcontext():
+            if twice_after_s is None:
+                answer = await self._transport.send(request)
+            else:
+                answer = await self._transport.send_twice(request, twice_after_s)
         if self.on_warning is not None:
             for text in answer.warnings:
                 self.on_warning(path, text)

@@ -170,7 +170,7 @@ class ServerError(ApiError):
 
 
 class Fenced(ApiError):
-    """A write that wasn't sent: what it belongs to is another process's by now."""
+    """A write that wasn't sent, or not waited for any longer: what it belongs to may be another replica's by now."""
 
 
 class Unreachable(ApiError):
@@ -181,6 +181,13 @@ class Unreachable(ApiError):
         self.hint = printable(hint)
         suffix = f" (hint: {self.hint})" if self.hint else ""
         super().__init__(f"no answer from the API server {server}: {message}{suffix}", reason="Unreachable")
+
+
+class GivenUp(Unreachable):
+    """The connection was dead as far as anybody knew, so that nothing more was waited for. Trying again makes another."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server, "the connection had died in silence")
 
 
 _BY_STATUS: Mapping[int, type[ApiError]] = {

@@ -5,7 +5,8 @@ Rules:
 - It begins with a streaming list (LIST in pages where the server has none) and goes on by watch, from the same position for
   as long as the server remembers it. When it doesn't (410), it is listed again and compared with what was known.
 - Every failure is data (``failure``) and is tried again with growing pauses.
-- A watch that brings neither events nor bookmarks for too long counts as broken.
+- A watch that brings neither events nor bookmarks for too long counts as broken. So does, much sooner, one that doesn't bring
+  a write of our own: then all connections of so far are suspect, and given up.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from kubectl_reconcile.cluster.errors import (
     ApiError,
     BadRequest,
     Forbidden,
+    GivenUp,
     Gone,
     Invalid,
     NotFound,
@@ -32,7 +34,7 @@ from kubectl_reconcile.cluster.errors import (
     Unreachable,
 )
 from kubectl_reconcile.cluster.feed import Event, Feed, FeedContents
-from kubectl_reconcile.cluster.store import StoredObject
+from kubectl_reconcile.cluster.store import StoredObject, older
 from kubectl_reconcile.cluster.transport import Param
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 
@@ -40,7 +42,9 @@ _LOG = logging.getLogger(__name__)
 
 _INITIAL_S = 60.0
 _WATCH_S = (240, 480)
-_SILENCE_S = 150.0  # two bookmarks missed: the server sends one a minute
+_SILENCE_S = 75.0  # a bookmark missed: the server sends one a minute
+_ECHO_S = 8.0
+"""How long after an own write the watch may take to tell the same: it takes milliseconds."""
 _SHORTEST_WATCH_S = 1.0
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 30.0
@@ -54,7 +58,7 @@ _INITIAL_END = "k8s.io/initial-events-end"
 class Reflector:
     """A feed, and how following it goes. *asked*: the failure is from before somebody asked to try again.
 
-    *changed* is called with what happened to its objects, *turned* whenever it becomes synced or fails.
+    *expected* is the version of an own write that the watch has yet to tell. *changed* is called with what happened to its objects, *turned* whenever it becomes synced or fails.
     """
 
     client: Client
@@ -66,6 +70,7 @@ class Reflector:
     streams: bool = True
     task: asyncio.Task[None] | None = None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    expected: str = ""
 
     @property
     def synced(self) -> bool:
@@ -81,11 +86,6 @@ class Reflector:
     def feed(self) -> Feed:
         """What it holds."""
         return self.contents.feed
-
-    @property
-    def gvk(self) -> GroupVersionKind:
-        """The kind of all its objects."""
-        return self.contents.gvk
 
     @property
     def _path(self) -> str:
@@ -117,6 +117,19 @@ class Reflector:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
 
+    def expect(self, version: str) -> None:
+        """Note that the watch should soon tell of *version*, an own write; should it not, it is dead."""
+        if not self.expected and self.task is not None and self.synced and older(self.contents.position, version):
+            self.expected = version
+            asyncio.get_running_loop().call_later(_ECHO_S, self._missed)
+
+    def _missed(self) -> None:
+        """Give the connections up if the watch still hasn't told what it should have."""
+        expected, self.expected = self.expected, ""
+        if self.synced and older(self.contents.position, expected):
+            _LOG.warning('watch is dead feed="%s" expected=%s', self.feed, expected)
+            self.client.give_up_connections()
+
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
@@ -134,6 +147,8 @@ class Reflector:
                 self.contents.unload()
                 self.turned()
                 error = None if failures == 0 else gone
+            except GivenUp:
+                error = None
             except ApiError as other:
                 error = other
             except Exception as unforeseen:  # noqa: BLE001 - a feed never dies silently
@@ -159,7 +174,7 @@ class Reflector:
         """
         page, version, complete = await self.client.first_page(self._path, **self._query)
         if complete:
-            self._adopt(_by_ref(page, self.gvk), version)
+            self._adopt(_by_ref(page, self.contents.gvk), version)
             return
         with suppress(ServerError, TooManyRequests, Unreachable):
             if self.streams and await self._stream({"timeoutSeconds": int(_INITIAL_S)}, follow=False):
@@ -194,7 +209,7 @@ class Reflector:
                     if initial is None:
                         self.changed(self.contents.absorb(type_, manifest))
                     elif type_ != "BOOKMARK":
-                        _collect(initial, type_, StoredObject.of(manifest, self.gvk))
+                        _collect(initial, type_, StoredObject.of(manifest, self.contents.gvk))
                     elif _is_initial_end(manifest):
                         self._adopt(initial, manifest["metadata"]["resourceVersion"])
                         if not follow:
@@ -227,10 +242,10 @@ class Reflector:
         version = ""
         try:
             async for page, version in self.client.pages(self._path, **self._query):  # noqa: B007 - the last one's counts
-                found.update(_by_ref(page, self.gvk))
+                found.update(_by_ref(page, self.contents.gvk))
         except Gone:
             items, version = await self.client.list(self._path, **self._query)
-            found = _by_ref(items, self.gvk)
+            found = _by_ref(items, self.contents.gvk)
         self._adopt(found, version)
 
     def _adopt(self, found: dict[ObjectRef, StoredObject], version: str) -> None:

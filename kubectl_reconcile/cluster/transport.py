@@ -1,13 +1,16 @@
 """Bytes to one API server and back: connections, TLS, credentials, broken lines.
 
 Vocabulary: a *request* says what to send, an *answer* is what came back; the *route* says where to and who we are
-(``route.py``). Several clients with different identities share one transport.
+(``access/route.py``). Several clients with different identities share one transport.
 
 Rules:
 - Reads are repeated a few times when the connection breaks, the server is busy (429, its Retry-After honoured) or
   has trouble (5xx). Writes are never repeated here: whoever writes knows whether that is safe.
 - Credentials that ran out, or that the server no longer accepts (401), are resolved afresh once.
 - Watches have connections of their own, so that many of them never starve the requests.
+- Connections may die without a word: a machine goes, or a proxy forgets what it carried. The system asks each idle one for a
+  sign of life (TCP keepalive). What that can't tell, since a proxy in between answers, is found out by whoever misses something:
+  ``give_up`` ends all that goes along the connections of so far, and the next request makes new ones.
 - Compression is asked for where the server is far away; on this machine or network it costs more than it saves.
 - ``ApiError`` is all that is raised.
 - Each request is logged at the level DEBUG: what was asked and how it ended, never headers or bodies.
@@ -35,8 +38,11 @@ from yarl import URL
 
 from kubectl_reconcile import __version__
 from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.cluster.access.route import Route, resolve
+from kubectl_reconcile.cluster.access.tokens import expiry_of
 from kubectl_reconcile.cluster.errors import (
     ApiError,
+    GivenUp,
     KubeconfigError,
     ServerError,
     TooManyRequests,
@@ -45,19 +51,17 @@ from kubectl_reconcile.cluster.errors import (
     error_of,
     printable,
 )
-from kubectl_reconcile.cluster.route import Route, resolve
-from kubectl_reconcile.cluster.tokens import expiry_of
+from kubectl_reconcile.cluster.sockets import Connections, hang_up
 
 JSON = "application/json"
 
 _LOG = logging.getLogger(__name__)
 
-_CONNECTIONS = 64
 _CONNECT_S = 10.0
 _SILENCE_S = 65.0  # an API server ends a request itself after 60 s
 _READ_ATTEMPTS = 4
 _LONGEST_PAUSE_S = 10.0
-_READ_BUFFER = 2**20
+_BOTH_S = 0.5
 
 Param: TypeAlias = str | int | bool | None
 """A query parameter; None leaves it out."""
@@ -121,28 +125,6 @@ class Response:
         return tuple(_warning_text(value) for value in self.headers.getall("Warning", ()))
 
 
-class _Session:
-    """The connections along one route: a bounded pool for requests, and one each per watch."""
-
-    def __init__(self, route: Route) -> None:
-        self.route = route
-        context = route.tls.context() if route.server.startswith("https:") else None
-        self.requests = self._open(context, limit=_CONNECTIONS)
-        self.watches = self._open(context, limit=0)
-
-    @staticmethod
-    def _open(context: ssl.SSLContext | None, *, limit: int) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limit, ssl=context or True, keepalive_timeout=55.0),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=_READ_BUFFER,
-        )
-
-    async def close(self) -> None:
-        await self.requests.close()
-        await self.watches.close()
-
-
 class Transport:
     """The way to one API server, kept open. Sends requests with the credentials of the moment.
 
@@ -152,8 +134,9 @@ class Transport:
     def __init__(self, access: Access, route: Route) -> None:
         self._access = access
         self._lock = asyncio.Lock()
-        self._retired: list[_Session] = []
-        self._session = _Session(route)
+        self._retired: list[Connections] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._session = Connections(route)
         self.on_answer: Callable[[str, int], None] = lambda _verb, _status: None
 
     @property
@@ -170,9 +153,56 @@ class Transport:
         """Close all connections."""
         for session in (*self._retired, self._session):
             await session.close()
+        await asyncio.gather(*self._closing)
 
-    async def send(self, request: Request) -> Response:
-        """Send *request* and return the successful answer. Reads are repeated where that may help, writes aren't.
+    def give_up(self) -> None:
+        """End all requests and watches that are under way, and use their connections no more: they are dead, as far as is known.
+
+        Reads are made again at once, and feeds go on where they were; what became of a write nobody knows.
+        """
+        self._succeed(Connections(self.route))
+
+    def _succeed(self, fresh: Connections) -> None:
+        self._session.give_up()
+        self._close_soon(self._session)
+        self._session = fresh
+
+    def _close_soon(self, session: Connections) -> None:
+        closing = asyncio.create_task(session.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def send_twice(self, request: Request, after_s: float) -> Response:
+        """Send a *request* that may be sent twice; where no answer comes within *after_s*, along a new connection too.
+
+        If only that one is answered, the connections of so far are dead, and given up.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        first = asyncio.create_task(self.send(request))
+        second: asyncio.Task[Response] | None = None
+        try:
+            if (await asyncio.wait({first}, timeout=after_s))[0]:
+                return first.result()
+            fresh = Connections(self.route)
+            second = asyncio.create_task(self.send(request, fresh))
+            await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
+            if first.done() or not _is_answered(second) or (await asyncio.wait({first}, timeout=_BOTH_S))[0]:
+                self._close_soon(fresh)
+                return (first if first.done() else second).result()
+            _LOG.warning("connections given up, for they are dead: new ones are answered server=%s", self.route.server)
+            self._succeed(fresh)
+            return second.result()
+        finally:
+            for task in (first, second):
+                if task is not None and not task.cancel() and not task.cancelled():
+                    task.exception()  # it was looked at, or it doesn't matter
+
+    async def send(self, request: Request, session: Connections | None = None) -> Response:
+        """Send *request* (along *session*, if given) and return the successful answer.
+
+        Reads are repeated where that may help, writes aren't.
 
         Raises:
             ApiError: the server refuses, or doesn't answer.
@@ -181,8 +211,8 @@ class Transport:
         attempt = 1
         while True:
             try:
-                response = await self._answering(request, timeout, watch=False)
-                async with self._translated():
+                response, along = await self._answering(request, timeout, session)
+                async with along.bound(), self._translated():
                     return Response(response.status, response.headers, await response.read())
             except ApiError as error:
                 pause_s = _pause_s(error, attempt)
@@ -204,13 +234,13 @@ class Transport:
             ApiError: the server refuses.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=silence_s)
-        response = await self._answering(request, timeout, watch=True)
+        response, session = await self._answering(request, timeout, watch=True)
         pending: list[bytes] = []
         try:
             if on_open is not None:
                 on_open()
             while True:
-                async with self._translated():
+                async with session.bound(), self._translated():
                     chunk = await response.content.readany()
                 if not chunk:
                     break
@@ -222,7 +252,7 @@ class Transport:
                     if line:
                         yield line
         finally:
-            _hang_up(response)
+            hang_up(response)
         if any(pending):
             raise ServerError(f"the answer to {request} ended in the middle of a line", reason="BadAnswer")
 
@@ -230,15 +260,19 @@ class Transport:
         self,
         request: Request,
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's own, with its parts
+        along: Connections | None = None,
         *,
-        watch: bool,
-    ) -> aiohttp.ClientResponse:
-        """Send, renewing refused credentials once; return a response whose head says success. Its body is unread."""
+        watch: bool = False,
+    ) -> tuple[aiohttp.ClientResponse, Connections]:
+        """Send, renewing refused credentials once; return a response whose head says success, and what it comes along.
+
+        Its body is unread.
+        """
         renewed = False
         while True:
-            session = await self._current()
+            session = along or await self._current()
             route, began_s = session.route, time.perf_counter()
-            async with self._translated(request, watch=watch):
+            async with session.bound(), self._translated(request, watch=watch):
                 response = await (session.watches if watch else session.requests).request(
                     request.method,
                     request.url(route.server),
@@ -253,17 +287,17 @@ class Transport:
             _LOG.debug("%s %s answered %d in %.0f ms", request.method, response.url, response.status, took_ms)
             self._count(request, response.status, watch=watch)
             if response.status < 300 or response.status == 304:
-                return response
-            async with self._translated():
+                return response, session
+            async with session.bound(), self._translated():
                 error = _refusal(request, response, await response.read(), route.server)
-            if response.status != 401 or renewed or not await self._renew(route):
+            if response.status != 401 or renewed or along or not await self._renew(route):
                 raise _with_expiry(error, route)
             renewed = True
 
     def _count(self, request: Request, status: int, *, watch: bool) -> None:
         self.on_answer("watch" if watch else request.method.lower(), status)
 
-    async def _current(self) -> _Session:
+    async def _current(self) -> Connections:
         if time.monotonic() >= self.route.expires_at_s:
             await self._renew(self.route)
         return self._session
@@ -280,7 +314,7 @@ class Transport:
                     self._session.route = route
                 else:
                     self._retired.append(self._session)
-                    self._session = _Session(route)
+                    self._session = Connections(route)
         return (self.route.headers, self.route.tls) != (refused.headers, refused.tls)
 
     @asynccontextmanager
@@ -294,11 +328,10 @@ class Transport:
             raise _unreachable(self.route.server, error) from error
 
 
-def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """Let go of an answer that may go on for minutes; waiting for a TLS farewell would keep its socket as long."""
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
-    response.close()
+def _is_answered(task: asyncio.Task[Response]) -> bool:
+    """Tell whether the server has answered, be it with a refusal."""
+    error = task.exception()
+    return error is None or (isinstance(error, ApiError) and error.status != 0)
 
 
 def _param_text(value: str | float) -> str:
@@ -335,7 +368,7 @@ def _with_expiry(error: ApiError, route: Route) -> ApiError:
 
 def _pause_s(error: ApiError, attempt: int) -> float | None:
     """Return how long to wait before reading again, None if that is pointless (or the server wants a long rest)."""
-    lost = isinstance(error, Unreachable) and isinstance(error.__cause__, _LOST)
+    lost = isinstance(error, GivenUp) or (isinstance(error, Unreachable) and isinstance(error.__cause__, _LOST))
     if not lost and not isinstance(error, ServerError | TooManyRequests):
         return None
     if error.retry_after_s is not None:

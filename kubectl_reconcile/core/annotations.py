@@ -61,9 +61,10 @@ PRUNE_FINALIZER: Final = f"{PREFIX}prune"
 COMPONENT: Final = f"{PREFIX}component"
 FOLLOWS: Final = f"{PREFIX}follows"
 MEMBERS: Final = f"{PREFIX}members"
-ACKNOWLEDGED_GENERATION: Final = f"{PREFIX}acknowledged-generation"
+ACKNOWLEDGED_GROUP: Final = f"{PREFIX}acknowledged-group"
 LEAVING: Final = f"{PREFIX}leaving"
 PROCESS: Final = f"{PREFIX}process"
+REPLACES: Final = f"{PREFIX}replaces"
 
 # Elsewhere.
 MODULE_LABEL: Final = f"{PREFIX}module"
@@ -186,12 +187,14 @@ TABLE: Final = (
         "The only namespace whose Syncs the daemon follows; without it, all are followed."),
     Row(MEMBERS, Place.ANNOTATION, "the Lease of the group", Writer.DAEMON, "generation and names",
         "The replicas that share the work."),
-    Row(ACKNOWLEDGED_GENERATION, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, "an integer",
+    Row(ACKNOWLEDGED_GROUP, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, "a generation, `@`, and the uid of its Lease",
         "The generation of the group that the replica knows of and keeps to."),
     Row(LEAVING, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, '`"true"`',
         "The replica ends: its share is free."),
     Row(PROCESS, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, "machine, process id and start",
         "By which another replica on the same machine finds that the process is gone."),
+    Row(REPLACES, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, "the uid of a Lease",
+        "Under which the replica was a member before, and writes nothing any more."),
     Row(EVENT_CONTROLLER, Place.EVENT, "Events", Writer.DAEMON, "",
         "Who reports."),
 )  # fmt: skip

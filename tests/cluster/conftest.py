@@ -15,9 +15,9 @@ import pytest
 import yaml
 from aiohttp import web
 
+from kubectl_reconcile.cluster.access.route import Route, resolve
 from kubectl_reconcile.cluster.client import Access, Client
 from kubectl_reconcile.cluster.discovery import Discovery
-from kubectl_reconcile.cluster.route import Route, resolve
 
 WIDGETS = "widgets.cluster-room.test"
 

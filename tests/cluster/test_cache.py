@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable
@@ -21,6 +22,7 @@ from kubectl_reconcile.cluster.client import (
 )
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.core.objects import ObjectRef
+from tests.lines import Line, line_to
 
 WATCH = "watch=true"
 STREAMING = "sendInitialEvents=true"
@@ -502,6 +504,67 @@ async def test_a_silent_watch_is_noticed(faulty_cache, faults, feed, write, monk
     await until(lambda: any(CONTINUED in line for line in faults.seen), "the silent watch has begun")
     await write("one")
     await until(lambda: names(faulty_cache) == ["one"], "it was given up for another")
+
+
+@pytest.fixture
+async def along_the_line(kubeconfig, tmp_path) -> AsyncIterator[tuple[Line, Client]]:
+    """A TCP line that may lose its connections without a word, and a client whose requests go along it."""
+    with contextlib.closing(line_to(kubeconfig)) as line:
+        far = line.kubeconfig(kubeconfig, tmp_path / "along-the-line")
+        async with await Client.connect(Access(kubeconfig=str(far))) as client:
+            yield line, client
+
+
+async def test_a_request_that_may_be_sent_twice_finds_out_that_all_connections_are_dead(
+    along_the_line, feed, write, path, until
+):
+    line, client = along_the_line
+    cache = Cache(client)
+    await write("one")
+    await following(cache, feed)
+    await client.get(path("one"))  # so that there is a connection that requests go along
+    line.silence()
+    began_s = time.monotonic()
+    await client.patch(path("one"), {"data": {"value": "2"}}, twice_after_s=0.5)
+    assert time.monotonic() - began_s < 5
+    await write("two")
+    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection", timeout_s=5)
+    assert cache.synced(feed)
+    await cache.close()
+
+
+async def test_a_watch_that_does_not_tell_a_write_of_our_own_is_given_up(
+    along_the_line, feed, write, until, monkeypatch, caplog
+):
+    monkeypatch.setattr("kubectl_reconcile.cluster.reflector._ECHO_S", 0.5)
+    line, client = along_the_line
+    cache = Cache(client)
+    await following(cache, feed)
+    cache.wrote(await write("one"))
+    await asyncio.sleep(1)
+    assert "watch is dead" not in caplog.text
+    line.silence()
+    cache.wrote(await write("one", "2"))
+    await write("two")
+    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection", timeout_s=5)
+    assert "watch is dead" in caplog.text
+    await cache.close()
+
+
+async def test_requests_under_way_end_when_connections_are_given_up_and_reads_are_made_again(
+    along_the_line, path, write
+):
+    line, client = along_the_line
+    await write("one")
+    await asyncio.gather(*(client.get(path("one")) for _ in range(3)))  # so that there are connections for both
+    line.silence()
+    reading = asyncio.create_task(client.get(path("one")))
+    writing = asyncio.create_task(client.patch(path("one"), {"data": {"value": "2"}}))
+    await asyncio.sleep(0.5)
+    client.give_up_connections()
+    assert (await reading)["metadata"]["name"] == "one"
+    with pytest.raises(Unreachable, match="died in silence"):
+        await writing
 
 
 async def test_being_asked_to_wait_is_honoured(faulty_cache, faults, feed, until):

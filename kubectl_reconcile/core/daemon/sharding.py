@@ -3,7 +3,8 @@
 Vocabulary: a *member* is one run of a replica, known by its identity and the uid of its Lease; a *group* is a list of members
 with a *generation*, a number that grows with every change and that a leader writes in one place. A member *acknowledges* a
 generation once it has stopped working on whatever isn't its own by then. A group is *settled* when all of its members have
-acknowledged just this generation.
+acknowledged just this generation. A member is *silent* when its Lease hasn't changed for longer than that may be used, and it
+*owes* its word while it has not acknowledged the group that names it.
 
 Rules:
 
@@ -11,18 +12,37 @@ Rules:
   takes its share from all, one that goes leaves its share to all, and nothing else moves.
 - What was a member's own in the group that was settled last, and in every one since, stays its own throughout. Anything else is
   its own only once the group is settled: whoever had it before has let go.
-- A run that was expelled never counts again; its successor has another uid.
+- A run that was expelled never counts again; its successor has another uid, and says whom it replaces.
+- Generations are told apart by the Lease that they stand in (its uid): where somebody deletes that, they begin anew, and no
+  word that was given on the old ones counts.
+- A leader who is gone is replaced by the first of those who were members with it, since they have watched it for long enough;
+  whoever comes next in line goes ahead a second later, should the first not.
+- Who renews its Lease but doesn't acknowledge is expelled too, for nobody settles without it. Its share moves only when its
+  fence is shut for certain: when it says so by a new Lease, or when the time of the old one is over.
 
-Pure: what is seen of others comes in, who owns what comes out.
+Pure: what is seen of others, and when, comes in; who owns what and what is to be done come out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple, Self
+
+VALID_S = 10.0
+"""How long after it was sent a renewal lets its replica write."""
+
+DURATION_S = 12
+"""How long after the last sign of life a replica's share goes to others. Longer than it may write, whoever's clock measures."""
+
+ACKNOWLEDGE_S = 15.0
+"""How long a member may owe its word. Longer than any write that it may have to wait for."""
+
+_IN_LINE_S = 1.0
+"""By how much later each further candidate takes the lead."""
 
 
 class Member(NamedTuple):
@@ -34,32 +54,44 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Who is there, as of one generation. *leader* is the identity of whoever wrote it."""
+    """Who is there, as of one generation. *leader* is the identity of whoever wrote it, *term* the uid of the Lease it stands in."""
 
     generation: int = 0
     members: tuple[Member, ...] = ()
     leader: str = ""
+    term: str = ""
 
     @classmethod
-    def parse(cls, generation: int, leader: str, members: str) -> Self:
+    def parse(cls, generation: int, leader: str, members: str, term: str) -> Self:
         """Read a group as :meth:`text` writes its members; what can't be read is an empty group of that generation."""
         try:
             found = tuple(Member(str(identity), str(uid)) for identity, uid in json.loads(members))
         except (ValueError, TypeError):
             found = ()
-        return cls(generation, found, leader)
+        return cls(generation, found, leader, term)
 
     def text(self) -> str:
         """Return the members for writing down."""
         return json.dumps(self.members)
 
+    @property
+    def stamp(self) -> str:
+        """What a member writes to acknowledge this group and no other."""
+        return f"{self.generation}@{self.term}"
+
     def owner(self, key: str) -> Member | None:
         """Return the member that an item belongs to, None in an empty group."""
         return max(self.members, key=lambda member: _weight(member.identity, key), default=None)
 
-    def is_settled(self, acknowledged: Mapping[Member, int]) -> bool:
+    def without(self, member: Member) -> Group:
+        """Return the next group, which *member* isn't in any more; another one leads if it did."""
+        others = tuple(each for each in self.members if each != member)
+        leader = others[0].identity if others and self.leader == member.identity else self.leader
+        return Group(self.generation + 1, others, leader, self.term)
+
+    def is_settled(self, acknowledged: Mapping[Member, str]) -> bool:
         """Tell whether all members have acknowledged just this generation."""
-        return all(acknowledged.get(member) == self.generation for member in self.members)
+        return all(acknowledged.get(member) == self.stamp for member in self.members)
 
 
 def _weight(identity: str, key: str) -> bytes:
@@ -70,25 +102,25 @@ def _weight(identity: str, key: str) -> bytes:
 class Share:
     """What one replica may work on. *me* is None while it is no member of anything.
 
-    *acknowledged* is the newest generation that it has acknowledged as the member that it is now.
+    *acknowledged* is the stamp of the newest group that it has acknowledged as the member that it is now.
     """
 
     me: Member | None = None
     group: Group = field(default_factory=Group)
-    acknowledged: int = 0
+    acknowledged: str = ""
     is_settled: bool = False
     _since: list[Group] = field(default_factory=list)
 
     def join(self, me: Member) -> None:
         """Begin as a new member, which owns nothing yet and has acknowledged nothing."""
-        self.me, self.acknowledged, self.is_settled, self._since = me, 0, False, []
+        self.me, self.acknowledged, self.is_settled, self._since = me, "", False, []
 
     def owes(self, group: Group) -> bool:
         """Tell whether *group* is still to be gone by, or to be acknowledged.
 
         A new member may have gone by it before, as the one that was expelled: that counts for nothing.
         """
-        return group != self.group or (self.me in group.members and self.acknowledged != group.generation)
+        return group != self.group or (self.me in group.members and self.acknowledged != group.stamp)
 
     def acknowledge(self, me: Member, group: Group) -> bool:
         """Note that *me* has let go of all that isn't its own in *group*; return whether that counts.
@@ -97,7 +129,7 @@ class Share:
         """
         if (me, group) != (self.me, self.group) or me not in group.members:
             return False
-        self.acknowledged = group.generation
+        self.acknowledged = group.stamp
         return True
 
     def adopt(self, group: Group) -> None:
@@ -106,7 +138,7 @@ class Share:
         if self._since:
             self._since.append(group)
 
-    def see(self, acknowledged: Mapping[Member, int]) -> bool:
+    def see(self, acknowledged: Mapping[Member, str]) -> bool:
         """Take in what members acknowledged; return whether that settles the group only now."""
         if self.is_settled or self.me not in self.group.members or not self.group.is_settled(acknowledged):
             return False
@@ -116,3 +148,154 @@ class Share:
     def holds(self, key: str) -> bool:
         """Tell whether an item is ours to work on now."""
         return bool(self._since) and self.me is not None and all(each.owner(key) == self.me for each in self._since)
+
+
+# Who is there ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLease:
+    """What the Lease of one member says, in the *version* that was seen. *replaces* is the uid of its process' run before."""
+
+    member: Member
+    version: str = ""
+    acknowledged: str = ""
+    replaces: str = ""
+    leaves: bool = False
+    ended: bool = False
+
+
+class ExpulsionReason(StrEnum):
+    """Why a member's Lease is deleted by another."""
+
+    LEFT = "it has left"
+    """It said so on its Lease; it writes nothing any more."""
+    ENDED = "its process has ended"
+    """That can be seen from here."""
+    SILENT = "its Lease wasn't renewed"
+    """Its time is over by anybody's clock."""
+    OWES = "it doesn't acknowledge the group"
+    """It may write still, until it finds its Lease gone or can't renew it."""
+
+
+class Expulsion(NamedTuple):
+    """A Lease to be deleted, in the version that was judged."""
+
+    lease: MemberLease
+    reason: ExpulsionReason
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDecision:
+    """What is to be done: Leases to delete, and then to judge again; or a group to write; or nothing."""
+
+    expel: tuple[Expulsion, ...] = ()
+    group: Group | None = None
+
+
+@dataclass(slots=True)
+class Roster:
+    """What one replica knows of the others: when it saw a sign of life, who has left, and since when who owes its word.
+
+    All times are the caller's, on one monotonic clock.
+    """
+
+    _seen_s: dict[Member, float] = field(default_factory=dict)
+    _over: set[Member] = field(default_factory=set)
+    _expelled: set[Member] = field(default_factory=set)
+    _owes: dict[Member, tuple[float, str]] = field(default_factory=dict)
+    _leaderless_s: float | None = None
+
+    def saw(self, lease: MemberLease, now_s: float) -> None:
+        """Note a sign of life, and what it says of the end of others."""
+        self._seen_s[lease.member] = now_s
+        if lease.leaves:
+            self._over.add(lease.member)
+        if lease.replaces:
+            self._over.add(Member(lease.member.identity, lease.replaces))
+
+    def is_over(self, member: Member) -> None:
+        """Note that a member certainly writes nothing any more."""
+        self._over.add(member)
+
+    def expelled(self, expulsion: Expulsion) -> None:
+        """Note that a member's Lease was deleted."""
+        self._expelled.add(expulsion.lease.member)
+        if expulsion.reason is not ExpulsionReason.OWES:
+            self._over.add(expulsion.lease.member)
+
+    def was_away(self, now_s: float) -> None:
+        """Note that nothing could be seen of the others until now: what was seen before is as old as that."""
+        self._seen_s = dict.fromkeys(self._seen_s, now_s)
+        self._owes = {member: (now_s, word) for member, (_, word) in self._owes.items()}
+
+    def judge(self, me: Member, leases: Collection[MemberLease], group: Group, now_s: float) -> GroupDecision:
+        """Return what *me* has to do for the group, given all *leases* that there are."""
+        leases = [lease for lease in leases if lease.member not in self._expelled]
+        self._note(me, leases, group, now_s)
+        expel = [
+            Expulsion(lease, reason) for lease in leases if lease.member != me and (reason := self._fault(lease, now_s))
+        ]
+        live = {lease.member for lease in leases} - {each.lease.member for each in expel} | {me}
+        waiting = {member for member in group.members if member not in live and not self._is_free(member, now_s)}
+        leading = live | (waiting - self._expelled - {each.lease.member for each in expel})
+        if not self._leads(me, group, live, leading, now_s):
+            return GroupDecision()
+        if expel:
+            return GroupDecision(expel=tuple(expel))
+        wanted = tuple(sorted(live | waiting))
+        if (wanted, me.identity) == (group.members, group.leader):
+            return GroupDecision()
+        return GroupDecision(group=Group(group.generation + 1, wanted, me.identity, group.term))
+
+    def due_s(self, me: Member) -> float | None:
+        """Return when the next verdict may come out otherwise though nothing is seen till then, None for never."""
+        times = [seen_s + DURATION_S for member, seen_s in self._seen_s.items() if member != me]
+        times += [since_s + ACKNOWLEDGE_S for member, (since_s, _) in self._owes.items() if member != me]
+        if self._leaderless_s is not None:
+            times.append(self._leaderless_s + _IN_LINE_S)
+        return min(times, default=None)
+
+    def _note(self, me: Member, leases: Iterable[MemberLease], group: Group, now_s: float) -> None:
+        """Take in who is seen for the first time, and who owes its word since when; forget whom nobody names any more."""
+        word = {lease.member: lease.acknowledged for lease in leases}
+        known = {me, *word, *group.members}
+        for member in known:
+            self._seen_s.setdefault(member, now_s)
+        self._seen_s = {member: at_s for member, at_s in self._seen_s.items() if member in known}
+        self._over &= known
+        self._expelled &= known
+        owing = {member: said for member, said in word.items() if member in group.members and said != group.stamp}
+        self._owes = {
+            member: before if (before := self._owes.get(member)) and before[1] == said else (now_s, said)
+            for member, said in owing.items()
+        }
+
+    def _fault(self, lease: MemberLease, now_s: float) -> ExpulsionReason | None:
+        """Return why a member is to be expelled, None where it is well."""
+        member = lease.member
+        if member in self._over:
+            return ExpulsionReason.LEFT
+        if lease.ended:
+            return ExpulsionReason.ENDED
+        if self._is_silent(member, now_s):
+            return ExpulsionReason.SILENT
+        owes = self._owes.get(member)
+        return ExpulsionReason.OWES if owes and now_s - owes[0] > ACKNOWLEDGE_S else None
+
+    def _is_free(self, member: Member, now_s: float) -> bool:
+        """Tell whether the share of a member without a Lease may go to others: its fence is shut for certain."""
+        return member in self._over or self._is_silent(member, now_s)
+
+    def _is_silent(self, member: Member, now_s: float) -> bool:
+        return now_s - self._seen_s[member] > DURATION_S
+
+    def _leads(self, me: Member, group: Group, live: set[Member], leading: set[Member], now_s: float) -> bool:
+        """Tell whether it is *me* who writes the group: its leader, if that is among *leading*, else the first in line."""
+        if any(member.identity == group.leader for member in leading):
+            self._leaderless_s = None
+            return me.identity == group.leader
+        if self._leaderless_s is None:
+            self._leaderless_s = now_s
+        line = sorted(live, key=lambda member: (member not in group.members, member))
+        return now_s - self._leaderless_s >= line.index(me) * _IN_LINE_S

@@ -11,17 +11,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
-from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
+from kubectl_reconcile.cluster.connection import FENCE
+from kubectl_reconcile.cluster.errors import ApiError, Conflict, Fenced, NotFound
 from kubectl_reconcile.core.annotations import renamed
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.daemon.contention import ContentionBegun, ContentionSettled, ContentionTracker
 from kubectl_reconcile.core.daemon.pass_events import AnnotationRenamed
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
-from kubectl_reconcile.core.planning.plan import Contentions, Plan
+from kubectl_reconcile.core.planning.plan import Change, Contentions, Plan
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.engine.api.sync_requests import now_text
@@ -125,18 +127,30 @@ class DaemonContext:
             await self.hear(ref, AnnotationRenamed(sentence))
 
     def stop(self, ref: ObjectRef) -> Stop:
-        """Return what ends a pass over *ref* early."""
-        return Stop(self.stopping, lambda: self.owns(ref))
+        """Return what ends a pass over *ref* early: for good, where a fence stands around it."""
+        fence = FENCE.get()
+        return Stop(self.stopping, lambda: not fence.is_shut() if fence else self.owns(ref))
 
     def writer(self, stop: Signal, *, provisional: bool = False) -> Writer:
         """Return a writer that keeps the cache up to date, counts what it does, and heeds *stop*; all share one pace."""
-        hooks = Hooks(result=self._heard, wrote=self.cache.wrote, deleted=self.cache.deleted)
+        hooks = Hooks(
+            result=lambda result: self._heard(result, stop), wrote=self.cache.wrote, deleted=self.cache.deleted
+        )
         actor = ActionRunner(self.session.client, self.session.systems, self.session.modules)
-        return Writer(self.session.client, hooks, stop, self.pace, provisional=provisional, act=actor.run)
 
-    def _heard(self, result: Result) -> None:
-        """Tell listeners of a write, and remember it for contention; what is taken is looked at before it is judged."""
-        if result.state is ResultState.TAKEN:
+        async def act(change: Change) -> Manifest | None:
+            fence = FENCE.get()
+            async with fence.around(str(change.ref)) if fence else nullcontext():
+                return await actor.run(change)
+
+        return Writer(self.session.client, hooks, stop, self.pace, provisional=provisional, act=act)
+
+    def _heard(self, result: Result, stop: Signal) -> None:
+        """Tell listeners of a write, and remember it for contention; what is taken is looked at before it is judged.
+
+        What comes to nothing because the pass ends is a hand-over and no failure: whoever goes on tells how that went.
+        """
+        if result.state is ResultState.TAKEN or (result.state is not ResultState.SUCCEEDED and stop.is_set()):
             return
         if result.state is ResultState.SUCCEEDED and result.wrote:
             self.contention.wrote(result.change, time.monotonic())
@@ -177,8 +191,8 @@ class DaemonContext:
             return
         try:
             self.cache.wrote(await write_sync_status(self.session, live, wanted))
-        except (NotFound, Conflict):
-            return  # it is gone, or was made anew: there is nobody to tell
+        except (NotFound, Conflict, Fenced):
+            return  # it is gone, made anew, or another replica's: there is nobody to tell, or nothing for us
         except ApiError as error:
             level = self._log_listener.news.level(("status", ref), str(error))
             event(log, level, "status not written", object=ref, error=error)

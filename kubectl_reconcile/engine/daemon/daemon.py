@@ -26,7 +26,6 @@ from typing import Any
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.cluster.connection import FENCE
 from kubectl_reconcile.cluster.errors import ApiError, ServerError, Unreachable
 from kubectl_reconcile.core.annotations import PUSHED_AT
 from kubectl_reconcile.core.daemon.pass_events import KindsChanged, Pushed
@@ -40,7 +39,9 @@ from kubectl_reconcile.engine.daemon.cr_controller import CrController
 from kubectl_reconcile.engine.daemon.http import serving
 from kubectl_reconcile.engine.daemon.kinds_watch import KindsWatch
 from kubectl_reconcile.engine.daemon.push_receiver import PushReceiver
-from kubectl_reconcile.engine.daemon.shard import LEASE, Shard
+from kubectl_reconcile.engine.daemon.replicas.fence import Fences
+from kubectl_reconcile.engine.daemon.replicas.leases import LEASE, Leases
+from kubectl_reconcile.engine.daemon.replicas.shard import Shard
 from kubectl_reconcile.engine.daemon.sync_controller import SyncController
 from kubectl_reconcile.engine.daemon.watch_router import WatchRouter
 from kubectl_reconcile.engine.modules import metacontroller
@@ -111,9 +112,9 @@ class Daemon:
         self, session: Session, stopping: asyncio.Event, *, namespace: str = "", lease_namespace: str = "default"
     ) -> None:
         self.context = context = DaemonContext(session, self._owns, stopping)
-        self.shard = Shard(
-            session.client, context.cache, lease_namespace, namespace, self._on_share, self._others_let_go
-        )
+        self._fences = Fences(lambda: self.shard.valid_until_s)
+        leases = Leases(session.client, context.cache, lease_namespace, namespace)
+        self.shard = Shard(leases, self._on_share, self._fences.look, self._fences.others_let_go)
         self._held: set[ObjectRef] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._syncs = SyncController(context)
@@ -219,6 +220,7 @@ class Daemon:
 
         Either way what we knew of it is forgotten: another replica may have brought it to a later commit meanwhile.
         """
+        self._fences.look()
         kinds = (SYNC.group_kind, *(gvk.group_kind for gvk in self.context.session.modules))
         items = {stored.ref for kind in kinds for stored in self.context.cache.snapshot().of_kind(kind)}
         held = {ref for ref in items if self._owns(ref)}
@@ -227,10 +229,6 @@ class Daemon:
         for ref in held - self._held:
             self.context.queue.add(ref, Priority.PUSH)
         self._held = held
-
-    async def _others_let_go(self) -> None:
-        """Wait until nothing is worked on that isn't ours."""
-        await self.context.queue.idle(lambda ref: not self._owns(ref))
 
     # Work out --------------------------------------------------------------------------------
 
@@ -248,12 +246,12 @@ class Daemon:
                 self.context.queue.done(turn.item)
 
     async def _look_at(self, ref: ObjectRef, priority: Priority) -> None:
-        """Work on one item. Whatever goes wrong ends on it, and the worker lives on."""
-        FENCE.set(lambda: "" if self._owns(ref) else "another replica may work on it by now")
-        if ref.group_kind == SYNC.group_kind:
-            await self._syncs.run(ref, asked=priority is Priority.ASKED)
-        else:
-            await self._crs.run(ref)
+        """Work on one item while it is ours. Whatever goes wrong ends on it, and the worker lives on."""
+        with self._fences.around(lambda: self._owns(ref)):
+            if ref.group_kind == SYNC.group_kind:
+                await self._syncs.run(ref, asked=priority is Priority.ASKED)
+            else:
+                await self._crs.run(ref)
 
 
 def _tell_of_failure(task: asyncio.Task[Any]) -> None:

@@ -22,9 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.cluster import kubeconfig
-from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.cluster.credentials import (
+from kubectl_reconcile.cluster.access import kubeconfig
+from kubectl_reconcile.cluster.access.credentials import (
     NEVER,
     ROTATING_TOKEN_S,
     authorization,
@@ -32,6 +31,7 @@ from kubectl_reconcile.cluster.credentials import (
     kubernetes,
     with_plugin,
 )
+from kubectl_reconcile.cluster.access.flags import Access
 from kubectl_reconcile.cluster.errors import KubeconfigError
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

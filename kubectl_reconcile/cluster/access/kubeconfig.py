@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from kubectl_reconcile.cluster.access import Access, ImpersonationFlags, TlsFlags
+from kubectl_reconcile.cluster.access.flags import Access, ImpersonationFlags, TlsFlags
 from kubectl_reconcile.cluster.errors import KubeconfigError
 
 

@@ -1,0 +1,96 @@
+"""The connections along one route: made, kept alive, given up.
+
+Connections may die without a word: a machine goes, or a proxy forgets what it carried. The system asks each idle one for a
+sign of life (TCP keepalive). What that can't tell, since something in between answers, is found out by whoever misses something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+from aiohttp.connector import AddrInfoType
+
+from kubectl_reconcile.cluster.access.route import Route
+from kubectl_reconcile.cluster.errors import GivenUp
+
+_CONNECTIONS = 64
+_READ_BUFFER = 2**20
+_KEEPALIVE = {"TCP_KEEPIDLE": 6, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
+"""A dead peer is known after fifteen seconds, be the connection idle or not. By the system's names; it may lack some."""
+
+
+class Connections:
+    """The connections along one route: a bounded pool for requests, and one each per watch."""
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self._waiting: set[asyncio.Timeout] = set()
+        self._is_given_up = False
+        context = route.tls.context() if route.server.startswith("https:") else None
+        self.requests = self._open(context, limit=_CONNECTIONS)
+        self.watches = self._open(context, limit=0)
+
+    @staticmethod
+    def _open(context: ssl.SSLContext | None, *, limit: int) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=limit, ssl=context or True, keepalive_timeout=55.0, socket_factory=_kept_alive
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=_READ_BUFFER,
+        )
+
+    @asynccontextmanager
+    async def bound(self) -> AsyncIterator[None]:
+        """Wait for something along these connections; no longer once they are given up.
+
+        Raises:
+            GivenUp: they are.
+        """
+        if self._is_given_up:
+            raise GivenUp(self.route.server)
+        try:
+            async with asyncio.timeout(None) as limit:
+                self._waiting.add(limit)
+                try:
+                    yield
+                finally:
+                    self._waiting.discard(limit)
+        except TimeoutError:
+            if limit.expired():
+                raise GivenUp(self.route.server) from None
+            raise
+
+    def give_up(self) -> None:
+        """End whatever waits for something along these connections."""
+        self._is_given_up = True
+        for limit in self._waiting:
+            limit.reschedule(asyncio.get_running_loop().time())
+
+    async def close(self) -> None:
+        """Close them all."""
+        await self.requests.close()
+        await self.watches.close()
+
+
+def _kept_alive(address: AddrInfoType) -> socket.socket:
+    """Return a socket whose peer the system asks for signs of life."""
+    family, type_, proto, *_ = address
+    made = socket.socket(family, type_, proto)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if (option := getattr(socket, name, None)) is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
+
+
+def hang_up(response: aiohttp.ClientResponse) -> None:
+    """Let go of an answer that may go on for minutes; waiting for a TLS farewell would keep its socket as long."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
