@@ -331,7 +331,15 @@ def _status(
         metadata = {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
         body = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata, "status": status}
         builder.outcomes.statuses.append(
-            StatusWrite(ref, parent.kind, body, parent.module.manager, parent.uid, is_first=not before)
+            StatusWrite(
+                ref,
+                parent.kind,
+                body,
+                parent.module.manager,
+                parent.uid,
+                is_first=not before,
+                version=str(parent.live["metadata"].get("resourceVersion") or ""),
+            )
         )
 
 

@@ -198,10 +198,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class StatusWrite:
-    """The status that a module gives its CR. *after* is the apply body for the status subresource.
-
-    *is_first* says that the CR has none yet, so that no module has left anything there to go on from.
-    """
+    """The status, as an apply body, that a module gives its CR, judged by *version*; *is_first*: there is none to go on from."""
 
     ref: ObjectRef
     kind: Kind
@@ -209,6 +206,7 @@ class StatusWrite:
     manager: str
     uid: str
     is_first: bool = False
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

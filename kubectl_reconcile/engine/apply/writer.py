@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, BadRequest, Conflict, Invalid, NotFound
+from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, BadRequest, Conflict, Fenced, Invalid, NotFound
 from kubectl_reconcile.core.annotations import MODULE_LABEL, HookPoint, MemberOptions
 from kubectl_reconcile.core.apply.replace import as_restored
 from kubectl_reconcile.core.apply.results import Result, ResultState
@@ -40,14 +40,13 @@ from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.ssa.csa_upgrade import rebased
 from kubectl_reconcile.engine.apply.flow_control import MOST, FlowControl, patiently
+from kubectl_reconcile.engine.apply.guarded import Guard, judged_as
 from kubectl_reconcile.engine.apply.health_wait import HealthWait
 
 _RACES = 6
 _ESTABLISHED_S = 30.0
 _FRESH_S = 10.0
 _GONE_S = 60.0
-_NEVER = "1"
-"""The version of no object: applying an object at it creates, and changes nothing that is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,10 +282,9 @@ class _Run:
         since_s = self._new_kinds.get((kind.gvk.group, kind.plural))
         fresh = since_s is not None and time.monotonic() - since_s < _FRESH_S
         passing = (NotFound, BadRequest, Invalid) if fresh else ()
-        live: Manifest = await self._ask(
-            lambda: self._client.apply(path, body, manager=change.provenance.manager, force=change.gate.force),
-            also=passing,
-        )
+        judged = None if change.op in {Op.CREATE, Op.REPLACE} else change.before
+        guard, manager, force = Guard(self._client, path, judged), change.provenance.manager, change.gate.force
+        live: Manifest = await self._ask(lambda: guard.apply(body, manager=manager, force=force), also=passing)
         return live
 
     async def _made(self, change: Change, path: str, body: Manifest) -> Manifest:
@@ -295,9 +293,10 @@ class _Run:
         Raises:
             AlreadyExists: it is.
         """
-        unseen = {**body, "metadata": {**body["metadata"], "resourceVersion": _NEVER}}
         try:
-            return await self._client.apply(path, unseen, manager=change.provenance.manager, force=change.gate.force)
+            return await self._client.apply(
+                path, judged_as(None, body), manager=change.provenance.manager, force=change.gate.force
+            )
         except Conflict as error:
             raise AlreadyExists(str(error), status=error.status, reason=error.reason) from error
 
@@ -532,9 +531,10 @@ class _Run:
             return
         try:
             live = await write_status(
-                self._client, status.kind, status.after, manager=status.manager, uid=status.uid, pace=self._pace
-            )
-        except (NotFound, Conflict):
+                self._client, status.kind, status.after, manager=status.manager, uid=status.uid,
+                version=status.version, pace=self._pace,
+            )  # fmt: skip
+        except (NotFound, Conflict, Fenced):
             return
         except ApiError as error:
             change = Change(status.ref, Op.UPDATE, status.kind, provenance=Provenance(manager=status.manager))
@@ -544,17 +544,30 @@ class _Run:
 
 
 async def write_status(
-    client: Client, kind: Kind, body: Manifest, *, manager: str, uid: str = "", pace: FlowControl | None = None
+    client: Client,
+    kind: Kind,
+    body: Manifest,
+    *,
+    manager: str,
+    uid: str = "",
+    version: str = "",
+    pace: FlowControl | None = None,
 ) -> Manifest:
     """Apply a status, and return the object as the server now holds it.
 
-    With *uid*, an object of the same name that was made anew since is left alone (Conflict).
+    With *uid*, an object of the same name that was made anew since is left alone (Conflict). With *version* too, what was seen
+    there is told to the server behind a fence.
     """
     metadata: dict[str, Any] = dict(body["metadata"]) | ({"uid": uid} if uid else {})
     path = kind.path(metadata.get("namespace", ""), metadata["name"], "status")
+    seen = {"metadata": {"uid": uid, "resourceVersion": version}} if uid and version else None
+    guard = Guard(client, path, seen, same=True)
 
     async def apply() -> Manifest:
-        return await client.apply(path, {**body, "metadata": metadata}, manager=manager, force=True)
+        told = {**body, "metadata": metadata}
+        if seen is None:
+            return await client.apply(path, told, manager=manager, force=True)
+        return await guard.apply(told, manager=manager, force=True)
 
     live: Manifest = await patiently(apply, pace=pace)
     return live

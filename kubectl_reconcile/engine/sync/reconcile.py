@@ -32,6 +32,7 @@ from kubectl_reconcile.core.resources.status import ConditionReason, Report, syn
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.dry_run import confirm_before_writing, trouble
+from kubectl_reconcile.engine.apply.guarded import patched
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer, write_status
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner, look
 from kubectl_reconcile.engine.modules.purity import Sampling
@@ -268,12 +269,15 @@ async def _record(client: Client, target: Target, made: Plan, *, exact: bool) ->
     """Note on the parent which kinds and namespaces its members have: all before writing, no more than that after."""
     if target.parent is None:
         return
-    recorded, wanted = Contents.recorded(target.parent), Contents.of(made.refs())
-    enough = (wanted | home(target.sync)) == recorded if exact else wanted <= recorded
-    marks = (wanted if exact else wanted | recorded).metadata(target.sync.ref, TOOLING)
-    if enough and _has(target.parent, marks):
-        return
-    target.parent = await client.patch(sync_path(target.sync), {"metadata": marks})
+    wanted = Contents.of(made.refs())
+
+    def marks_for(parent: Manifest) -> Manifest | None:
+        recorded = Contents.recorded(parent)
+        enough = (wanted | home(target.sync)) == recorded if exact else wanted <= recorded
+        marks = (wanted if exact else wanted | recorded).metadata(target.sync.ref, TOOLING)
+        return None if enough and _has(parent, marks) else {"metadata": marks}
+
+    target.parent = await patched(client, sync_path(target.sync), target.parent, marks_for)
 
 
 def home(sync: Sync) -> Contents:
@@ -299,7 +303,10 @@ async def write_sync_status(session: Session, live: Manifest, status: Manifest) 
         "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
         "status": status,
     }
-    return await write_status(session.client, kinds[SYNC], body, manager=FIELD_MANAGER, uid=metadata["uid"])
+    return await write_status(
+        session.client, kinds[SYNC], body, manager=FIELD_MANAGER, uid=metadata["uid"],
+        version=metadata["resourceVersion"],
+    )  # fmt: skip
 
 
 async def tell(session: Session, target: Target, report: Report) -> None:

@@ -1,0 +1,257 @@
+"""Daemons whose lines, Leases and fellows fail them. Who wrote what, the API server's audit log tells, not the daemons."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import threading
+import time
+from datetime import datetime
+
+import pytest
+import yaml
+
+from tests.lines import line_to
+
+SYNCS = 6
+FOUND_OUT_S = 20.0
+TAKEOVER_S = 15.0
+NAMED = "import socket\nsocket.gethostname = lambda: '0'\n"
+
+
+def agreed(daemons):
+    """Whether the last share that each settled counts just these."""
+    found = [re.findall(r"share settled generation=\d+ members=(\d+)", each.log) for each in daemons]
+    return all(each and int(each[-1]) == len(daemons) for each in found)
+
+
+@pytest.fixture
+def line(kubeconfig):
+    with contextlib.closing(line_to(kubeconfig)) as line:
+        yield line
+
+
+@pytest.fixture
+def shops(git_host, follow, config_map):
+    """shops(on=cluster, size=3) -> so many Syncs of so many ConfigMaps each, and how to push to all."""
+
+    class Shops:
+        def __init__(self, size, on):
+            self.size, name = size, f"fire-{time.time_ns()}"
+            self.repositories = [git_host.create(f"{name}-{number}") for number in range(SYNCS)]
+            self.push(0)
+            self.syncs = [follow(each.url, f"shop-{at}", on=on) for at, each in enumerate(self.repositories)]
+
+        def push(self, at):
+            self.shas = [
+                each.push({f"{n}.yaml": config_map(f"shop-{number}-{n}", at=str(at)) for n in range(self.size)})
+                for number, each in enumerate(self.repositories)
+            ]
+
+        def until_synced(self):
+            for sync, sha in zip(self.syncs, self.shas, strict=True):
+                sync.until_synced(sha)
+
+    return lambda on, size=2: Shops(size, on)
+
+
+# --- dead watches ---
+
+
+def test_a_replica_whose_connections_die_in_silence_is_back_within_seconds_and_loses_no_drift(
+    new_daemon, line, cluster, shops, tmp_path, eventually
+):
+    far = line.kubeconfig(cluster.kubectl.kubeconfig, tmp_path / "along-the-line")
+    first = new_daemon(far, cluster.namespace, XDG_CACHE_HOME=str(tmp_path / "first")).start()
+    second = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, XDG_CACHE_HOME=str(tmp_path / "second")).start()
+    eventually(lambda: agreed([first, second]), "they know of each other")
+    shop = shops(on=cluster)
+    shop.until_synced()
+    names = [f"shop-{number}-0" for number in range(SYNCS)]
+    line.silence()
+    silenced_s = time.monotonic()
+    for name in names:
+        cluster.edit("ConfigMap", name, {"data": {"at": "drift"}})
+    eventually(
+        lambda: all(cluster.get("ConfigMap", name)["data"] == {"at": "0"} for name in names),
+        "all drift is put back", timeout_s=FOUND_OUT_S,
+    )  # fmt: skip
+    shop.push(1)
+    shop.until_synced()
+    assert time.monotonic() - silenced_s < FOUND_OUT_S + 10
+    assert "connections given up" in first.log
+    assert "expelled" not in first.log, "it renews its Lease along a new connection in time"
+
+
+# --- who comes and goes ---
+
+
+def group_of(cluster):
+    found = cluster.list("Lease", "reconcile.dev/component=daemon-group")
+    if not found:
+        return "", []
+    annotations = found[0]["metadata"]["annotations"]
+    return found[0]["spec"].get("holderIdentity", ""), [
+        name for name, _ in json.loads(annotations["reconcile.dev/members"])
+    ]
+
+
+def test_a_newcomer_that_sorts_lower_does_not_delay_the_takeover_of_a_leader_that_stands_still(
+    new_daemon, cluster, tmp_path, eventually
+):
+    daemons = [
+        new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, XDG_CACHE_HOME=str(tmp_path / str(at))).start()
+        for at in range(2)
+    ]
+    eventually(lambda: agreed(daemons), "they know of each other")
+    leader, _ = group_of(cluster)
+    stopped = next(each for each in daemons if leader.endswith(f"-{each.process.pid}"))
+    os.kill(stopped.process.pid, signal.SIGSTOP)
+    try:
+        stopped_s = time.monotonic()
+        (tmp_path / "sitecustomize.py").write_text(NAMED)
+        newcomer = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, PYTHONPATH=str(tmp_path))
+        coming = threading.Timer(4, newcomer.start, kwargs={"ready": False})  # which may take longer than the takeover
+        coming.start()
+        eventually(lambda: leader not in group_of(cluster)[1], "its share is taken over", timeout_s=60)
+        assert time.monotonic() - stopped_s < TAKEOVER_S
+        coming.join()
+        eventually(lambda: len(group_of(cluster)[1]) == 2, "the newcomer is a member too")
+        assert group_of(cluster)[1][0].startswith("0-")
+    finally:
+        os.kill(stopped.process.pid, signal.SIGCONT)
+
+
+def test_replicas_that_are_ended_together_leave_no_name_behind_and_the_next_begins_at_once(
+    new_daemon, cluster, tmp_path, eventually
+):
+    for round_ in range(2):
+        daemons = [
+            new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, XDG_CACHE_HOME=str(tmp_path / f"{round_}-{at}"))
+            for at in range(3)
+        ]
+        for each in daemons:
+            each.start(ready=False)
+        eventually(lambda daemons=daemons: agreed(daemons), "they know of each other")
+        for each in daemons:
+            each.process.send_signal(signal.SIGTERM)
+        assert [each.process.wait(60) for each in daemons] == [0, 0, 0]
+        assert group_of(cluster)[1] == []
+        assert not cluster.names("Lease", "reconcile.dev/component=daemon")
+
+
+def test_after_the_groups_lease_was_deleted_words_on_the_old_one_do_not_count(
+    new_daemon, cluster, tmp_path, eventually
+):
+    daemons = [
+        new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, XDG_CACHE_HOME=str(tmp_path / str(at))).start()
+        for at in range(2)
+    ]
+    eventually(lambda: agreed(daemons), "they know of each other")
+    (name,) = cluster.names("Lease", "reconcile.dev/component=daemon-group")
+    marks = [len(each.log) for each in daemons]
+    cluster.delete("Lease", name)
+
+    def acknowledged():
+        (anew,) = cluster.list("Lease", "reconcile.dev/component=daemon-group") or [None]
+        said = [one["metadata"]["annotations"] for one in cluster.list("Lease", "reconcile.dev/component=daemon")]
+        return anew and all(
+            each.get("reconcile.dev/acknowledged-group", "").endswith(f"@{anew['metadata']['uid']}") for each in said
+        )
+
+    eventually(acknowledged, "both acknowledge the new one by its uid")
+    eventually(
+        lambda: all("share settled" in each.log[mark:] for each, mark in zip(daemons, marks, strict=True)),
+        "and only then it is settled",
+    )
+
+
+# --- late writes, judged by the audit log ---
+
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "verbs": ["create", "update", "patch", "delete"]}, {"level": "None"}],
+}
+
+
+class Audit:
+    """What the API server says who wrote, in the order in which it was done."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def writes(self, resource):
+        """(when it was done, who, the object's name, the status) of each write that was meant."""
+        found = []
+        for line in self._path.read_text().splitlines() if self._path.exists() else ():
+            with contextlib.suppress(json.JSONDecodeError):  # the last line may be half written
+                event = json.loads(line)
+                ref = event.get("objectRef") or {}
+                if ref.get("resource") == resource and "dryRun=All" not in event["requestURI"]:
+                    at = datetime.fromisoformat(event["stageTimestamp"])
+                    found.append((at, event["user"]["username"], ref.get("name", ""), event["responseStatus"]["code"]))
+        return sorted(found)
+
+
+@pytest.fixture
+def audited(own_cluster, crds_of, tmp_path):
+    """A cluster of the test's own with an audit log, and two users whom that tells apart."""
+    policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
+    policy.write_text(yaml.safe_dump(POLICY))
+    cluster, sandbox = own_cluster(
+        flags={"kube-apiserver": (f"--audit-policy-file={policy}", f"--audit-log-path={log}")},
+        users={"first": ("system:masters",), "second": ("system:masters",)},
+        components=("etcd", "kube-apiserver"),
+    )
+    crds_of(cluster)
+    return cluster, sandbox, Audit(log)
+
+
+def test_writes_that_arrive_after_the_successors_are_refused_and_are_no_failure_of_anybody(
+    audited, new_daemon, shops, tmp_path, eventually
+):
+    cluster, sandbox, audit = audited
+    own = sandbox.kubeconfig_for("first")
+    with contextlib.closing(line_to(own)) as line:
+        far = line.kubeconfig(own, tmp_path / "along-the-line")
+        first = new_daemon(far, cluster.namespace, XDG_CACHE_HOME=str(tmp_path / "first")).start()
+        second = new_daemon(
+            sandbox.kubeconfig_for("second"), cluster.namespace, XDG_CACHE_HOME=str(tmp_path / "second")
+        ).start()
+        eventually(lambda: agreed([first, second]), "they know of each other")
+        shop = shops(on=cluster, size=60)
+        shop.until_synced()
+
+        def wrote(who):
+            return [each for each in audit.writes("configmaps") if each[1] == who]
+
+        before = len(wrote("first"))
+        assert before, "the first has a share"
+        shop.push(1)
+        eventually(lambda: len(wrote("first")) > before, "the first writes", pause_s=0.005)
+        line.hold()
+        shop.push(2)
+        shop.until_synced()  # the second has taken over
+        late = len(wrote("first"))
+        line.let_go()
+        eventually(lambda: len(wrote("first")) > late, "what was kept arrives")
+        time.sleep(2)
+        shop.until_synced()
+
+    by_second, judged = {}, 0
+    for at, who, name, status in audit.writes("configmaps"):
+        if who == "second" and status < 300:
+            by_second[name] = at
+        elif who == "first" and name in by_second:
+            judged += 1
+            assert status == 409, f"{name} was written by the first after the second had written it: {status}"
+    assert judged, "no write came late"
+    assert {each["data"]["at"] for each in cluster.list("ConfigMap", "applyset.kubernetes.io/part-of")} == {"2"}
+    assert "not applied" not in first.log
+    assert "not applied" not in second.log
+    assert not [each for each in cluster.list("Event") if each["reason"] == "ApplyFailed"]
