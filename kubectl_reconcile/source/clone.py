@@ -88,8 +88,11 @@ class Clone:
             stale.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Remove the clone. Call it locked."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Remove the clone, or whatever else is in its place. Call it locked."""
+        if self._folder.is_dir() and not self._folder.is_symlink():
+            shutil.rmtree(self._folder, ignore_errors=True)
+        else:
+            self._folder.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def locked(self, timeout_s: float) -> Iterator[None]:

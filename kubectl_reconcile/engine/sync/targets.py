@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from kubectl_reconcile.cluster.errors import ApiError, NotFound
+from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
 from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
@@ -277,6 +277,7 @@ async def ensure_parent(session: Session, target: Target) -> Target:
     """Return *target* with a live Sync that keeps its membership, made where there was none.
 
     Raises:
+        SyncSpecError: somebody makes it at this moment, and it can't be meant as it is written.
         ApiError: the server refuses, or doesn't answer.
     """
     if target.grouped and target.parent is None:
@@ -284,7 +285,10 @@ async def ensure_parent(session: Session, target: Target) -> Target:
         manager = target.sync.field_manager
         spec = {"fieldManager": manager} if manager != FIELD_MANAGER else {}
         body: Manifest = {"apiVersion": SYNC.api_version, "kind": SYNC.kind, "metadata": metadata, "spec": spec}
-        target.parent = await session.client.create(_path(target.sync.namespace), body)
+        try:
+            target.parent = await session.client.create(_path(target.sync.namespace), body)
+        except AlreadyExists:  # somebody made it at the same moment; it is what we would have found a moment later
+            return await _with_parent(session, target, manager if manager != FIELD_MANAGER else "")
         target.sync = Sync.of(target.parent)
     return target
 

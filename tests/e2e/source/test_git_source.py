@@ -8,6 +8,7 @@ import http.server
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import ssl
@@ -823,6 +824,7 @@ DAMAGES = {
     "its configuration is garbage": lambda clone: (clone / "config").write_text("[[["),
     "its ref is empty": lambda clone: (clone / "refs/heads/main").write_text(""),
     "its ref is garbage": lambda clone: (clone / "refs/heads/main").write_text("garbage"),
+    "a plain file stands in its place": lambda clone: (shutil.rmtree(clone), clone.write_text("no clone")),
     "its ref points at nothing": lambda clone: (clone / "refs/heads/main").write_text("1" * 40 + "\n"),
     "a killed git left its locks": lambda clone: [
         (clone / name).touch() for name in ("packed-refs.lock", "refs/heads/main.lock")
