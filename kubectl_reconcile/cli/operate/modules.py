@@ -16,12 +16,13 @@ from kubectl_reconcile.core.module.call import ModuleError
 from kubectl_reconcile.core.module.cases import Case, CaseError, differences
 from kubectl_reconcile.core.module.rbac import rules_of
 from kubectl_reconcile.engine.commands import scaffold
+from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.purity import asked
 from kubectl_reconcile.engine.sync.session import installed_modules
 
 
 def list_(*, place: str | None, color: str) -> int:
-    """List the installed modules."""
+    """List the installed modules, and the hooks that the environment names."""
     out, _ = terminals(color)
     rows = [("NAME", "KIND", "OWNS", "OUTSIDE")]
     for one in _installed(place):
@@ -108,8 +109,9 @@ def _case(file: str) -> Case:
 
 
 def _installed(place: str | None) -> list[Module]:
-    """Return the modules of installed packages, and those of the file *place*."""
+    """Return the modules of installed packages, those of the file *place*, and the hooks that the environment names."""
     found = {one.name: one for one in installed_modules().values()}
+    found |= {one.name: one for one in metacontroller.modules_offline()}
     found |= {one.name: one for one in _loaded(Path(place))} if place else {}
     return [found[name] for name in sorted(found)]
 

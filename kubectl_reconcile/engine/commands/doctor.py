@@ -304,7 +304,8 @@ async def _review(
 async def _rights_of_daemon(session: Session, syncs: Sequence[Manifest]) -> Finding | None:
     """Ask whether the installed daemon may write what Git asks for; None where there is none, or you may not ask."""
     namespace, name = _DAEMON_ACCOUNT
-    kinds = sorted({kind for sync in syncs for kind in Contents.recorded(sync).kinds})
+    followed = [sync for sync in syncs if (sync["spec"].get("source") or {}).get("git")]  # it leaves others alone
+    kinds = sorted({kind for sync in followed for kind in Contents.recorded(sync).kinds})
     who = {
         "user": f"system:serviceaccount:{namespace}:{name}",
         "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],

@@ -13,6 +13,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import orjson
 
@@ -21,6 +22,7 @@ from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.health.kstatus import Health, health
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us
+from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.sync.session import Session
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -29,6 +31,10 @@ _FEW = 8
 """Up to so many objects of one kind and namespace are asked for by name; beyond, the collection is listed."""
 _NEVER_OWNED = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
 _ORDER = ("Namespace", "CustomResourceDefinition")
+
+
+_Sets: TypeAlias = Mapping[str, Sequence[Manifest]]
+"""Members by the uid of their Sync."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,8 @@ async def of_sync(session: Session, sync: Manifest) -> OwnerTree:
     look = _Lookup(session)
     contents = Contents.recorded(sync)
     members = await look.members(contents, applyset_id(ObjectRef.of(sync)))
-    return await look.family(sync, members, contents.namespaces)
+    sets, namespaces = await look.child_sets(members, sync)
+    return await look.family(sync, members, contents.namespaces | namespaces, sets)
 
 
 async def of_object(session: Session, manifest: Manifest) -> OwnerTree:
@@ -110,13 +117,33 @@ class _Lookup:
             self.unseen.add(resource.gvk.group_kind)
         return found
 
-    async def family(self, root: Manifest, members: list[Manifest] | None, namespaces: frozenset[str]) -> OwnerTree:
-        """Return *root* with *members*, or with what it owns itself, and all that these own."""
-        owned = await self._owned(namespaces)
+    async def child_sets(self, members: Iterable[Manifest], root: Manifest) -> tuple[_Sets, frozenset[str]]:
+        """Return the members of the Syncs among *members*, and of those among these, and the namespaces that they are in."""
+        sets: dict[str, list[Manifest]] = {}
+        namespaces: frozenset[str] = frozenset()
+        seen, queue = {root["metadata"]["uid"]}, list(members)
+        while queue:
+            each = queue.pop()
+            uid, ref = each["metadata"]["uid"], ObjectRef.of(each)
+            if ref.group_kind != SYNC.group_kind or uid in seen:
+                continue
+            seen.add(uid)
+            contents = Contents.recorded(each)
+            sets[uid] = await self.members(contents, applyset_id(ref))
+            namespaces |= contents.namespaces
+            queue += sets[uid]
+        return sets, namespaces
+
+    async def family(
+        self, root: Manifest, members: list[Manifest] | None, namespaces: frozenset[str], sets: _Sets | None = None
+    ) -> OwnerTree:
+        """Return *root* with *members*, or with what it owns itself, and all that these own; *sets* are of child Syncs."""
+        owned, sets = await self._owned(namespaces), sets or {}
         tops = [root] if members is None else members
-        wanted = _below(owned, [each["metadata"]["uid"] for each in tops])
+        known = [*tops, *(each for found in sets.values() for each in found)]
+        wanted = _below(owned, [each["metadata"]["uid"] for each in known])
         whole = {each["metadata"]["uid"]: each for each in await self._whole(wanted)}
-        relatives = tuple(_relative(each, owned, whole) for each in sorted(tops, key=_order))
+        relatives = tuple(_relative(each, owned, whole, sets) for each in sorted(tops, key=_order))
         top = relatives[0] if members is None else OwnedObject(root, relatives)
         return OwnerTree(top, tuple(sorted(self.unseen)))
 
@@ -210,13 +237,16 @@ def _relative(
     manifest: Manifest,
     owned: Mapping[str, list[tuple[str, Resource, ObjectRef]]],
     whole: Mapping[str, Manifest],
+    sets: _Sets,
     above: frozenset[str] = frozenset(),
 ) -> OwnedObject:
-    """Return *manifest* with what it owns; an owner that is owned by what it owns isn't followed round."""
+    """Return *manifest* with what it owns, a Sync with its members; what is below itself isn't followed round."""
     uid = manifest["metadata"]["uid"]
     line = above | {uid}
-    below = (whole[each] for each, _, _ in owned.get(uid, ()) if each in whole and each not in line)
-    return OwnedObject(manifest, tuple(_relative(each, owned, whole, line) for each in sorted(below, key=_order)))
+    children = [whole[each] for each, _, _ in owned.get(uid, ()) if each in whole]
+    below = {each["metadata"]["uid"]: each for each in (*children, *sets.get(uid, ()))}
+    shown = sorted((each for key, each in below.items() if key not in line), key=_order)
+    return OwnedObject(manifest, tuple(_relative(each, owned, whole, sets, line) for each in shown))
 
 
 def _order(manifest: Manifest) -> tuple[bool, ObjectRef]:

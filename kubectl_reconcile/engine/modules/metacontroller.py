@@ -13,6 +13,7 @@ objects of a synced repository. Not served: ``customize`` and ControllerRevision
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,6 +134,12 @@ def modules_in_files(place: str, find: Find) -> list[Module]:
         except (OSError, KeyError, TypeError, ValueError, OutsideError) as error:
             event(log, logging.ERROR, "webhook module not loaded", file=file, error=f"{type(error).__name__}: {error}")
     return found
+
+
+def modules_offline() -> list[Module]:
+    """Return the modules that the environment names, without asking a server: kinds are called by their plural names."""
+    place = os.environ.get(VARIABLE, "")
+    return modules_in_files(place, GroupVersionKind.parse) if place else []
 
 
 def module_of(controller: Manifest, find: Find) -> Module:

@@ -144,6 +144,10 @@ def test_the_rights_of_an_installed_daemon_are_asked_for(own_cluster, crds_of, p
     cluster.at("reconcile-system").api.ask(
         "/api/v1/namespaces/reconcile-system/serviceaccounts", method="POST", body=account
     )
+    by_hand = ours("doctor", "-o", "json")  # what the daemon leaves alone, it needs no rights for
+    assert "may not" not in by_hand.out
+    source = {"git": {"url": "file:///nowhere/at/all"}}
+    cluster.edit("Sync", "shop", {"spec": {"source": source}})
     done = ours("doctor", "-o", "json")
     texts = [json.loads(text) for text in done.out.splitlines()]
     [finding] = [one for one in texts if "may not" in one["text"]]

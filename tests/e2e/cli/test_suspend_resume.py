@@ -319,3 +319,15 @@ def test_requests_are_told_to_those_who_want_to_know(plugin, kept_by_hand, names
     told = plugin("get", "-v", "6").err
     assert f"/namespaces/{namespace}/syncs answered 200 in " in told
     assert "Bearer" not in told
+
+
+def test_tree_goes_on_below_a_child_sync(plugin, tmp_path, config_map):
+    below = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "below"}, "spec": {}}
+    for folder, content in {"top": json.dumps(below), "low": config_map("deep")}.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "it.yaml").write_text(content)
+    for folder, name in (("top", "shop"), ("low", "below")):
+        assert plugin("sync", "-f", str(tmp_path / folder), "--name", name).status == 0
+    names = [row.split("  ")[0].rstrip() for row in plugin("tree", "shop").out.splitlines()[1:]]
+    assert [name.strip() for name in names[:2]] == ["Sync/shop", "└─Sync/below"]
+    assert "ConfigMap/deep" in plugin("tree", "shop").out

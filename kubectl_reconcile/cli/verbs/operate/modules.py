@@ -36,7 +36,10 @@ _FROM = click.option(
 @colour
 @loaded
 def list_() -> None:
-    """List the installed modules. Writes nothing."""
+    """List the installed modules, and the hooks that KUBECTL_RECONCILE_WEBHOOKS names. Writes nothing.
+
+    Of a hook's kinds its manifest says the plural name; the kind itself only a server knows.
+    """
 
 
 @modules.command()

@@ -50,7 +50,7 @@ class PassFence:
             Fenced: it may not be made, or took longer than it may.
         """
         if self.is_shut():
-            raise Fenced(f"{what} isn't sent: another replica may work on it by now")
+            raise Fenced(f"{what} isn't sent: {self._why()}")
         try:
             async with asyncio.timeout_at(self.ours_until_s()) as limit:
                 self._writes.add(limit)
@@ -63,7 +63,13 @@ class PassFence:
             if not limit.expired():
                 raise
             self._shut = True
-            raise Fenced(f"{what} wasn't answered in time: another replica may work on it by now") from None
+            raise Fenced(f"{what} wasn't answered in time: {self._why()}") from None
+
+    def _why(self) -> str:
+        """Return what has ended our time: an outage of the API server is none of another replica's doing."""
+        if asyncio.get_running_loop().time() >= self.ours_until_s():
+            return "the API server hasn't renewed this replica's Lease, so another replica may work on it by now"
+        return "another replica works on it by now"
 
     def look(self) -> None:
         """Have writes under way end when they must, now that the share or the Lease has changed."""

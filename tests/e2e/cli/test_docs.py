@@ -1,0 +1,34 @@
+"""What a newcomer types in the order in which the documentation has it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = ("README.md", "examples/README.md")
+COMMAND = re.compile(r"^kubectl reconcile ((?:diff|sync) -f examples/shop[^;#\n]*)", re.MULTILINE)
+
+
+def commands():
+    return [line.split() for page in PAGES for line in COMMAND.findall((ROOT / page).read_text())]
+
+
+@pytest.fixture
+def examples(tmp_path, cluster):
+    """The folder of examples, its namespace that of the test."""
+    shutil.copytree(ROOT / "examples" / "shop", tmp_path / "examples" / "shop")
+    for file in (tmp_path / "examples" / "shop").iterdir():
+        text = re.sub(r"namespace: shop\b", f"namespace: {cluster.namespace}", file.read_text())
+        file.write_text(text.replace("name: shop\n", f"name: {cluster.namespace}\n"))
+    return tmp_path / "examples" / "shop"
+
+
+def test_the_blocks_of_the_readme_and_of_the_examples_work_one_after_the_other(plugin, examples):
+    done = [plugin(*(str(examples) if word == "examples/shop" else word for word in line)) for line in commands()]
+    assert [(line[0], each.status) for line, each in zip(commands(), done, strict=True)] == [
+        ("diff", 1), ("sync", 0), ("diff", 0), ("diff", 0), ("sync", 0),
+    ], [each.err for each in done]  # fmt: skip
