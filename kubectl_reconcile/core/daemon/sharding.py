@@ -203,6 +203,7 @@ class Roster:
     _seen_s: dict[Member, float] = field(default_factory=dict)
     _over: set[Member] = field(default_factory=set)
     _expelled: set[Member] = field(default_factory=set)
+    _sharing: set[Member] = field(default_factory=set)
     _owes: dict[Member, tuple[float, str]] = field(default_factory=dict)
     _leaderless_s: float | None = None
 
@@ -237,7 +238,7 @@ class Roster:
             Expulsion(lease, reason) for lease in leases if lease.member != me and (reason := self._fault(lease, now_s))
         ]
         live = {lease.member for lease in leases} - {each.lease.member for each in expel} | {me}
-        waiting = {member for member in group.members if member not in live and not self._is_free(member, now_s)}
+        waiting = {member for member in self._sharing if member not in live and not self._is_free(member, now_s)}
         leading = live | (waiting - self._expelled - {each.lease.member for each in expel})
         if not self._leads(me, group, live, leading, now_s):
             return GroupDecision()
@@ -259,9 +260,11 @@ class Roster:
     def _note(self, me: Member, leases: Iterable[MemberLease], group: Group, now_s: float) -> None:
         """Take in who is seen for the first time, and who owes its word since when; forget whom nobody names any more."""
         word = {lease.member: lease.acknowledged for lease in leases}
-        known = {me, *word, *group.members}
-        for member in known:
+        self._sharing |= set(group.members)  # whoever had a share may write still, though the group be deleted
+        for member in {me, *word, *self._sharing}:
             self._seen_s.setdefault(member, now_s)
+        self._sharing -= {member for member in self._sharing if self._is_free(member, now_s)}
+        known = {me, *word, *group.members, *self._sharing}
         self._seen_s = {member: at_s for member, at_s in self._seen_s.items() if member in known}
         self._over &= known
         self._expelled &= known

@@ -245,6 +245,13 @@ def test_a_leader_that_does_not_acknowledge_its_own_group_is_expelled_by_the_nex
     assert [each.lease.member for each in roster.judge(B, there, now, ACKNOWLEDGE_S + 0.1).expel] == [A]
 
 
+def test_a_member_is_waited_for_though_its_lease_and_the_groups_were_deleted_together():
+    now, roster = Group(2, (A, B), "a", "lease"), Roster()
+    roster.judge(B, leases(A, B, said=now.stamp), now, 0.0)
+    assert roster.judge(B, leases(B), Group(), 4.0).group == Group(1, (A, B), "b"), "it may write still"
+    assert roster.judge(B, leases(B), Group(), DURATION_S + 1.0).group == Group(1, (B,), "b")
+
+
 def test_whoever_was_away_gives_the_others_time_to_be_seen():
     now, roster = Group(2, (A, B), "a", "lease"), Roster()
     roster.judge(A, leases(A, B, said=now.stamp), now, 0.0)
@@ -404,6 +411,7 @@ class World:
     def __init__(self, seed):
         self.dice, self.server, self.now_s, self.started = random.Random(seed), Server(), 0.0, 0  # noqa: S311 - no secret
         self.replicas = []
+        self.group_deleted_s = self.lease_deleted_s = -DURATION_S
 
     def start(self, identity=""):
         self.started += 1
@@ -434,6 +442,17 @@ class World:
     def living(self):
         return [each for each in self.replicas if not each.is_ended]
 
+    def delete_group(self):
+        """As somebody may by hand; not along with a replica's own, which nobody who comes later could know of."""
+        if self.now_s - self.lease_deleted_s > DURATION_S:
+            self.group_deleted_s = self.now_s
+            self.server.delete_group()
+
+    def delete_lease(self, one):
+        if one.share.me and self.now_s - self.group_deleted_s > DURATION_S:
+            self.lease_deleted_s = self.now_s
+            self.server.drop(one.share.me)
+
     def anything(self):
         """One thing goes wrong, or right."""
         living = self.living()
@@ -441,12 +460,12 @@ class World:
         faults = {
             "it starts": lambda: self.start() if len(living) < 4 else None,
             "all end and one starts": lambda: ([each.leave() for each in living], self.start()),
-            "the group's Lease is deleted": self.server.delete_group,
+            "the group's Lease is deleted": self.delete_group,
             "it is killed": lambda: setattr(one, "is_ended", True),
             "it is stopped, or goes on": lambda: setattr(one, "is_frozen", not one.is_frozen),
             "its watches die": lambda: setattr(one, "is_blind", True),
             "it is told to end": lambda: [one.leave()],
-            "its Lease is deleted": lambda: one.share.me and self.server.drop(one.share.me),
+            "its Lease is deleted": lambda: self.delete_lease(one),
         }
         faults[self.dice.choice(list(faults)) if one else "it starts"]()
 
