@@ -100,7 +100,7 @@ class Place(StrEnum):
     EVENT = "`reportingController`"
 
 
-class Writer(StrEnum):
+class WrittenBy(StrEnum):
     """Who writes a name."""
 
     PERSON = "a person, in Git"
@@ -120,7 +120,7 @@ class Row:
     name: str
     place: Place
     objects: str
-    writer: Writer
+    writer: WrittenBy
     values: str
     meaning: str
     former: str = ""
@@ -131,71 +131,71 @@ _CRS = "custom resources with a module"
 _BOOLEAN = '`"true"`, `"false"` (the default)'
 
 TABLE: Final = (
-    Row(WAVE, Place.ANNOTATION, _MEMBERS, Writer.PERSON, "an integer; `0` is the default",
+    Row(WAVE, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "an integer; `0` is the default",
         "Objects of a lower wave are written first, and healthy before the next wave begins."),
-    Row(DEPENDS_ON, Place.ANNOTATION, _MEMBERS, Writer.PERSON, "`Kind.group/namespace/name`, separated by commas",
+    Row(DEPENDS_ON, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "`Kind.group/namespace/name`, separated by commas",
         "The object is written once these objects of the same source are healthy."),
-    Row(HOOK, Place.ANNOTATION, "Jobs in a source", Writer.PERSON, ", ".join(f"`{point}`" for point in HookPoint),
+    Row(HOOK, Place.ANNOTATION, "Jobs in a source", WrittenBy.PERSON, ", ".join(f"`{point}`" for point in HookPoint),
         "The Job runs at this point of a sync, once for each state of the files."),
-    Row(REPLACE, Place.ANNOTATION, _MEMBERS, Writer.PERSON, '`"true"`, `"false"`; the default is the Sync\'s `spec.replace`',
+    Row(REPLACE, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, '`"true"`, `"false"`; the default is the Sync\'s `spec.replace`',
         "Whether the object may be deleted and made anew where a changed field is immutable. What it holds is lost."),
-    Row(KEEP, Place.ANNOTATION, _MEMBERS, Writer.ANYBODY, '`"false"`, `"true"` (the default)',
+    Row(KEEP, Place.ANNOTATION, _MEMBERS, WrittenBy.ANYBODY, '`"false"`, `"true"` (the default)',
         '`"false"` keeps the object in the cluster when its file goes.'),
-    Row(CONFLICTS, Place.ANNOTATION, _MEMBERS, Writer.PERSON,
+    Row(CONFLICTS, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON,
         "`Override`, `Yield`, `Fail`; the default is the Sync's `spec.conflicts`",
         "What happens to a field of this object that another manager owns and Git wants otherwise."),
-    Row(MOVED_FROM, Place.ANNOTATION, _MEMBERS, Writer.PERSON, "`NAMESPACE/NAME` of a Sync",
+    Row(MOVED_FROM, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "`NAMESPACE/NAME` of a Sync",
         "This Sync takes the object over from that one, without its being deleted."),
-    Row(MOVED_TO, Place.ANNOTATION, _MEMBERS, Writer.PERSON, "`NAMESPACE/NAME` of a Sync",
+    Row(MOVED_TO, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "`NAMESPACE/NAME` of a Sync",
         "The object goes to that Sync; until it has, it is neither written nor deleted here."),
-    Row(SOURCE, Place.ANNOTATION, "members of a Sync", Writer.PROGRAM, "a path, relative to the Sync's own",
+    Row(SOURCE, Place.ANNOTATION, "members of a Sync", WrittenBy.PROGRAM, "a path, relative to the Sync's own",
         "The file that asks for the object."),
-    Row(HOOK_RUN, Place.ANNOTATION, "Jobs that ran as hooks", Writer.PROGRAM, "a digest",
+    Row(HOOK_RUN, Place.ANNOTATION, "Jobs that ran as hooks", WrittenBy.PROGRAM, "a digest",
         "The state of the files that the Job ran for."),
-    Row(PAUSED, Place.ANNOTATION, _CRS, Writer.ANYBODY, _BOOLEAN,
+    Row(PAUSED, Place.ANNOTATION, _CRS, WrittenBy.ANYBODY, _BOOLEAN,
         "Leave the resource, its children and external systems as they are."),
-    Row(ABANDON, Place.ANNOTATION, _CRS, Writer.ANYBODY, _BOOLEAN,
+    Row(ABANDON, Place.ANNOTATION, _CRS, WrittenBy.ANYBODY, _BOOLEAN,
         "Let the resource go without cleaning up outside, for an external system that is gone for good."),
-    Row(APPROVE_ACTIONS, Place.ANNOTATION, _CRS, Writer.PERSON,
+    Row(APPROVE_ACTIONS, Place.ANNOTATION, _CRS, WrittenBy.PERSON,
         "verbs or keys of actions, separated by commas; `*` is all",
         "These actions need no further approval."),
-    Row(APPROVED_ACTIONS, Place.ANNOTATION, _CRS, Writer.CLI, "keys of actions, separated by commas",
+    Row(APPROVED_ACTIONS, Place.ANNOTATION, _CRS, WrittenBy.CLI, "keys of actions, separated by commas",
         "Actions that a person let through by `kubectl reconcile approve`."),
-    Row(ACTIONS, Place.ANNOTATION, _CRS, Writer.PROGRAM, "JSON",
+    Row(ACTIONS, Place.ANNOTATION, _CRS, WrittenBy.PROGRAM, "JSON",
         "The journal of actions: which were started, are done, or failed."),
-    Row(SYNC_REQUESTED_AT, Place.ANNOTATION, "Syncs", Writer.CLI, "any new value, by custom the time",
+    Row(SYNC_REQUESTED_AT, Place.ANNOTATION, "Syncs", WrittenBy.CLI, "any new value, by custom the time",
         "Sync now; the value is echoed in `status.lastHandledSyncAt`."),
-    Row(RESUME_REQUESTED_AT, Place.ANNOTATION, f"Syncs, {_CRS}", Writer.CLI, "any new value, by custom the time",
+    Row(RESUME_REQUESTED_AT, Place.ANNOTATION, f"Syncs, {_CRS}", WrittenBy.CLI, "any new value, by custom the time",
         "End contention: write fields again that were left to another controller.", former=f"{PREFIX}resumeRequestedAt"),
-    Row(APPROVED_PLAN, Place.ANNOTATION, "Syncs", Writer.CLI, "the approval hash of a plan",
+    Row(APPROVED_PLAN, Place.ANNOTATION, "Syncs", WrittenBy.CLI, "the approval hash of a plan",
         "Let through what is held."),
-    Row(PINNED_FROM, Place.ANNOTATION, "Syncs", Writer.CLI, 'JSON, as in `{"branch": "main"}`',
+    Row(PINNED_FROM, Place.ANNOTATION, "Syncs", WrittenBy.CLI, 'JSON, as in `{"branch": "main"}`',
         "What the Sync followed before `rollback` took it back to a commit; `resume` goes back to it."),
-    Row(PUSHED_AT, Place.ANNOTATION, "Syncs", Writer.DAEMON, "any new value",
+    Row(PUSHED_AT, Place.ANNOTATION, "Syncs", WrittenBy.DAEMON, "any new value",
         "A Git server told of a push: the replica that follows the Sync asks for news at once."),
-    Row(PRUNE_FINALIZER, Place.FINALIZER, "Syncs with `deletionPolicy: Prune`", Writer.DAEMON, "",
+    Row(PRUNE_FINALIZER, Place.FINALIZER, "Syncs with `deletionPolicy: Prune`", WrittenBy.DAEMON, "",
         "The Sync's members are deleted before it goes."),
-    Row(finalizer_of("MODULE"), Place.FINALIZER, _CRS, Writer.DAEMON, "",
+    Row(finalizer_of("MODULE"), Place.FINALIZER, _CRS, WrittenBy.DAEMON, "",
         "The module cleans up outside before the resource goes."),
-    Row(MODULE_LABEL, Place.LABEL, "children of custom resources", Writer.PROGRAM, "the module's name",
+    Row(MODULE_LABEL, Place.LABEL, "children of custom resources", WrittenBy.PROGRAM, "the module's name",
         "The module that made the object."),
-    Row(AGGREGATE_TO_DAEMON, Place.LABEL, "ClusterRoles", Writer.ANYBODY, '`"true"`',
+    Row(AGGREGATE_TO_DAEMON, Place.LABEL, "ClusterRoles", WrittenBy.ANYBODY, '`"true"`',
         "The role's rules become the daemon's, by the cluster's own aggregation."),
-    Row(COMPONENT, Place.LABEL, "Leases of daemons", Writer.DAEMON, "`daemon`, `group`",
+    Row(COMPONENT, Place.LABEL, "Leases of daemons", WrittenBy.DAEMON, "`daemon`, `group`",
         "Whether the Lease is a replica's or that of the group of replicas."),
-    Row(FOLLOWS, Place.LABEL, "Leases of daemons", Writer.DAEMON, "a namespace",
+    Row(FOLLOWS, Place.LABEL, "Leases of daemons", WrittenBy.DAEMON, "a namespace",
         "The only namespace whose Syncs the daemon follows; without it, all are followed."),
-    Row(MEMBERS, Place.ANNOTATION, "the Lease of the group", Writer.DAEMON, "generation and names",
+    Row(MEMBERS, Place.ANNOTATION, "the Lease of the group", WrittenBy.DAEMON, "generation and names",
         "The replicas that share the work."),
-    Row(ACKNOWLEDGED_GROUP, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, "a generation, `@`, and the uid of its Lease",
+    Row(ACKNOWLEDGED_GROUP, Place.ANNOTATION, "Leases of replicas", WrittenBy.DAEMON, "a generation, `@`, and the uid of its Lease",
         "The generation of the group that the replica knows of and keeps to."),
-    Row(LEAVING, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, '`"true"`',
+    Row(LEAVING, Place.ANNOTATION, "Leases of replicas", WrittenBy.DAEMON, '`"true"`',
         "The replica ends: its share is free."),
-    Row(PROCESS, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, "machine, process id and start",
+    Row(PROCESS, Place.ANNOTATION, "Leases of replicas", WrittenBy.DAEMON, "machine, process id and start",
         "By which another replica on the same machine finds that the process is gone."),
-    Row(REPLACES, Place.ANNOTATION, "Leases of replicas", Writer.DAEMON, "the uid of a Lease",
+    Row(REPLACES, Place.ANNOTATION, "Leases of replicas", WrittenBy.DAEMON, "the uid of a Lease",
         "Under which the replica was a member before, and writes nothing any more."),
-    Row(EVENT_CONTROLLER, Place.EVENT, "Events", Writer.DAEMON, "",
+    Row(EVENT_CONTROLLER, Place.EVENT, "Events", WrittenBy.DAEMON, "",
         "Who reports."),
 )  # fmt: skip
 """All names."""

@@ -77,7 +77,7 @@ def _is_hidden(path: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen(Generic[T]):
+class UsableFiles(Generic[T]):
     """The files to be read, the folders that would have to be rendered first, and a problem for each of those."""
 
     files: Mapping[str, T]
@@ -85,7 +85,7 @@ class Chosen(Generic[T]):
     problems: tuple[Problem, ...]
 
 
-def without_unrendered(files: Mapping[str, T], renderers: Iterable[str]) -> Chosen[T]:
+def without_unrendered(files: Mapping[str, T], renderers: Iterable[str]) -> UsableFiles[T]:
     """Return *files*, by path, but for those at or below a folder of *renderers*, the paths of renderers' own files.
 
     One problem tells of each such folder; those below another are told of with it.
@@ -97,7 +97,7 @@ def without_unrendered(files: Mapping[str, T], renderers: Iterable[str]) -> Chos
             found[folder] = path
     kept = {path: file for path, file in files.items() if not is_below(path, found)}
     problems = tuple(_unrendered(path, folder, files) for folder, path in sorted(found.items()))
-    return Chosen(kept, tuple(sorted(found)), problems)
+    return UsableFiles(kept, tuple(sorted(found)), problems)
 
 
 def is_below(path: str, folders: Iterable[str]) -> bool:

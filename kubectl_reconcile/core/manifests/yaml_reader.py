@@ -266,7 +266,9 @@ class _YamlReader:
         }
         written = getattr(event, "value", "")
         what = f"key {written} is {kinds[type(key)]}" if written else f"a key is {kinds[type(key)]}"
-        hint = f'quote it: "{written}"' if written else self._guess(event.start_mark.line, "keys are text")
+        hint = (
+            f'quote it: "{written}"' if written else _likely_cause(self._data, event.start_mark.line, "keys are text")
+        )
         self._problem(event, f"{what}, not text", hint)
         return written or "?"
 
@@ -366,19 +368,22 @@ class _YamlReader:
                 line, f"not valid YAML: {reason}", "remove the character, or write it as an escape"
             )
         said = [part for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part]
-        return EndOfReadingError(mark.line + 1, f"not valid YAML: {printable(', '.join(said))}", self._guess(mark.line))
+        return EndOfReadingError(
+            mark.line + 1, f"not valid YAML: {printable(', '.join(said))}", _likely_cause(self._data, mark.line)
+        )
 
-    def _guess(self, line: int, otherwise: str = _LAYOUT_HINT) -> str:
-        """Return what most often stands behind unreadable YAML on *line*, counted from 0."""
-        rows = self._data.splitlines()
-        row = rows[line] if line < len(rows) else b""
-        if any(each.startswith((b"<<<<<<< ", b">>>>>>> ")) for each in rows):
-            return "it has the marks of an unresolved merge conflict"
-        if re.search(rb"\{\{.*\}\}", b"\n".join(rows[max(0, line - 1) : line + 1])):
-            return "it looks like a template; render it first, or list the file in .reconcileignore"
-        if b"\t" in row[: len(row) - len(row.lstrip())]:
-            return "indent with spaces, not tabs"
-        return otherwise
+
+def _likely_cause(data: bytes, line: int, otherwise: str = _LAYOUT_HINT) -> str:
+    """Return what most often stands behind unreadable YAML on *line* of *data*, counted from 0."""
+    rows = data.splitlines()
+    row = rows[line] if line < len(rows) else b""
+    if any(each.startswith((b"<<<<<<< ", b">>>>>>> ")) for each in rows):
+        return "it has the marks of an unresolved merge conflict"
+    if re.search(rb"\{\{.*\}\}", b"\n".join(rows[max(0, line - 1) : line + 1])):
+        return "it looks like a template; render it first, or list the file in .reconcileignore"
+    if b"\t" in row[: len(row) - len(row.lstrip())]:
+        return "indent with spaces, not tabs"
+    return otherwise
 
 
 # --------------------------------------------------------------------------------------- lines

@@ -122,7 +122,7 @@ class Ownership:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ApplyOutcome:
     """What the server makes of one intent, by force: the object, our fields, and whose fields that changes."""
 
     merged: Any
@@ -232,7 +232,7 @@ def handover_of(
 # --- the apply: merge, prune, conflicts -------------------------------------------------------------
 
 
-def applied(intent: Manifest, live: LiveObject, owners: Ownership) -> Outcome:
+def applied(intent: Manifest, live: LiveObject, owners: Ownership) -> ApplyOutcome:
     """Return what a forced apply of *intent* makes of *live*."""
     merged = merge(live.values, intent, live.root)
     owned = live.heeded(fields_of(intent, live.root))
@@ -240,7 +240,7 @@ def applied(intent: Manifest, live: LiveObject, owners: Ownership) -> Outcome:
         merged = _pruned(merged, owned, owners, live.root)
     changed = live.heeded(compare(live.values, merged, live.root).changed)
     clashes = ((owner, owner.fields & changed) for owner in owners.others)
-    return Outcome(merged, owned - STRIPPED, tuple((owner, fields) for owner, fields in clashes if fields))
+    return ApplyOutcome(merged, owned - STRIPPED, tuple((owner, fields) for owner, fields in clashes if fields))
 
 
 def _pruned(merged: Any, owned: FieldSet, owners: Ownership, of: Type) -> Any:

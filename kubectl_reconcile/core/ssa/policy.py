@@ -18,7 +18,7 @@ from kubectl_reconcile.core.ssa.fieldset import FieldSet
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.lookup import extract, left_out, value_at
 from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
-from kubectl_reconcile.core.ssa.ownership import LiveObject, Outcome, Ownership, applied, with_ports_taken_back
+from kubectl_reconcile.core.ssa.ownership import ApplyOutcome, LiveObject, Ownership, applied, with_ports_taken_back
 from kubectl_reconcile.core.ssa.typed import ABSENT, fields_of, none_for_absent
 from kubectl_reconcile.core.ssa.typed_merge import merge
 
@@ -53,7 +53,7 @@ class Decision:
 
     intent: Manifest
     owners: Ownership
-    outcome: Outcome
+    outcome: ApplyOutcome
     conflicts: tuple[FieldConflict, ...]
 
 
@@ -75,7 +75,7 @@ def decided(
     return Decision(intent, owners, outcome, conflicts)
 
 
-def _conflicts(outcome: Outcome, intent: Manifest, live: LiveObject) -> tuple[FieldConflict, ...]:
+def _conflicts(outcome: ApplyOutcome, intent: Manifest, live: LiveObject) -> tuple[FieldConflict, ...]:
     def desired(path: FieldPath) -> Any:
         return none_for_absent(value_at(intent, path, live.root))
 
@@ -86,7 +86,9 @@ def _conflicts(outcome: Outcome, intent: Manifest, live: LiveObject) -> tuple[Fi
     )
 
 
-def _yielded(intent: Manifest, outcome: Outcome, live: LiveObject, owners: Ownership) -> tuple[Manifest, Outcome]:
+def _yielded(
+    intent: Manifest, outcome: ApplyOutcome, live: LiveObject, owners: Ownership
+) -> tuple[Manifest, ApplyOutcome]:
     """Return *intent* without what it contests, and its outcome: what is left may contest more, as its containers go."""
     rounds = 0
     while outcome.conflicts and rounds < _MOST_ROUNDS:
