@@ -44,7 +44,7 @@ def test_what_another_parser_made_of_it_is_not_used(filled, monkeypatch):
 
 @pytest.mark.parametrize("number", [".nan", ".inf", "1e400", str(2**70)])
 def test_numbers_that_json_can_not_say_are_not_kept(place, number):
-    parsed = parse(f"apiVersion: v1\nkind: X\nmetadata: {{name: a}}\nspec: {{n: {number}}}\n".encode(), "a.yaml")
+    parsed = parse(f"apiVersion: v1\nkind: X\nmetadata: {{name: a}}\nspec: {{size: {number}}}\n".encode(), FILE[1])
     files = ParsedFiles(place)
     files.keep({FILE: parsed})
     assert list(files.find([FILE]).values()) in ([], [parsed])
