@@ -43,16 +43,36 @@ def approve(connection: Connection, sync: str, *, plan_hash: str | None, yes: bo
 async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, color: str) -> int:
     out, _ = terminals(color)
     live = await live_sync(session, name)
+    sync = Sync.of(live)
     if not plan_hash:
+        _require_source(sync)
         target = await targets.sync_target(session, name, session.client.namespace)
         plan = await dry_run.confirm(session.client, await reconcile.plan(session, target), target.sync)
         if not plan.holds:
             out.write([line("nothing is held", Tone.GOOD)])
             return ExitStatus.OK
         plan_hash = _consented(plan, yes=yes, color=color)
-    await sync_requests.approve(session.client, Sync.of(live), plan_hash)
-    out.write([line(f"approved {plan_hash} for {live['metadata']['namespace']}/{name}", Tone.GOOD)])
+    await sync_requests.approve(session.client, sync, plan_hash)
+    out.write([line(f"approved {plan_hash} for {sync.namespace}/{sync.name}", Tone.GOOD), line(_what_follows(sync))])
     return ExitStatus.OK
+
+
+def _require_source(sync: Sync) -> None:
+    """Return if what is held can be found out: of a Sync that is kept by hand, only its files tell."""
+    if sync.git is None:
+        raise Failure(
+            f"Sync {sync.namespace}/{sync.name} is kept by hand, so what it holds isn't known without its files",
+            f"sync again from the same files, sync -f PATH --name {sync.name} -n {sync.namespace}: it prints what is held and "
+            "the approve --plan-hash that lets it go; then sync once more",
+            status=ExitStatus.USAGE,
+        )
+
+
+def _what_follows(sync: Sync) -> str:
+    if sync.git is None:
+        again = f"kubectl reconcile sync -f PATH --name {sync.name} -n {sync.namespace}"
+        return f"nothing is deleted yet: no daemon follows a Sync that is kept by hand; sync again from the same files: {again}"
+    return "the daemon goes on once the Sync is resumed" if sync.suspend else "the daemon goes on by itself"
 
 
 async def _approve_actions(session: Session, *, name: str, yes: bool, color: str) -> int:

@@ -313,9 +313,21 @@ def test_an_emptied_folder_is_held_until_approved(reconcile, folder):
     assert held.returncode == ExitStatus.HELD
     words = held.stderr.partition("kubectl reconcile approve ")[2].split()
     assert words[0] == "shop"
-    assert reconcile("approve", "shop", "--plan-hash", words[-1]).returncode == 0
+    approved = reconcile("approve", "shop", "--plan-hash", words[-1])
+    assert approved.returncode == 0
+    assert "sync again from the same files: kubectl reconcile sync -f PATH --name shop" in approved.stdout
     done = reconcile("sync", "-f", place, "--name", "shop")
     assert (done.returncode, "1 deleted" in done.stdout) == (0, True)
+
+
+def test_approving_a_sync_kept_by_hand_without_its_files_says_what_to_do(reconcile, folder, namespace):
+    reconcile("sync", "-f", folder(web=CONFIG), "--name", "shop")
+    place = folder(note="# nothing is left\n")
+    assert reconcile("sync", "-f", place, "--name", "shop").returncode == ExitStatus.HELD
+    refused = reconcile("approve", "shop", "--yes")
+    assert refused.returncode == ExitStatus.USAGE
+    assert f"Sync {namespace}/shop is kept by hand" in refused.stderr
+    assert f"sync again from the same files, sync -f PATH --name shop -n {namespace}" in refused.stderr
 
 
 def test_secrets_show_nowhere(reconcile, folder):

@@ -28,5 +28,6 @@ Examples:
 def approve() -> None:
     """Let the held deletions of SYNC, or the held actions of KIND/NAME, through. Writes an annotation; the daemon does the rest.
 
-    Without a terminal, --plan-hash or --yes is needed.
+    Without a terminal, --plan-hash or --yes is needed. A Sync that is kept by hand (sync -f) takes --plan-hash alone, and goes on
+    when somebody syncs again from the same files.
     """
