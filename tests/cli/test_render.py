@@ -526,16 +526,24 @@ shop/shop  False  1 failed
 Source:   https://git.example.com/shop.git main deploy
 Applied:  3f9c2e1
 Tried:    77aa01f
-Objects:  12 (1 updated, 1 failed)
+Objects:  12 (1 failed)
 Conditions:
   Ready       False   60m ago  ApplyFailed 1 failed
   Stalled     False   2d ago   NotStalled
 Problems:
   apps/web.yaml:41: two ports are the same
 History:
-  30s ago  77aa01f  ApplyFailed  12 (1 updated, 1 failed)
+  30s ago  77aa01f  ApplyFailed  12 objects, 1 updated, 1 failed
 """
     )
+
+
+def test_status_never_tells_an_old_pass_s_writes_as_if_they_were_of_now():
+    emptied = {"total": 0, "created": 0, "updated": 4, "deleted": 2, "failed": 0}
+    row = {"revision": "77aa01ff00", "time": "2026-11-20T11:59:30Z", "result": "Synced", **emptied, "total": 1}
+    shown = written(status.details({**SYNC, "status": {"summary": emptied, "history": [row]}}, NOW))
+    assert "Objects:  0\n" in shown
+    assert "  30s ago  77aa01f  Synced  1 object, 4 updated, 2 deleted\n" in shown
 
 
 WORDS = {

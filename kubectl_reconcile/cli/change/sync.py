@@ -203,16 +203,17 @@ def _outcome(live: Manifest, options: SyncOptions) -> int:
     ready = condition_of(live, "Ready") or {}
     reason, message = str(ready.get("reason", "")), str(ready.get("message", ""))
     found = live.get("status") or {}
-    options.err.write(line(str(problem), Tone.BAD) for problem in found.get("problems") or ())
-    options.err.write(line(f"warning: {each}", Tone.WARNING) for each in found.get("warnings") or ())
-    counts = dict(found.get("summary") or {})
-    revision = status.short(str(found.get("lastAttemptedRevision", "")))
+    told = found if reason not in _UNREAD else {}
+    options.err.write(line(str(problem), Tone.BAD) for problem in told.get("problems") or ())
+    options.err.write(line(f"warning: {each}", Tone.WARNING) for each in told.get("warnings") or ())
+    counts = dict(told.get("summary") or {})
+    revision = status.short(str(told.get("lastAttemptedRevision", "")))
     ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if ready.get("status") != "True" else ExitStatus.OK
     tone = Tone.GOOD if ended is ExitStatus.OK else Tone.WARNING if ended is ExitStatus.HELD else Tone.BAD
     if options.look.output:
         options.out.write(status.documents([live], options.look.output, one=True))
         return ended
-    options.out.write([(Span(reason or "Unknown", tone), Span(f" {revision}: {message}"))])
+    options.out.write([(Span(reason or "Unknown", tone), Span(f"{f' {revision}' if revision else ''}: {message}"))])
     if any(counts.get(word) for word in DONE.values()):
         options.out.write([counted(counts)])
     if reason == "Held":
@@ -232,6 +233,9 @@ STATUS_OF_REASON = {
     "InvalidSpec": ExitStatus.USAGE,
 }
 """Exit statuses for what the condition Ready of a Sync gives as its reason; any other is a failure."""
+
+_UNREAD = frozenset({"SourceUnavailable", "ClusterUnavailable", "InvalidSpec", "DependencyNotReady", "Suspended"})
+"""Reasons of passes that read no revision: what a status says of one besides is of an earlier pass."""
 
 
 # --- by ourselves -----------------------------------------------------------------------------------------------------

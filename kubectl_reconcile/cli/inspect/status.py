@@ -184,14 +184,25 @@ def _facts(sync: Manifest, found: Mapping[str, Any]) -> Iterator[Line]:
         else "none, kept by hand with sync -f or --repo",
         "Applied": applied or "-",
         "Tried": tried if tried != applied else "",
-        "Objects": _counts(found.get("summary") or {}),
+        "Objects": _objects(found.get("summary") or {}),
     }
     yield from (((Span(f"{name + ':':<9}", Tone.ASIDE), Span(f" {value}")) for name, value in facts.items() if value))
 
 
-def _counts(summary: Mapping[str, Any]) -> str:
-    did = ", ".join(f"{summary[word]} {word}" for word in _COUNTS if summary.get(word))
-    return f"{summary.get('total', '-')}{f' ({did})' if did else ''}"
+def _objects(summary: Mapping[str, Any]) -> str:
+    """Return how many objects there are, and how many of them fail.
+
+    What was written is told in the history, which says when: the summary keeps it long after.
+    """
+    failed = f" ({summary['failed']} failed)" if summary.get("failed") else ""
+    return f"{summary.get('total', '-')}{failed}"
+
+
+def _pass(row: Mapping[str, Any]) -> str:
+    """Return what the pass of a row of the history did, and how many objects there were after it."""
+    total = row.get("total", 0)
+    did = "".join(f", {row[word]} {word}" for word in _COUNTS if row.get(word))
+    return f"{total} object{'' if total == 1 else 's'}{did}"
 
 
 def _condition(one: Mapping[str, Any], now: str) -> Line:
@@ -214,7 +225,7 @@ def _history(entries: Sequence[Mapping[str, Any]], now: str) -> list[Line]:
             Span(f"  {_ago(entry.get('time'), now):<9}", Tone.ASIDE),
             Span(f"{short(str(entry.get('revision') or '')):<9}"),
             Span(f"{entry.get('result', '')}", Tone.GOOD if entry.get("result") == "Synced" else Tone.WARNING),
-            Span(f"  {_counts(entry)}"),
+            Span(f"  {_pass(entry)}"),
         )
         for entry in entries
     ]

@@ -207,6 +207,39 @@ def test_with_a_daemon_a_named_sync_is_asked_for_and_its_failure_told(daemon, pl
     assert daemon.alive
 
 
+COUNTED = re.compile(r"\d+ (created|updated|deleted|unchanged|failed)")
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_daemon_s_sync_that_writes_nothing_tells_no_earlier_pass_s_counts(plugin, follow, git_server, config_map):
+    sync = follow(git_server.url, interval="1h")
+    sync.until_synced(git_server.push({"web.yaml": config_map("web"), "b.yaml": config_map("b")}))
+    git_server.push({"b.yaml": None})
+    assert "1 deleted" in plugin("sync", "shop").out
+    for _ in range(2):
+        idle = plugin("sync", "shop")
+        assert idle.status == 0
+        assert "1 object as Git asks for" in idle.out
+        assert not COUNTED.search(idle.out)
+    assert re.search(r"(?m)^Objects: +1$", plugin("status", "shop").out)
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_daemon_that_cannot_read_the_source_tells_no_earlier_pass_s_counts(plugin, follow, git_server, config_map):
+    follow(git_server.url, interval="1h").until_synced(git_server.push({"web.yaml": config_map("web")}))
+    sha = git_server.push({"web.yaml": config_map("web", color="red"), "b.yaml": "a: b: c\n"})
+    first = plugin("sync", "shop")
+    assert "1 updated" in first.out
+    assert "b.yaml:1" in first.err
+    follow(git_server.url, interval="1h", git={"branch": "nowhere"})
+    unavailable = plugin("sync", "shop")
+    assert unavailable.status == 4
+    assert "SourceUnavailable: " in unavailable.out
+    assert sha[:7] not in unavailable.out
+    assert not COUNTED.search(unavailable.out)
+    assert "b.yaml" not in unavailable.err
+
+
 @pytest.mark.usefixtures("daemon")
 def test_status_shows_syncs_as_the_daemon_left_them(plugin, follow, cluster, git_server, config_map):
     sha = git_server.push({"web.yaml": config_map("web")})
