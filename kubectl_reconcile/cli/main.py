@@ -48,6 +48,7 @@ VERBS = {
     "history": Verb("change.history", "Show which revisions a Sync has applied. Writes nothing."),
     "rollback": Verb("change.history", "Take a Sync back to a commit, and the cluster with it."),
     "approve": Verb("change.approve", "Let held deletions or actions through."),
+    "delete": Verb("change.delete", "Delete a Sync, and say what becomes of its members."),
     "doctor": Verb("inspect.doctor", "Check that everything is in place. Writes nothing."),
     "accept": Verb("change.accept", "Write what drifted in the cluster into the files that ask for it."),
     "adopt": Verb("change.accept", "Write manifests for live objects, to bring them under a Sync."),
@@ -67,7 +68,7 @@ OTHER_WORDS = {
     "apply": "sync", "reconcile": "sync", "list": "get", "ls": "get", "describe": "status", "show": "status",
     "preview": "diff", "plan": "diff", "undo": "rollback", "revert": "rollback", "pause": "suspend", "stop": "suspend",
     "start": "resume", "unpause": "resume", "log": "logs", "why": "explain", "blame": "explain", "check": "doctor",
-    "import": "adopt", "init": "install", "setup": "install",
+    "import": "adopt", "init": "install", "setup": "install", "remove": "delete", "rm": "delete",
 }  # fmt: skip
 """What people who come from other tools type, and the verb that they mean."""
 

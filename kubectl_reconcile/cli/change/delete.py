@@ -1,0 +1,122 @@
+"""``kubectl reconcile delete``: a Sync goes, and its members with it or not, as its deletion policy says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from kubectl_reconcile.cli.change.suspend import warn_of_keeper
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
+from kubectl_reconcile.cli.output.results import result_line
+from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
+from kubectl_reconcile.cli.session import live_sync, run
+from kubectl_reconcile.core.resources.sync import DeletionPolicy
+from kubectl_reconcile.engine.api import sync_requests
+from kubectl_reconcile.engine.commands import delete_sync
+from kubectl_reconcile.engine.commands.delete_sync import Deletion
+from kubectl_reconcile.engine.sync.session import Session
+
+_SHOWN = 20
+
+
+def delete(
+    connection: Connection, sync: str, *, orphan: bool, yes: bool, wait: bool, timeout: float, color: str
+) -> int:
+    """Delete a Sync, having said what becomes of its members."""
+    work = functools.partial(
+        _delete, name=sync, orphan=orphan, yes=yes, timeout_s=timeout if wait else None, color=color
+    )
+    return run(connection, work)
+
+
+async def _delete(session: Session, *, name: str, orphan: bool, yes: bool, timeout_s: float | None, color: str) -> int:
+    out, err = terminals(color)
+    live = await live_sync(session, name)
+    deletion = await delete_sync.foresee(session, live, orphan=orphan)
+    err.write(_foretold(deletion))
+    warn_of_keeper(live, err)
+    await _require_daemon(session, deletion)
+    _require_consent(deletion, yes=yes)
+    if deletion.goes and not deletion.by_daemon:
+        results = await delete_sync.delete_members(session, deletion)
+        out.write(result_line(result) for result in results)
+        _require_success(deletion, len(delete_sync.failed(results)))
+    await delete_sync.delete(session, deletion)
+    if timeout_s is not None:
+        await _wait(session, deletion, timeout_s)
+    told = "deleted " if timeout_s is not None else "deletion asked for: "
+    out.write([line(f"{told} Sync {_named(deletion)}", Tone.REMOVED)])
+    return ExitStatus.OK
+
+
+def _foretold(deletion: Deletion) -> Iterator[Line]:
+    """Yield what becomes of the members, and why."""
+    goes, there = deletion.goes, len(deletion.members)
+    if goes:
+        by = "the daemon deletes" if deletion.by_daemon else "deleted from here:"
+        yield line(f"deletionPolicy is Prune: {by} {_counted(len(goes))} of {_named(deletion)}, too", Tone.WARNING)
+        yield from (line(f"  {ref}", Tone.REMOVED) for ref in goes[:_SHOWN])
+        if len(goes) > _SHOWN:
+            yield line(f"  and {len(goes) - _SHOWN} more", Tone.REMOVED)
+    if left := there - len(goes):
+        yield line(f"{_counted(left)} of {_named(deletion)} stay{'s' * (left == 1)}: {_reason(deletion)}")
+    if not there:
+        yield line(f"{_named(deletion)} has no members")
+
+
+def _reason(deletion: Deletion) -> str:
+    if deletion.goes:
+        return "annotated to be kept, or being deleted already"
+    if deletion.orphan:
+        return "--orphan"
+    if deletion.sync.deletion is DeletionPolicy.PRUNE:
+        return "the Sync is suspended" if deletion.sync.suspend else "annotated to be kept, or being deleted already"
+    return "deletionPolicy is Orphan"
+
+
+async def _require_daemon(session: Session, deletion: Deletion) -> None:
+    """Return unless it is known that nobody would delete the members: the Sync would hang in its deletion."""
+    alive = await sync_requests.daemon_alive(session.client, deletion.sync.namespace) if deletion.by_daemon else True
+    if alive is False:
+        raise Failure(
+            f"no daemon runs that would delete the members of {_named(deletion)}",
+            "start one, or keep the members with --orphan",
+        )
+
+
+def _require_consent(deletion: Deletion, *, yes: bool) -> None:
+    if yes:
+        return
+    if not may_ask():
+        raise Failure("nothing was deleted", "without a terminal, say --yes", status=ExitStatus.USAGE)
+    along = f" and {_counted(len(deletion.goes))}" if deletion.goes else ""
+    if not confirmed(f"Delete Sync {_named(deletion)}{along}?"):
+        raise Failure("nothing was deleted", "--orphan keeps the members" * bool(along), status=ExitStatus.HELD)
+
+
+def _require_success(deletion: Deletion, failed: int) -> None:
+    if failed:
+        raise Failure(
+            f"{_counted(failed)} couldn't be deleted, so Sync {_named(deletion)} stays",
+            "delete it again once the cause is gone, or keep what is left with --orphan",
+        )
+
+
+async def _wait(session: Session, deletion: Deletion, timeout_s: float) -> None:
+    try:
+        await delete_sync.until_gone(session, deletion, timeout_s=timeout_s)
+    except TimeoutError:
+        raise Failure(
+            f"Sync {_named(deletion)} is being deleted, and still there after {timeout_s:g} s",
+            f"see what holds it: kubectl get sync {deletion.sync.name} -n {deletion.sync.namespace} -o yaml",
+        ) from None
+
+
+def _named(deletion: Deletion) -> str:
+    return f"{deletion.sync.namespace}/{deletion.sync.name}"
+
+
+def _counted(number: int) -> str:
+    return f"{number} member{'s' * (number != 1)}"

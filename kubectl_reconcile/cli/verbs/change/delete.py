@@ -1,0 +1,41 @@
+"""Declares ``kubectl reconcile delete``."""
+
+from __future__ import annotations
+
+import click
+
+from kubectl_reconcile.cli.options.connection import common
+from kubectl_reconcile.cli.options.flags import DURATION, colour
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
+from kubectl_reconcile.cli.verbs.loading import loaded
+
+
+@click.command(
+    epilog=f"""{EXIT_STATUSES}
+\b
+Examples:
+  kubectl reconcile delete shop -n shop     says what happens, and asks
+  kubectl reconcile delete shop --orphan    its members stay
+"""
+)
+@click.argument("sync", metavar="SYNC")
+@click.option("--orphan", is_flag=True, help="Keep the members, whatever spec.deletionPolicy says.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask. Needed without a terminal.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the Sync is gone.")
+@click.option(
+    "--timeout",
+    type=DURATION,
+    default="5m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to wait; 0 is no limit.",
+)
+@colour
+@common
+@loaded
+def delete() -> None:
+    """Delete the Sync SYNC, and its members if its spec.deletionPolicy is Prune. Writes to the cluster.
+
+    First it says which members go and which stay. The daemon deletes them; those of a Sync that is kept by hand (sync -f) are
+    deleted from here. Members of a suspended Sync stay. A Sync that another one keeps comes back, unless its file goes, too.
+    """

@@ -1,0 +1,145 @@
+"""A Sync deleted, and what becomes of its members.
+
+Vocabulary: members *stay* where ``spec.deletionPolicy`` is Orphan, where the Sync is suspended, or where somebody wants them
+kept. Else they *go*: a daemon deletes them before it lets its Sync go, by a finalizer. No daemon follows a Sync that is kept
+by hand, so there whoever deletes it deletes its members first, with rights of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_reconcile.cluster.cache import Cache
+from kubectl_reconcile.cluster.errors import Conflict, NotFound
+from kubectl_reconcile.core.annotations import PRUNE_FINALIZER
+from kubectl_reconcile.core.apply.results import Result, ResultState
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning import planner
+from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.plan import Plan, set_id_of
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
+from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
+from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
+from kubectl_reconcile.engine.apply.writer import Writer
+from kubectl_reconcile.engine.sync import gather
+from kubectl_reconcile.engine.sync.reconcile import OneShotView
+from kubectl_reconcile.engine.sync.session import Session
+
+_LOOK_AGAIN_S = 0.2
+_MANAGER = "kubectl-reconcile-cli"
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What deleting a Sync would do. *members* are all that could be listed, *plan* deletes those that may go."""
+
+    sync: Sync
+    live: Manifest
+    plan: Plan
+    members: tuple[ObjectRef, ...]
+    orphan: bool
+
+    @property
+    def goes(self) -> tuple[ObjectRef, ...]:
+        """The members that are deleted, too."""
+        if self.orphan or self.sync.suspend or self.sync.deletion is not DeletionPolicy.PRUNE:
+            return ()
+        return tuple(change.ref for change in self.plan.changes)
+
+    @property
+    def by_daemon(self) -> bool:
+        """Whether a daemon deletes what goes."""
+        return bool(self.goes) and (self.sync.git is not None or _is_held(self.live))
+
+
+async def foresee(session: Session, live: Manifest, *, orphan: bool) -> Deletion:
+    """Return what deleting a live Sync would do; with *orphan*, its members stay whatever it says. Writes nothing.
+
+    Raises:
+        SyncSpecError: the Sync can't be meant as it is written.
+        ApiError: the server refuses, or doesn't answer; members that can't be listed can't be told.
+    """
+    sync, view = Sync.of(live), OneShotView(Cache(session.client))
+    kinds = gather.member_kinds(session, Contents.recorded(live), ())
+    failures = await view.ensure(gather.member_feeds(session, kinds, view.selects(set_id_of(sync))))
+    for failure in failures.values():
+        raise failure
+    inputs = Inputs(
+        sync=sync,
+        revision=Revision("", "", {}),
+        desired=(),
+        live=view.snapshot(),
+        kinds=await session.kinds(kinds),
+        now=now_text(),
+    )
+    members = tuple(sorted(each.ref for each in view.snapshot().labelled(PART_OF, set_id_of(sync))))
+    return Deletion(sync, live, planner.build_removal(inputs), members, orphan)
+
+
+async def delete_members(session: Session, deletion: Deletion) -> list[Result]:
+    """Delete the members that go with a Sync that is kept by hand; return how each ended."""
+    return await Writer(session.client, timeout_s=deletion.sync.timeout_s).run(deletion.plan)
+
+
+async def delete(session: Session, deletion: Deletion) -> None:
+    """Delete the Sync, having made sure that its members stay, or that a daemon deletes them first.
+
+    Raises:
+        NotFound: it was gone already.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    live = await _prepared(session, deletion)
+    await session.client.delete(sync_path(deletion.sync), uid=live["metadata"]["uid"])
+
+
+async def until_gone(session: Session, deletion: Deletion, *, timeout_s: float) -> None:
+    """Return once the Sync is gone.
+
+    Raises:
+        TimeoutError: it is still there after *timeout_s*.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    async with asyncio.timeout(timeout_s or None):
+        while await _is_there(session, deletion.sync):  # noqa: ASYNC110 - what is waited for is in the cluster
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+def failed(results: list[Result]) -> list[Result]:
+    """Return which deletions didn't succeed."""
+    return [result for result in results if result.state is not ResultState.SUCCEEDED]
+
+
+async def _prepared(session: Session, deletion: Deletion) -> Manifest:
+    """Bring policy and finalizer of the Sync to what is meant; a daemon that writes them at this moment is waited for."""
+    live = deletion.live
+    while (body := _preparation(deletion, live)) is not None:
+        try:
+            return await session.client.patch(sync_path(deletion.sync), body, manager=_MANAGER)
+        except Conflict:
+            live = await session.client.get(sync_path(deletion.sync))
+    return live
+
+
+def _preparation(deletion: Deletion, live: Manifest) -> Manifest | None:
+    """Return the patch before the deletion; None where the Sync is as it should be."""
+    finalizers = [each for each in live["metadata"].get("finalizers") or () if each != PRUNE_FINALIZER]
+    metadata: dict[str, Any] = {"resourceVersion": live["metadata"]["resourceVersion"], "finalizers": finalizers}
+    if deletion.by_daemon:
+        metadata["finalizers"] = [*finalizers, PRUNE_FINALIZER]
+        return None if _is_held(live) else {"metadata": metadata}
+    prunes = (live.get("spec") or {}).get("deletionPolicy") == DeletionPolicy.PRUNE
+    return {"metadata": metadata, "spec": {"deletionPolicy": "Orphan"}} if prunes or _is_held(live) else None
+
+
+def _is_held(live: Manifest) -> bool:
+    return PRUNE_FINALIZER in (live["metadata"].get("finalizers") or ())
+
+
+async def _is_there(session: Session, sync: Sync) -> bool:
+    try:
+        return bool((await session.client.get(sync_path(sync)))["metadata"]["uid"] == sync.uid)
+    except NotFound:
+        return False

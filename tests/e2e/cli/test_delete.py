@@ -1,0 +1,114 @@
+"""``kubectl reconcile delete``: a Sync goes, and what becomes of its members is said and done."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.core.annotations import PRUNE_FINALIZER
+
+
+@pytest.fixture
+def kept_by_hand(plugin, cluster, tmp_path, config_map):
+    """kept_by_hand(deletionPolicy="Prune") makes a Sync shop without a source, with one member."""
+
+    def make(**spec):
+        (tmp_path / "web.yaml").write_text(config_map("web"))
+        assert plugin("sync", "-f", str(tmp_path / "web.yaml"), "--name", "shop").status == 0
+        cluster.edit("Sync", "shop", {"spec": spec})
+
+    return make
+
+
+@pytest.fixture
+def followed(follow, git_server, config_map):
+    """followed(deletionPolicy="Prune") makes a Sync shop with one member that a daemon has synced."""
+
+    def make(**spec):
+        sha = git_server.push({"web.yaml": config_map("web")})
+        follow(git_server.url, **spec).until_synced(sha)
+
+    return make
+
+
+STAYING = {
+    "by default": ({}, [], "1 member of {} stays: deletionPolicy is Orphan\n"),
+    "though the policy is Prune, with --orphan": ({"deletionPolicy": "Prune"}, ["--orphan"], "1 member of {} stays: --orphan\n"),
+    "where the Sync is suspended": (
+        {"deletionPolicy": "Prune", "suspend": True}, [], "1 member of {} stays: the Sync is suspended\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "flags", "said"), STAYING.values(), ids=STAYING)
+def test_members_stay(spec, flags, said, kept_by_hand, plugin, cluster, namespace):
+    kept_by_hand(**spec)
+    done = plugin("delete", "shop", "--yes", *flags)
+    assert (done.status, done.out) == (0, f"deleted  Sync {namespace}/shop\n")
+    assert done.err == said.format(f"{namespace}/shop")
+    assert cluster.get("Sync", "shop") is None
+    assert cluster.get("ConfigMap", "web")
+
+
+def test_members_of_a_sync_kept_by_hand_are_deleted_from_here(kept_by_hand, plugin, cluster, namespace):
+    kept_by_hand(deletionPolicy="Prune")
+    done = plugin("delete", "shop", "--yes")
+    assert done.status == 0
+    assert f"deleted from here: 1 member of {namespace}/shop, too" in done.err
+    assert done.out == f"deleted  ConfigMap {namespace}/web\ndeleted  Sync {namespace}/shop\n"
+    assert (cluster.get("Sync", "shop"), cluster.get("ConfigMap", "web")) == (None, None)
+
+
+def test_a_member_that_cannot_be_deleted_keeps_its_sync(kept_by_hand, plugin, cluster, namespace):
+    kept_by_hand(deletionPolicy="Prune")
+    clerk = f"--user=clerk-{namespace}"
+    cluster.kubectl("create", "clusterrolebinding", f"clerk-{namespace}", "--clusterrole=view", clerk)
+    verbs = "--verb=get,list,patch,delete"
+    cluster.kubectl("create", "role", "syncs", verbs, "--resource=syncs.reconcile.dev", "-n", namespace)
+    cluster.kubectl("create", "rolebinding", "syncs", "--role=syncs", clerk, "-n", namespace)
+    done = plugin("delete", "shop", "--yes", "--as", f"clerk-{namespace}")
+    assert done.status == ExitStatus.FAILED
+    assert f"1 member couldn't be deleted, so Sync {namespace}/shop stays" in done.err
+    assert cluster.get("Sync", "shop")
+    assert cluster.get("ConfigMap", "web")
+
+
+def test_without_a_terminal_nothing_is_deleted_unasked(kept_by_hand, plugin, cluster):
+    kept_by_hand(deletionPolicy="Prune")
+    refused = plugin("delete", "shop")
+    assert refused.status == ExitStatus.USAGE
+    assert "without a terminal, say --yes" in refused.err
+    assert cluster.get("Sync", "shop")
+    assert cluster.get("ConfigMap", "web")
+
+
+@pytest.mark.usefixtures("daemon")
+def test_the_daemon_deletes_the_members_before_their_sync_goes(followed, plugin, cluster, namespace):
+    followed(deletionPolicy="Prune")
+    done = plugin("delete", "shop", "--yes")
+    assert done.status == 0
+    assert f"the daemon deletes 1 member of {namespace}/shop, too" in done.err
+    assert (cluster.get("Sync", "shop"), cluster.get("ConfigMap", "web")) == (None, None)
+
+
+@pytest.mark.usefixtures("daemon")
+def test_members_of_a_followed_sync_stay_with_orphan(followed, plugin, cluster, namespace):
+    followed(deletionPolicy="Prune")
+    assert PRUNE_FINALIZER in cluster.get("Sync", "shop")["metadata"]["finalizers"]
+    done = plugin("delete", "shop", "--yes", "--orphan")
+    assert (done.status, done.out) == (0, f"deleted  Sync {namespace}/shop\n")
+    assert cluster.get("Sync", "shop") is None
+    assert cluster.get("ConfigMap", "web")
+
+
+def test_a_sync_whose_members_nobody_would_delete_is_not_left_hanging(follow, git_server, plugin, cluster, config_map):
+    git_server.push({"web.yaml": config_map("web")})
+    follow(git_server.url, deletionPolicy="Prune")
+    assert plugin("sync", "shop", "--yes").status == 0
+    refused = plugin("delete", "shop", "--yes")
+    assert refused.status == ExitStatus.FAILED
+    assert "no daemon runs that would delete the members" in refused.err
+    assert cluster.get("ConfigMap", "web")
+    assert plugin("delete", "shop", "--yes", "--orphan").status == 0
+    assert cluster.get("Sync", "shop") is None
+    assert cluster.get("ConfigMap", "web")
