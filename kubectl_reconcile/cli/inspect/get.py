@@ -57,6 +57,12 @@ class _Scope:
             return [await live_sync(session, name) for name in self.names], version
         return sorted(items, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"])), version
 
+    async def nothing(self, session: Session) -> str:
+        """Return what to say where there are none."""
+        if self.everywhere or self.selector:
+            return f"no Syncs in {'the cluster' if self.everywhere else 'this namespace'}"
+        return await targets.none_here(session)
+
     async def changes(self, session: Session, version: str) -> AsyncIterator[tuple[str, Manifest]]:
         """Yield what happens to them from now on, for as long as the server lets a watch live."""
         path, selector = self._path(session), self.selector or None
@@ -75,11 +81,10 @@ class _Table:
         self.out, self.err, self.output = out, err, output
         self.everywhere, self.headers = everywhere, headers
 
-    def write(self, found: Sequence[Manifest], *, one: bool) -> None:
-        """Write all of *found*; *one* is meant where a single Sync was named."""
+    def write(self, found: Sequence[Manifest], *, one: bool, nothing: str) -> None:
+        """Write all of *found*, or say *nothing*; *one* is meant where a single Sync was named."""
         if not found and self.output not in {"json", "yaml"} and not self.output.startswith("jsonpath="):
-            where = "the cluster" if self.everywhere else "this namespace"
-            self.err.write([line(f"no Syncs in {where}", Tone.ASIDE)])
+            self.err.write([line(nothing, Tone.ASIDE)])
         self.out.write(self._lines(found, one=one))
 
     def again(self, live: Manifest, *, gone: bool) -> None:
@@ -126,7 +131,7 @@ def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
 async def _get(session: Session, *, place: _Scope, show: _Table, watch: bool) -> int:
     targets.require_installed(session)
     found, version = await place.found(session)
-    show.write(found, one=len(place.names) == 1)
+    show.write(found, one=len(place.names) == 1, nothing="" if found else await place.nothing(session))
     while watch:
         try:
             async for kind, live in place.changes(session, version):

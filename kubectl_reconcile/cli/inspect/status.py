@@ -27,22 +27,24 @@ def status(connection: Connection, sync: str | None, *, all_namespaces: bool, ou
     """Show how Syncs are doing."""
     if sync and all_namespaces:
         raise click.UsageError("SYNC is looked up in one namespace; drop -A, or drop SYNC")
-    found = run(connection, functools.partial(_found, name=sync or "", everywhere=all_namespaces))
+    found, nothing = run(connection, functools.partial(_found, name=sync or "", everywhere=all_namespaces))
     out, err = terminals(color)
     if not found:
-        where = "the cluster" if all_namespaces else "this namespace"
-        err.write([line(f"no Syncs in {where}", Tone.ASIDE)])
+        err.write([line(nothing, Tone.ASIDE)])
     out.write(_shown(found, output, one=bool(sync), everywhere=all_namespaces, width=out.width))
     return ExitStatus.OK
 
 
-async def _found(session: Session, *, name: str, everywhere: bool) -> Sequence[Manifest]:
+async def _found(session: Session, *, name: str, everywhere: bool) -> tuple[Sequence[Manifest], str]:
+    """Return the Syncs meant, and what to say where there are none."""
     targets.require_installed(session)
     if name:
-        return [await live_sync(session, name)]
+        return [await live_sync(session, name)], ""
     place = "" if everywhere else f"/namespaces/{session.client.namespace}"
     items, _ = await session.client.list(f"{sync_requests.SYNCS}{place}/syncs")
-    return sorted(items, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"]))
+    if not items:
+        return [], "no Syncs in the cluster" if everywhere else await targets.none_here(session)
+    return sorted(items, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"])), ""
 
 
 def _shown(

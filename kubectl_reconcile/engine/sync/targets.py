@@ -39,6 +39,9 @@ _SECRET_KEYS = {
     "known_hosts": "known_hosts",
 }
 
+_LISTED = 10
+"""How many Syncs an error lists."""
+
 
 class NotInstalled(Exception):  # noqa: N818 - says what isn't there
     """The cluster doesn't know the kind Sync; *hint* says how it learns of it."""
@@ -49,10 +52,7 @@ class NotInstalled(Exception):  # noqa: N818 - says what isn't there
 
 
 class NoSuchSync(Exception):  # noqa: N818 - says what isn't there
-    """No Sync of that name, or no single one to choose. *suggestions* are the names there are.
-
-    *elsewhere* are namespaces that have one of that name.
-    """
+    """No Sync of that name. *suggestions* are the names there are, *elsewhere* namespaces that have one of that name."""
 
     def __init__(self, name: str, namespace: str, suggestions: list[str], elsewhere: list[str] | None = None) -> None:
         self.name, self.namespace, self.suggestions = name, namespace, suggestions
@@ -61,13 +61,46 @@ class NoSuchSync(Exception):  # noqa: N818 - says what isn't there
         super().__init__(self._text())
 
     def _text(self) -> str:
-        there = ", ".join(self.suggestions)
-        if not self.name:
-            which = f"name one of {there}" if there else "there is none"
-            return f"which Sync of namespace {self.namespace}? {which}"
+        there = listed(self.suggestions)
         close = difflib.get_close_matches(self.name, self.suggestions, n=1)
         meant = f"; did you mean {close[0]}?" if close else f"; there is {there}" if there else ""
         return f"no Sync {self.name} in namespace {self.namespace}{meant}"
+
+
+class WhichSync(NoSuchSync):
+    """None was named, and *namespace* has no single one that follows something.
+
+    *here* are the names of those of *namespace*, *others* the Syncs of other namespaces as ``NAMESPACE/NAME``.
+    """
+
+    def __init__(self, namespace: str, here: list[str], others: list[str]) -> None:
+        self.others = others
+        super().__init__("", namespace, here)
+        if here or others:
+            where, _, name = next(iter([*(f"{namespace}/{name}" for name in here), *others])).partition("/")
+            self.hint = f"give its name, and its namespace by -n: {name} -n {where}"
+        else:
+            self.hint = "kubectl reconcile create makes one; -f FOLDER applies files without one"
+
+    def _text(self) -> str:
+        if self.suggestions:
+            return f"which Sync is meant? There are {listed(f'{self.namespace}/{name}' for name in self.suggestions)}"
+        missing = f"no Sync of namespace {self.namespace} follows a repository"
+        return f"{missing}; other namespaces have {listed(self.others)}" if self.others else missing
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return *names* as a sentence has them: the first ten, and how many more there are."""
+    found = list(names)
+    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    return ", ".join(found[:_LISTED]) + more
+
+
+async def none_here(session: Session) -> str:
+    """Say that the connection's namespace has no Sync, and which other namespaces have."""
+    others = await syncs_seen(session)
+    there = f"; other namespaces have {listed(others)}: add -n NAMESPACE or -A" if others else ""
+    return f"no Syncs in namespace {session.client.namespace}{there}"
 
 
 def require_installed(session: Session) -> None:
@@ -85,14 +118,15 @@ async def live_sync(session: Session, name: str, namespace: str) -> Manifest:
 
     Raises:
         NotInstalled: the cluster doesn't know Syncs.
-        NoSuchSync: there is none, or there are several and none was named.
+        NoSuchSync: there is none of that name.
+        WhichSync: none was named, and there is none, or there are several.
         ApiError: the server refuses, or doesn't answer.
     """
     require_installed(session)
     if not name:
         names = await _names(session, namespace, followed=True)
         if len(names) != 1:
-            raise NoSuchSync("", namespace, names)
+            raise WhichSync(namespace, names, [] if names else await syncs_seen(session, followed=True))
         name = names[0]
     live = await _find(session, name, namespace)
     if live is None:
@@ -366,6 +400,19 @@ async def _elsewhere(session: Session, name: str) -> list[str]:
     except ApiError:
         return []
     return sorted(item["metadata"]["namespace"] for item in items)
+
+
+async def syncs_seen(session: Session, *, followed: bool = False) -> list[str]:
+    """Return every Sync of the cluster as ``NAMESPACE/NAME``, where you may see them; else none.
+
+    With *followed*, only those that follow something.
+    """
+    try:
+        items, _ = await session.client.list(f"{SYNCS}/syncs")
+    except ApiError:
+        return []
+    wanted = [item["metadata"] for item in items if not followed or (item.get("spec") or {}).get("source")]
+    return sorted(f"{metadata['namespace']}/{metadata['name']}" for metadata in wanted)
 
 
 def _path(namespace: str) -> str:
