@@ -256,7 +256,7 @@ def test_a_screen_shows_what_is_waited_for_and_ctrl_c_ends_the_wait(waiting, clu
     status, text = screen.end()
     assert status == ExitStatus.INTERRUPTED
     assert "stopping: requests under way are finished, no other is started" in text
-    assert "interrupted; what was written stays, and running it again goes on from there" in text
+    assert "interrupted; 1 object was written and stays; running it again goes on from there" in text
     assert cluster.get("Deployment", "first")
     assert cluster.get("ConfigMap", "later") is None
 
