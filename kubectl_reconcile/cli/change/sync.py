@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import re
 import signal
 import time
 from collections import Counter
@@ -264,9 +265,11 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
     else:
         plan = await dry_run.confirm(session.client, plan, target.sync) if file.confirmed else plan
         file.check(plan)
+    if any(change.writes for change in plan.changes):
+        options.err.write(warned_of_putting_back(target.sync, options.origin))
     waited_s = _ask_before_deleting(plan, options)
-    pending = sum(1 for change in plan.changes if change.writes)
-    progress = Progress(options.out, options.err, pending, tell_results=not options.look.output)
+    progress = Progress(options.out, options.err, tell_results=not options.look.output)
+    progress.expect(plan)
     target = await targets.ensure_parent(session, target)
     if options.timeout_s:
         target.sync = replace(target.sync, timeout_s=options.timeout_s)
@@ -283,7 +286,10 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
             if not plan.partial:  # part of a Sync says nothing of the whole
                 await engine.tell(session, target, done.report)
             if _has_modules(session, plan):
-                choose = functools.partial(selected, session, options.chosen, one_of_many=True)
+
+                def choose(made: Plan) -> Plan:
+                    return progress.expect(selected(session, options.chosen, made, one_of_many=True))
+
                 await engine.settle(session, target, progress.hooks(), choose=choose)
     counts = progress.counts(plan)
     options.err.write([*progress.slowest(), *render.problems_and_holds(plan)])
@@ -337,6 +343,24 @@ def _stopped_by_ctrl_c(stopping: asyncio.Event, progress: Progress) -> Iterator[
 def _has_modules(session: Session, plan: Plan) -> bool:
     """Tell whether a second look is needed: modules learn from what the first one made."""
     return any(change.writes and change.kind and change.kind.gvk in session.modules for change in plan.changes)
+
+
+def warned_of_putting_back(sync: Sync, origin: Origin) -> list[Line]:
+    """Return a warning where *origin* brings to a Sync what its repository may not hold, and that isn't suspended."""
+    is_own = origin.is_sync and not (origin.revision or origin.local)
+    if is_own or sync.git is None or sync.suspend:
+        return []
+    name, followed = f"{sync.namespace}/{sync.name}", f"{_shown_url(sync.git.url)}, path {sync.git.path}"
+    text = (
+        f"warning: Sync {name} follows {followed}: its daemon, or the next sync of it, puts back what that doesn't hold; "
+        f"commit it there, or suspend the Sync first: kubectl reconcile suspend {sync.name} -n {sync.namespace}"
+    )
+    return [line(text, Tone.WARNING)]
+
+
+def _shown_url(url: str) -> str:
+    """Return a URL without a user and a password, which may be in it."""
+    return re.sub(r"(?<=://)[^/]*@", "", url)
 
 
 def _ask_before_deleting(plan: Plan, options: SyncOptions) -> float:

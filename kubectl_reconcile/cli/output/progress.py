@@ -22,7 +22,7 @@ from kubectl_reconcile.cli.output.terminal import Line, Terminal, Tone, line
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.engine.apply.writer import Hooks, Step
 
 _SLOW_MS = 1000.0
@@ -31,6 +31,10 @@ _DRAW_EVERY_S = 0.2
 _QUIET_S = 0.3
 """Work that is done sooner gets no board, which would only flicker."""
 _BAR = 20
+_ENOUGH = 10
+"""Writes from which is told how long others may take; fewer say too little."""
+_WAITS = frozenset({Op.REPLACE, Op.ACT})
+"""Changes that wait for something in the middle: how long one takes says nothing of how fast the server writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,31 @@ class Busy:
     note: str = ""
 
 
+@dataclass(slots=True)
+class Writes:
+    """How fast the server writes: so many requests in so many seconds in which at least one was under way.
+
+    Time in which nothing is written, as while a wave waits for health, is no part of it.
+    """
+
+    number: int = 0
+    busy_s: float = 0.0
+    _until_s: float = float("-inf")
+
+    def add(self, ended_s: float, taken_s: float) -> None:
+        """Count a request, given in the order in which they end; those under way at once take their time once."""
+        self.number += 1
+        self.busy_s += ended_s - max(ended_s - taken_s, min(self._until_s, ended_s))
+        self._until_s = ended_s
+
+    def left_s(self, objects: int) -> float | None:
+        """Return how long writing *objects* more may take, None where too little is known to tell."""
+        return self.busy_s / self.number * objects if self.number >= _ENOUGH else None
+
+
 @dataclass(frozen=True, slots=True)
 class SyncProgress:
-    """How far a sync is. *left_s* is None where nothing tells yet."""
+    """How far a sync is, in objects. *left_s* is how long writing may take yet, None where nothing tells."""
 
     total: int
     done: int = 0
@@ -72,10 +98,14 @@ def _headline(standing: SyncProgress, width: int) -> Line:
         f"{'#' * filled}{'.' * (_BAR - filled)}",
         f"{standing.done} of {standing.total} done",
         f"{standing.failed} failed" if standing.failed else "",
-        f"about {standing.left_s:.0f} s left" if standing.left_s is not None and standing.left_s >= 1 else "",
+        _left(standing.left_s),
     ]
     text = "  ".join(text for text in texts if text)
     return line(_cut(text, width), Tone.BAD if standing.failed else Tone.TITLE)
+
+
+def _left(left_s: float | None) -> str:
+    return f"about {left_s:.0f} s of writing left" if left_s is not None and left_s >= 1 else ""
 
 
 def _cut(text: str, width: int) -> str:
@@ -88,11 +118,12 @@ class Progress:
 
     out: Terminal
     err: Terminal
-    pending: int = 0
     tell_results: bool = True
     outcomes: dict[ObjectRef, str] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
-    _began_s: float = field(default_factory=time.monotonic)
+    _expected: set[ObjectRef] = field(default_factory=set)
+    _ended: set[ObjectRef] = field(default_factory=set)
+    _writes: Writes = field(default_factory=Writes)
     _busy: dict[str, Busy] = field(default_factory=dict)
     _durations_ms: dict[ObjectRef, float] = field(default_factory=dict)
     _causes: set[str] = field(default_factory=set)
@@ -103,6 +134,11 @@ class Progress:
     def is_live(self) -> bool:
         """Tell whether a person watches a screen that can be drawn over."""
         return self.err.width is not None
+
+    def expect(self, plan: Plan) -> Plan:
+        """Have the objects that *plan* writes counted as work to do, besides those known already; return it."""
+        self._expected.update(change.ref for change in plan.changes if change.writes)
+        return plan
 
     def hooks(self) -> Hooks:
         """Return what the writer is to call."""
@@ -128,8 +164,10 @@ class Progress:
         if self.is_live or step.of < 2:
             return
         text = f"wave {step.number} of {step.of}: {step.objects} object{'s' if step.objects > 1 else ''}"
-        if self.results:
-            text += f", {len(self.results)} of {self.pending} done, about {self._left_s() or 0:.0f} s left"
+        standing = self.standing()
+        if standing.done:
+            left = _left(standing.left_s)
+            text += f", {standing.done} of {standing.total} done{f', {left}' if left else ''}"
         if step.waiting:
             more = f" and {len(step.waiting) - 1} more" if len(step.waiting) > 1 else ""
             text += f"; first {step.waiting[0]}{more} must be healthy or gone"
@@ -153,6 +191,9 @@ class Progress:
 
     def _on_result(self, result: Result) -> None:
         self.results.append(result)
+        self._ended.add(result.change.ref)
+        if result.duration_ms and result.change.op not in _WAITS:
+            self._writes.add(time.monotonic(), result.duration_ms / 1000)
         self._durations_ms[result.change.ref] = result.duration_ms
         if result.state.value != "succeeded":
             self.outcomes[result.change.ref] = result.state.value
@@ -177,11 +218,13 @@ class Progress:
 
     # --- how it stands ----------------------------------------------------------------------------------
 
-    def _left_s(self) -> float | None:
-        done = len(self.results)
-        if not done:
-            return None
-        return (time.monotonic() - self._began_s) / done * max(self.pending - done, 0)
+    def standing(self) -> SyncProgress:
+        """Return how far it is: each object once, however often it is written, and what followed from the others."""
+        total, done = len(self._expected | self._ended), len(self._ended)
+        failed = sum(1 for ending in self.outcomes.values() if ending in {"failed", "skipped"})
+        left_s = None if self._busy else self._writes.left_s(total - done)
+        step = self._step
+        return SyncProgress(total, done, failed, step.number if step else 0, step.of if step else 0, left_s)
 
     def slowest(self) -> list[Line]:
         """Return a line with the objects that took longest, if any took long."""
@@ -209,13 +252,7 @@ class Progress:
             await asyncio.sleep(_DRAW_EVERY_S)
 
     def _draw(self) -> None:
-        step = self._step
-        failed = sum(1 for ending in self.outcomes.values() if ending in {"failed", "skipped"})
-        standing = SyncProgress(
-            max(self.pending, len(self.results)), len(self.results), failed,
-            step.number if step else 0, step.of if step else 0, None if self._busy else self._left_s(),
-        )  # fmt: skip
-        lines = board(standing, self._busy, time.monotonic(), self.err.width or 80)
+        lines = board(self.standing(), self._busy, time.monotonic(), self.err.width or 80)
         self._erase()
         self.err.write(lines)
         self._drawn = len(lines)
