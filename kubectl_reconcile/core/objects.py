@@ -223,6 +223,8 @@ def merge_conditions(live: Any, wanted: Iterable[Condition], *, generation: int,
 
 def mapping_of(value: Any) -> Mapping[str, Any]:
     """Return *value* if it is a map, else an empty one: what an object says of itself may have any shape."""
+    if type(value) is dict:  # nearly always, and ten times as fast as asking the abstract class
+        return value
     return value if isinstance(value, Mapping) else {}
 
 
@@ -270,9 +272,10 @@ def annotations_of(manifest: Manifest) -> Mapping[str, str]:
 
 def _texts(value: Any) -> Mapping[str, str]:
     found = mapping_of(value)
-    if all(type(text) is str for text in found.values()):
-        return found
-    return {name: text for name, text in found.items() if isinstance(text, str)}
+    for text in found.values():
+        if type(text) is not str:
+            return {name: text for name, text in found.items() if isinstance(text, str)}
+    return found
 
 
 def controller_of(manifest: Manifest) -> Manifest | None:

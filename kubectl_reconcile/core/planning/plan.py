@@ -160,6 +160,8 @@ class Change:
     def in_wave(self, wave: int) -> Change:
         """Return this change in its place. Ten thousand are made for each plan: a copy field by field costs least."""
         gate = self.gate
+        if gate.wave == wave:
+            return self
         if gate is OPEN:
             gate = _open_in(wave)
         else:
