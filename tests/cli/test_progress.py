@@ -127,7 +127,7 @@ def test_the_board_tells_objects_and_only_what_is_known():
     assert headline(total=4, done=3) == "###############.....  3 of 4 done"
     assert headline(total=4, done=4, left_s=0.4).endswith("4 of 4 done")
     assert headline(total=80, done=20, wave=2, waves=3, failed=1, left_s=12.3) == (
-        "wave 2 of 3  #####...............  20 of 80 done  1 failed  about 12 s of writing left"
+        "wave 2 of 3  #####...............  20 of 80 done  1 failed  about 12 s left"
     )
 
 

@@ -105,7 +105,7 @@ def _headline(standing: SyncProgress, width: int) -> Line:
 
 
 def _left(left_s: float | None) -> str:
-    return f"about {left_s:.0f} s of writing left" if left_s is not None and left_s >= 1 else ""
+    return f"about {left_s:.0f} s left" if left_s is not None and left_s >= 1 else ""
 
 
 def _cut(text: str, width: int) -> str:
