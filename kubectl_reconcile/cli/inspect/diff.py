@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 import click
 
-from kubectl_reconcile.cli.change.accept import accepted
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.options.output import OutputOptions
@@ -63,7 +63,9 @@ def diff(
             plans = [run(connection, functools.partial(preview, origin=source, chosen=chosen, offline=offline))]
     if accept:
         show(plans)
-        return run(connection, functools.partial(accepted, origin=origin, chosen=chosen, color=look.color))
+        accept_verb = importlib.import_module("kubectl_reconcile.cli.change.accept")  # slow to import, for one flag
+        work = functools.partial(accept_verb.accepted, origin=origin, chosen=chosen, color=look.color)
+        return int(run(connection, work))
     titles = [f"pass {number} of {len(plans)}" for number in range(1, len(plans) + 1)] if len(plans) > 1 else []
     show(plans, titles=titles)
     return status_of(plans[0])
