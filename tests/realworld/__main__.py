@@ -31,6 +31,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 
@@ -90,7 +92,7 @@ def documents(content: bytes) -> Iterator[dict[str, Any]]:
     """Yield the objects of one file."""
     for document in loaded(content):
         if isinstance(document, dict) and document.get("kind"):
-            yield from document["items"] if document["kind"] == "List" else [document]
+            yield from document.get("items") or () if document["kind"].endswith("List") else [document]
 
 
 @dataclass
@@ -213,9 +215,17 @@ class Follow:
                 file = Path(name, path)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
+            # Not by -n: that refuses objects of other namespaces.
+            config = Path(name, "kubeconfig")
+            config.write_bytes(self.bench.sandbox.kubeconfig.read_bytes())
+            place = ("--kubeconfig", config)
+            self.expect(
+                self.bench.kubectl("config", "set-context", "--current", "--namespace", self.case.namespace, *place), 0
+            )
+            config.rename(config.with_suffix(".conf"))
             done = self.bench.kubectl(
-                "diff", "--server-side", "--force-conflicts", "--field-manager=judge", "-n", self.case.namespace, "-R",
-                "-f", name,
+                "diff", "--server-side", "--force-conflicts", "--field-manager=judge", "-R", "-f", name,
+                "--kubeconfig", config.with_suffix(".conf"),
             )  # fmt: skip
         self.expect(done, 0)
         self.row["diff"] = self.row["kubectl diff"] = "0"
@@ -289,14 +299,19 @@ class Follow:
     def end(self) -> None:
         """Delete the Sync, and look for what is left behind."""
         space = self.case.namespace
-        self.expect(self.bench.kubectl("delete", "syncs.reconcile.dev", self.name, "-n", space, "--timeout=180s"), 0)
+        done = self.bench.kubectl("delete", "syncs.reconcile.dev", self.name, "-n", space, "--timeout=60s")
+        if done.returncode:
+            live = self.bench.kubectl("get", "syncs.reconcile.dev", self.name, "-n", space, "-o", "jsonpath={.status}")
+            said = self.bench.log.read_text(errors="replace").splitlines()[-8:]
+            raise NotSoError("\n".join([f"the Sync does not go: {done.stderr.strip()}", live.stdout, *said]))
         kinds = sorted({f"{each['kind']}.{_group(each)}".rstrip(".") for each in self.objects})
+        set_id = applyset_id(ObjectRef("reconcile.dev", "Sync", space, self.name))
         left: list[str] = []
 
         def gone() -> bool:
             left.clear()
             for kind in kinds:
-                words = ("get", kind, "-A", "-l", "applyset.kubernetes.io/part-of", "-o", "name")
+                words = ("get", kind, "-A", "-l", f"{PART_OF}={set_id}", "-o", "name")
                 left.extend(self.bench.kubectl(*words).stdout.split())
             return not left
 
