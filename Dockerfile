@@ -1,4 +1,5 @@
-# The daemon's image: a wheel built in one stage, installed in another; no root, nothing to write but the cache.
+# The daemon's image: a wheel built in one stage, installed in another; no root, nothing to write but the cache, and no
+# Python that looks for modules in the current folder.
 FROM python:3.13-slim-trixie AS build
 WORKDIR /src
 COPY pyproject.toml setup.py requirements.lock README.md LICENSE ./
@@ -15,7 +16,7 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends git openssh-client \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/reconcile /opt/reconcile
-ENV PATH=/opt/reconcile/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+ENV PATH=/opt/reconcile/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1
 USER 65532:65532
 ENTRYPOINT ["kubectl-reconcile"]
 CMD ["daemon", "--listen=:8080", "--log-format=json"]

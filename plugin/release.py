@@ -109,16 +109,24 @@ def archive(wheel: Path, platform: str, out: Path, pythons: tuple[str, ...]) -> 
         for python in pythons:
             # Compiled parts are named after the Python they are for, so all of them share one folder.
             install(wheel, site, PLATFORMS[platform], python, folder / python)
-        run(
-            "shiv", "--site-packages", str(site), "--console-script", "kubectl-reconcile", "--reproducible",
-            "--python", "/usr/bin/env python3", "--output-file", str(content / "kubectl-reconcile"),
-            environ={"SOURCE_DATE_EPOCH": str(EPOCH)},
-        )  # fmt: skip
-        shutil.copy(ROOT / "plugin" / "kubectl_complete-reconcile.sh", content / "kubectl_complete-reconcile")
+        self_contained(site, content)
         shutil.copy(ROOT / "LICENSE", content)
         file = out / f"kubectl-reconcile_{version_of(wheel)}_{platform}.tar.gz"
         pack(content, file)
     return file
+
+
+def self_contained(site: Path, into: Path) -> None:
+    """Pack *site* into one program that needs nothing but Python, and put it and what completes it into a folder.
+
+    Such a program searches itself where a script would search its folder, and never the current folder.
+    """
+    run(
+        "shiv", "--site-packages", str(site), "--console-script", "kubectl-reconcile", "--reproducible",
+        "--python", "/usr/bin/env python3", "--output-file", str(into / "kubectl-reconcile"),
+        environ={"SOURCE_DATE_EPOCH": str(EPOCH)},
+    )  # fmt: skip
+    shutil.copy(ROOT / "plugin" / "kubectl_complete-reconcile.sh", into / "kubectl_complete-reconcile")
 
 
 def install(wheel: Path, site: Path, platform: str, python: str, scratch: Path) -> None:

@@ -16,6 +16,10 @@ NAMESPACE = "reconcile-system"
 """Where the daemon lives unless told otherwise."""
 
 
+_ENVIRONMENT = {"XDG_CACHE_HOME": "/cache", "HOME": "/cache", "PYTHONSAFEPATH": "1"}
+"""The last has Python never look for modules in the current folder."""
+
+
 def objects(
     namespace: str, image: str, modules: Iterable[Module], *, cluster_admin: bool = False, replicas: int = 1
 ) -> list[dict[str, Any]]:
@@ -76,7 +80,7 @@ def _deployment(namespace: str, image: str, labels: Mapping[str, str], replicas:
         "name": "daemon",
         "image": image,
         "args": ["daemon", "--listen=:8080", "--log-format=json", f"--lease-namespace={namespace}"],
-        "env": [{"name": "XDG_CACHE_HOME", "value": "/cache"}, {"name": "HOME", "value": "/cache"}],
+        "env": [{"name": name, "value": value} for name, value in _ENVIRONMENT.items()],
         "ports": [{"name": "http", "containerPort": 8080}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "failureThreshold": 6, **probe},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, **probe},

@@ -165,7 +165,8 @@ def test_it_writes_to_volumes_of_its_own_alone(container):
     assert pod["volumes"] == [{"name": "cache", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounts == {"cache": "/cache", "tmp": "/tmp"}  # noqa: S108 - a mount of its own
-    assert {each["name"]: each["value"] for each in container["env"]} == {"XDG_CACHE_HOME": "/cache", "HOME": "/cache"}
+    environment = {each["name"]: each["value"] for each in container["env"]}
+    assert environment == {"XDG_CACHE_HOME": "/cache", "HOME": "/cache", "PYTHONSAFEPATH": "1"}
 
 
 def test_it_has_time_to_stop_and_bounded_memory(container):
