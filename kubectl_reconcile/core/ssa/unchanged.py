@@ -134,7 +134,8 @@ def _is_unchanged_list(  # noqa: PLR0911 - see the module
 ) -> bool:
     """Follow a set or list map: our items unchanged and in their order, and no others owned."""
     elements = _elements(want, of)
-    if elements is None or len(set(elements)) != len(node):
+    # All of the items are ours, and none is there twice, which the server refuses: names ["a", "a"], though live says so too.
+    if elements is None or not len(elements) == len(set(elements)) == len(node):
         return False
     pairs = _paired(elements, live, of)
     if pairs is None:

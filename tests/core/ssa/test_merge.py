@@ -36,6 +36,10 @@ def fields(manifest):
     return fields_of(manifest, SCHEMA.root) - STRIPPED
 
 
+def texts(found):
+    return [*map(str, found)]
+
+
 def judge(desired, live, **more):
     return three_way(desired=desired, live=live, schema=SCHEMA, **more)
 
@@ -212,6 +216,24 @@ def test_what_the_server_ignores_is_never_sent():
     assert judge(desired, None).intent == thing(text="x")
 
 
+def test_a_create_tells_each_field_that_comes_its_default_too_and_contests_none():
+    result = judge({**thing(text="x", names=["a"]), "metadata": {"name": "one", "labels": {"app": "web"}}}, None)
+    assert [(str(change.path), change.op, change.before, change.after) for change in result.changes] == [
+        (".metadata.labels.app", "add", None, "web"),
+        (".spec.text", "add", None, "x"),
+        ('.spec.names[="a"]', "add", None, "a"),
+        (".spec.size", "add", None, 3),
+    ]
+    assert {change.reason for change in result.changes} == {Reason.GIT}
+    assert (result.verdict, result.conflicts, result.takeover) == (Verdict.DIFFERENT, (), ())
+    assert texts(result.owned) == [".metadata.labels.app", '.spec.names[="a"]', ".spec.text"]
+
+
+def test_a_create_of_a_kind_without_a_schema_sends_all_of_it():
+    result = three_way(desired=thing(nonsense=1), live=None, schema=UNKNOWN)
+    assert (result.merged, result.verdict) == (thing(nonsense=1), Verdict.DIFFERENT)
+
+
 def test_an_unchanged_object_is_handed_back_as_it_is():
     live = after_apply(thing(text="x"))
     result = judge(thing(text="x"), live)
@@ -237,6 +259,29 @@ def test_our_fields_at_another_version_need_the_server():
     result = judge(thing(text="y"), live)
     assert result.verdict is Verdict.UNSURE
     assert result.doubt == "kubectl-reconcile wrote example.com/v0, which only the server can convert"
+
+
+def test_our_fields_at_another_version_need_the_server_though_nothing_differs():
+    live = living(thing(text="x", size=3), entry(US, fields(thing(text="x")), api_version="example.com/v0"))
+    assert judge(thing(text="x"), live).doubt.startswith("kubectl-reconcile wrote example.com/v0")
+
+
+def foreign(text):
+    """What another manager wrote at a version that only the server converts, beside our *text*."""
+    return after_apply(thing(text=text), entry("m1", fields(thing(table={"a": "1"})), api_version="example.com/v0"))
+
+
+def test_fields_of_others_at_another_version_need_the_server_where_something_changes():
+    result = judge(thing(text="y"), foreign("x"))
+    assert (result.verdict, result.doubt) == (
+        Verdict.UNSURE,
+        "m1 wrote example.com/v0, which only the server can convert",
+    )
+
+
+def test_fields_of_others_at_another_version_are_no_matter_where_nothing_changes():
+    result = judge(thing(text="x"), foreign("x"), ignores=[IgnoreRule.parse("/spec/free")])
+    assert (result.verdict, result.doubt) == (Verdict.SAME, "")
 
 
 def test_live_at_a_version_that_converts_by_name_is_ours():
@@ -304,6 +349,18 @@ def test_yielding_never_sends_an_emptied_container():
     assert "spec" not in judge(thing(size=1), live, policy=ConflictPolicy.YIELD).intent
 
 
+def test_yielding_keeps_labels_and_the_namespace_of_what_is_sent():
+    metadata = {"name": "one", "namespace": "shop", "labels": {"app": "web"}}
+    result = judge({**thing(text="y", size=1), "metadata": metadata}, scaled(), policy=ConflictPolicy.YIELD)
+    assert result.intent == {**thing(text="y"), "metadata": metadata}
+
+
+def test_failing_sends_all_of_it_and_names_the_conflict_for_which_the_server_will_refuse_it():
+    result = judge(thing(text="y", size=1), scaled(), policy=ConflictPolicy.FAIL)
+    assert result.intent == thing(text="y", size=1)
+    assert result.conflicts == (FieldConflict(SIZE, "hpa", 7, 1),)
+
+
 RULES = {
     "a JSON pointer": "/spec/size",
     "a path": ".spec.size",
@@ -324,6 +381,29 @@ def test_an_ignored_field_that_only_we_own_keeps_its_live_value():
     result = judge(thing(size=1, text="x"), live, ignores=[IgnoreRule.parse("/spec/size")])
     assert result.intent["spec"] == {"size": 5, "text": "x"}
     assert result.verdict is Verdict.SAME
+
+
+def test_an_ignored_field_that_only_we_own_keeps_its_live_value_beside_other_managers():
+    live = after_apply(thing(size=5, text="x"), entry("m1", fields(thing(table={"a": "1"}))))
+    result = judge(thing(size=1, text="x"), live, ignores=[IgnoreRule.parse("/spec/size")])
+    assert result.intent["spec"] == {"size": 5, "text": "x"}
+
+
+def test_an_ignored_field_that_another_manager_owns_as_well_is_left_to_it():
+    live = after_apply(thing(size=5, text="x"), entry("m1", fields(thing(size=5))), entry("m2", fields(thing())))
+    result = judge(thing(size=1, text="x"), live, ignores=[IgnoreRule.parse("/spec/size")])
+    assert (result.intent["spec"], result.merged["spec"]["size"]) == ({"text": "x"}, 5)
+    assert texts(result.owned) == [".spec.text"]
+
+
+def test_an_object_keeps_name_and_namespace_though_all_metadata_is_ignored_and_said_to_be_ours():
+    metadata = {"name": "one", "namespace": "shop", "labels": {"app": "web"}}
+    names = FieldSet.of([("f:metadata", f"f:{name}") for name in ("name", "namespace")])
+    live = living({**thing(text="x", size=3), "metadata": metadata}, entry(US, names))
+    desired = {**thing(text="y"), "metadata": {**metadata, "labels": {"app": "api"}}}
+    result = judge(desired, live, ignores=[IgnoreRule.parse("/metadata")])
+    assert (result.intent["metadata"]["name"], result.intent["metadata"]["namespace"]) == ("one", "shop")
+    assert (result.intent["apiVersion"], result.intent["kind"]) == ("example.com/v1", "Thing")
 
 
 def test_an_ignored_field_in_a_container_that_we_own_empty_stays():
