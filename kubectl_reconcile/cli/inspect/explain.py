@@ -7,23 +7,25 @@ import json
 import textwrap
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import click
 
 from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.output.ages import age_of, current_time
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.masking import HIDDEN
 from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import EMPTY, Line, Span, Tone, clean, line, table, terminals
-from kubectl_reconcile.cli.session import run
+from kubectl_reconcile.cli.session import readable, run
 from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.planning.explain import DIFFERS, ExplainedField, FieldState, outlook
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands import explain as engine
-from kubectl_reconcile.engine.commands.explain import Explanation
+from kubectl_reconcile.engine.commands.explain import Explanation, FilesAsked
 from kubectl_reconcile.engine.sync.session import Session
 
 _FEW = 4
@@ -37,13 +39,19 @@ def explain(
     object_: str,
     path: str | None,
     *,
+    file: str | None,
+    recursive: bool,
     output: str | None,
     show_secrets: bool,
     color: str,
 ) -> int:
     """Show who owns the fields of an object, which file and commit asked for them, and whether they drifted."""
+    if file and file != "-" and not Path(file).exists():
+        raise Failure(f"no file or folder {file}", "check -f", status=ExitStatus.SOURCE)
     try:
-        found = run(connection, functools.partial(_explained, text=object_, path=path or ""))
+        with readable(Origin(file=file or "", recursive=recursive)) as source:
+            files = FilesAsked(Path(source.file), source.recursive) if file else None
+            found = run(connection, functools.partial(_explained, text=object_, path=path or "", files=files))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if (path or found.asks_for_field) and not found.fields:
@@ -62,8 +70,8 @@ def explain(
     return ExitStatus.OK
 
 
-async def _explained(session: Session, *, text: str, path: str) -> Explanation:
-    return await engine.explain(session, text, path)
+async def _explained(session: Session, *, text: str, path: str, files: FilesAsked | None) -> Explanation:
+    return await engine.explain(session, text, path, files)
 
 
 class _View:
@@ -105,6 +113,9 @@ class _View:
         file = f", from {found.file}:{found.line}" if found.file else ""
         commit = f", last changed by {self._commit(found.commit)}" if found.commit else ""
         yield from (line(text) for text in _wrapped(f"{found.asker}{file}{commit}", width))
+        if found.facts.unread:
+            yield line(f"what is asked for isn't known: {found.facts.unread}", Tone.WARNING)
+            return
         differ = sum(1 for each in found.fields if each.standing in DIFFERS)
         words = "1 field differs" if differ == 1 else f"{differ} fields differ"
         yield line(
@@ -134,7 +145,7 @@ class _View:
         text = f"{each.path} = {self._value(each.path, each.live)}"
         if each.standing in DIFFERS:
             return f"{text}, to be {self._value(each.path, each.wanted)}"
-        return f"{text} ({each.rule})" if each.standing is FieldState.LEFT else text
+        return f"{text} ({each.rule})" if each.rule else text
 
     # --- few fields, each in full -----------------------------------------------------------------
 
@@ -151,6 +162,8 @@ class _View:
         found, origin = self.found, self.found.origins.get(each.path)
         yield "live", self._value(each.path, each.live)
         yield "wanted", self._wanted(each)
+        if found.facts.unread:
+            yield "applied", self._applied(each)
         for owner in each.owners:
             age = age_of(owner.time, self.now)
             how = owner.operation.lower() + (f" of {owner.subresource}" if owner.subresource else "")
@@ -162,6 +175,8 @@ class _View:
 
     def _wanted(self, each: ExplainedField) -> str:
         found, origin = self.found, self.found.origins.get(each.path)
+        if found.facts.unread:
+            return f"not known: {found.facts.unread}"
         if origin is not None:
             return f"{self._value(each.path, each.wanted)}, {found.file}:{origin.line}"
         if found.module and each.standing.value != "other":
@@ -169,9 +184,13 @@ class _View:
             return f"{self._value(each.path, wanted)}, by module {found.module}"
         if each.wanted is not ABSENT:
             return self._value(each.path, each.wanted)
-        if each.standing.value == "unknown":
-            return "not known"
         return "the mark of a member" if each.standing.value == "same" and found.file else "nobody asks for it"
+
+    def _applied(self, each: ExplainedField) -> str:
+        """Return what was applied last, as far as the owners tell."""
+        if each.standing is FieldState.APPLIED:
+            return self._value(each.path, each.live)
+        return f"not known: {each.rule}" if each.standing is FieldState.UNKNOWN else "nothing"
 
     @staticmethod
     def _labelled(label: str, text: str, width: int | None) -> Iterator[Line]:
@@ -202,6 +221,7 @@ class _View:
         return {
             "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
             "asker": found.asker,
+            **({"unread": found.facts.unread} if found.facts.unread else {}),
             **({"file": found.file, "line": found.line} if found.file else {}),
             **({"commit": _commit_document(found.commit)} if found.commit else {}),
             "fields": [self._field_document(each) for each in found.fields],
@@ -209,7 +229,8 @@ class _View:
 
     def _field_document(self, each: ExplainedField) -> dict[str, Any]:
         origin = self.found.origins.get(each.path)
-        values = {"live": each.live, "wanted": each.wanted}
+        applied = each.live if each.standing is FieldState.APPLIED else ABSENT
+        values = {"live": each.live, "wanted": each.wanted, "applied": applied}
         hidden = self._is_hidden(each.path)
         shown = {name: HIDDEN if hidden else value for name, value in values.items() if value is not ABSENT}
         owners = [

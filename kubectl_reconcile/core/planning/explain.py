@@ -13,14 +13,14 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, Manifest
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.lookup import leaves_of, value_at
-from kubectl_reconcile.core.ssa.managed_fields import STRIPPED, Owner, owners_of
+from kubectl_reconcile.core.ssa.managed_fields import APPLY, STRIPPED, Owner, owners_of
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.core.ssa.typed import ABSENT, elements_of
@@ -48,8 +48,10 @@ class FieldState(StrEnum):
     """Git says nothing of it: it is its owner's business."""
     DEFAULT = "default"
     """Nobody owns it: the server filled it in, or somebody who isn't tracked."""
+    APPLIED = "applied"
+    """It is as it was applied last; what is asked for now isn't known."""
     UNKNOWN = "unknown"
-    """What Git asks for could not be read."""
+    """Neither what is asked for nor what was applied last is known."""
 
 
 _OF_REASON = {
@@ -68,7 +70,7 @@ class ExplainFacts:
 
     *manifest* is what Git asks for, None for what isn't in Git; *change* what the next sync does with it, None where it
     is nobody's member or child; *contended* are fields that the daemon leaves to another controller for a while.
-    *unread* says that the source, which would tell, could not be read.
+    *unread* says in a clause why what is asked for isn't known, empty where it is.
     """
 
     live: Manifest
@@ -77,12 +79,15 @@ class ExplainFacts:
     manifest: Manifest | None = None
     change: Change | None = None
     contended: Sequence[str] = ()
-    unread: bool = False
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedField:
-    """One field, explained. *live* and *wanted* are ABSENT where it isn't there, or nobody asks for it."""
+    """One field, explained. *live* and *wanted* are ABSENT where it isn't there, or nobody asks for it.
+
+    *rule* says why it is left to its owner, or why it isn't known what was applied last.
+    """
 
     path: FieldPath
     live: Any
@@ -104,10 +109,7 @@ def explained(facts: ExplainFacts, query: IgnoreRule | None = None) -> list[Expl
 
 def _owned(facts: ExplainFacts, query: IgnoreRule | None) -> dict[FieldPath, tuple[Owner, ...]]:
     """Return all fields that somebody owns or states, or that will change, with their owners, the latest first."""
-    try:
-        owners = owners_of(facts.live)
-    except ValueError:  # an entry that the server couldn't read either: then nobody is known to own anything
-        owners = ()
+    owners = _owners(facts.live)
     paths = dict.fromkeys(path for owner in owners for path in owner.fields.leaves() if path not in STRIPPED)
     paths |= dict.fromkeys(_stated(facts))
     paths |= dict.fromkeys(change.path for change in (facts.change.fields if facts.change else ()))
@@ -118,6 +120,13 @@ def _owned(facts: ExplainFacts, query: IgnoreRule | None) -> dict[FieldPath, tup
         ]
     deepest = [path for path in wanted if not any(_is_above(path, other) for other in wanted)]
     return {path: tuple(_who(owners, path)) for path in deepest}
+
+
+def _owners(live: Manifest) -> tuple[Owner, ...]:
+    try:
+        return owners_of(live)
+    except ValueError:  # an entry that the server couldn't read either: then nobody is known to own anything
+        return ()
 
 
 def _is_wanted(path: FieldPath, query: IgnoreRule | None) -> bool:
@@ -194,16 +203,39 @@ def _standing(
     if contention:
         return FieldState.LEFT, f"a back-off: {contention}"
     if facts.unread:
-        return FieldState.UNKNOWN, ""
+        return _as_applied(facts, path, owners)
     if change is not None and facts.change is not None and facts.change.op is not Op.UNCHANGED:
         return _OF_REASON[change.reason], ""
     if wanted is not ABSENT and (rule := _rule(facts, path)):
         return FieldState.LEFT, rule
-    own = facts.sync.field_manager if facts.sync is not None else FIELD_MANAGER
-    ours = any(owner.operation == "Apply" and owner.manager.startswith((own, FIELD_MANAGER)) for owner in owners)
-    if wanted is not ABSENT or ours:
+    if wanted is not ABSENT or _ours(facts.sync, owners):
         return FieldState.SAME, ""
     return (FieldState.OTHER if owners else FieldState.DEFAULT), ""
+
+
+def _as_applied(facts: ExplainFacts, path: FieldPath, owners: Sequence[Owner]) -> tuple[FieldState, str]:
+    """Return what the owners alone tell of a field, and what they can't tell."""
+    if _ours(facts.sync, owners):
+        return FieldState.APPLIED, ""
+    if rule := _rule(facts, path):
+        return FieldState.LEFT, rule
+    applied = [owner.time for owner in _ours(facts.sync, _owners(facts.live))]
+    if not applied or not all(applied):
+        return FieldState.UNKNOWN, "nothing on the object tells when it was applied"
+    since = [owner.manager for owner in owners if not owner.time or owner.time >= max(applied)]
+    if since:
+        return FieldState.UNKNOWN, f"{since[0]} wrote after the last apply"
+    return (FieldState.OTHER if owners else FieldState.DEFAULT), ""
+
+
+def was_applied(live: Manifest, sync: Sync | None) -> bool:
+    """Return whether something on *live* was applied from here, as the field manager of *sync* or for a module."""
+    return bool(_ours(sync, _owners(live)))
+
+
+def _ours(sync: Sync | None, owners: Sequence[Owner]) -> list[Owner]:
+    own = sync.field_manager if sync is not None else FIELD_MANAGER
+    return [owner for owner in owners if owner.operation == APPLY and owner.manager.startswith((own, FIELD_MANAGER))]
 
 
 def _rule(facts: ExplainFacts, path: FieldPath) -> str:
@@ -217,17 +249,31 @@ def _rule(facts: ExplainFacts, path: FieldPath) -> str:
 
 def outlook(each: ExplainedField, facts: ExplainFacts) -> str:
     """Return in a sentence what comes of a field, and why."""
-    sentences: Mapping[FieldState, str] = {
-        FieldState.SAME: "no drift: it is as asked for",
-        FieldState.GIT: "no drift: Git changed, and the next sync brings it",
-        FieldState.BOTH: "drift, and Git changed too; the next sync brings what Git asks for now",
-        FieldState.ADOPT: "it was never applied from here; the next sync takes it over",
-        FieldState.LEFT: f"left alone: {each.rule}",
-        FieldState.OTHER: "no drift: Git says nothing of it, so it is its owner's business",
-        FieldState.DEFAULT: "no drift: Git says nothing of it and nobody owns it; the server filled it in",
-        FieldState.UNKNOWN: "it can't be told: what Git asks for could not be read",
-    }
-    return _of_drift(facts) if each.standing is FieldState.DRIFT else sentences[each.standing]
+    if each.standing is FieldState.DRIFT:
+        return _of_drift(facts)
+    if facts.unread and each.standing in _UNREAD:
+        return _UNREAD[each.standing].format(why=facts.unread)
+    if each.standing is FieldState.SAME and facts.change is not None and facts.change.op is Op.DELETE:
+        return "it is as it was asked for; the next sync deletes the object, which isn't asked for any more"
+    source = "Git" if facts.sync is None or facts.sync.git else "the files"
+    return _KNOWN[each.standing].format(rule=each.rule, source=source)
+
+
+_KNOWN: Final[Mapping[FieldState, str]] = {
+    FieldState.SAME: "no drift: it is as asked for",
+    FieldState.GIT: "no drift: {source} changed, and the next sync brings it",
+    FieldState.BOTH: "drift, and {source} changed too; the next sync brings what is asked for now",
+    FieldState.ADOPT: "it was never applied from here; the next sync takes it over",
+    FieldState.LEFT: "left alone: {rule}",
+    FieldState.OTHER: "no drift: it isn't in {source}, so it is its owner's business",
+    FieldState.DEFAULT: "no drift: it isn't in {source} and nobody owns it; the server filled it in",
+}
+_UNREAD: Final[Mapping[FieldState, str]] = {
+    FieldState.APPLIED: "it is as it was applied last; whether that is still asked for can't be told: {why}",
+    FieldState.OTHER: "the last apply said nothing of it; whether it is asked for now can't be told: {why}",
+    FieldState.DEFAULT: "the last apply said nothing of it and nobody owns it; the server filled it in",
+    FieldState.UNKNOWN: "whether it is drift can't be told: {why}",
+}
 
 
 def _of_drift(facts: ExplainFacts) -> str:

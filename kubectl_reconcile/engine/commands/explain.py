@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.cluster.discovery import Resource
@@ -32,6 +33,7 @@ from kubectl_reconcile.core.planning.explain import (
     as_written,
     explained,
     steps_to,
+    was_applied,
 )
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.applyset import ID, PART_OF, is_marked_by_us
@@ -49,6 +51,7 @@ from kubectl_reconcile.source.errors import SourceError
 
 _MOST_OWNERS = 8
 _WHOLE = FieldPath(())
+_BY_HAND = ", which is kept by hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,35 +86,97 @@ class Explanation:
         return ObjectRef.of(self.facts.live)
 
 
-async def explain(session: Session, text: str, path: str = "") -> Explanation:
+@dataclass(frozen=True, slots=True)
+class FilesAsked:
+    """A folder or file that asks for the object, instead of what its Sync follows."""
+
+    path: Path
+    recursive: bool = True
+
+
+async def explain(session: Session, text: str, path: str = "", files: FilesAsked | None = None) -> Explanation:
     """Explain the object that *text* means (``deploy/web``), or the field that *text* or *path* names below it.
+
+    With *files*, these say what is asked for, under the rules of the Sync that the object belongs to.
 
     Raises:
         NoSuchKind: the cluster serves no such kind.
         ValueError: the path can't be read.
+        SourceError: *files* can't be read.
         ApiError: there is no such object, or the server refuses.
     """
     live, rest = await _found(session, text)
     query = IgnoreRule.parse(path or rest) if path or rest else None
-    return replace(await _told(session, live, query), asks_for_field=query is not None)
+    return replace(await _told(session, live, query, files), asks_for_field=query is not None)
 
 
-async def _told(session: Session, live: Manifest, query: IgnoreRule | None) -> Explanation:
-    schema = await _schema(session, live)
+async def _told(session: Session, live: Manifest, query: IgnoreRule | None, files: FilesAsked | None) -> Explanation:
     member = await _member_above(session, live)
-    if member is None:
-        return _unasked(ExplainFacts(live, schema), query)
-    parent = await _parent(session, labels_of(member)[PART_OF])
-    if parent is None:
-        facts = ExplainFacts(live, schema)
-        return Explanation(
-            facts, explained(facts, query), "member of a set whose Sync is gone, or can't be seen by you"
-        )
+    parent = await _parent(session, labels_of(member)[PART_OF]) if member is not None else None
+    seen = _Seen(live, await _schema(session, live), query, member, parent)
+    if files is not None:
+        return await _by_files(session, seen, files)
+    if parent is None or Sync.of(parent).git is None:
+        return seen.by_owners(seen.unread)
     try:
-        return await _asked(session, live, schema, parent, query)
+        return await _asked(session, seen, await targets.sync_target(session, *_name_of(parent)))
     except SourceError as error:
-        facts = ExplainFacts(live, schema, Sync.of(parent), unread=True)
-        return Explanation(facts, explained(facts, query), _asker(parent, live, member), trouble=str(error))
+        return replace(seen.by_owners(seen.unread), trouble=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the cluster tells of one object. *member* is what it is or is below of, *parent* that one's Sync."""
+
+    live: Manifest
+    schema: Schema
+    query: IgnoreRule | None
+    member: Manifest | None
+    parent: Manifest | None
+
+    @property
+    def asker(self) -> str:
+        """Who asks for it, as far as its labels and owners tell."""
+        if self.member is None:
+            owner = controller_of(self.live)
+            return f"made by {owner['kind']}/{owner['name']}" if owner else "belongs to no Sync"
+        if self.parent is None:
+            return "member of a set whose Sync is gone, or can't be seen by you"
+        sync = f"Sync {'/'.join(reversed(_name_of(self.parent)))}"
+        kept = "" if (self.parent.get("spec") or {}).get("source") else _BY_HAND
+        if self.member is self.live:
+            return f"member of {sync}{kept}"
+        return f"below {ObjectRef.of(self.member)}, a member of {sync}{kept}"
+
+    @property
+    def unread(self) -> str:
+        """Why it isn't known what is asked for; empty where nobody does, as for what a controller makes of a member."""
+        sync = Sync.of(self.parent) if self.parent is not None else None
+        if self.member is None or not (self.member is self.live or was_applied(self.live, sync)):
+            return ""
+        if sync is None:
+            return "its Sync would tell"
+        if sync.git is not None:
+            return "what Git asks for could not be read"
+        return f"Sync {sync.namespace}/{sync.name} is kept by hand, so only its files tell (-f FOLDER)"
+
+    def by_owners(self, unread: str) -> Explanation:
+        """Return what can be said where nothing says what is asked for; *unread* is why, empty if nobody asks."""
+        sync = Sync.of(self.parent) if self.parent is not None else None
+        facts = ExplainFacts(self.live, self.schema, sync, unread=unread)
+        return Explanation(facts, explained(facts, self.query), self.asker)
+
+
+def _name_of(sync: Manifest) -> tuple[str, str]:
+    return sync["metadata"]["name"], sync["metadata"]["namespace"]
+
+
+async def _by_files(session: Session, seen: _Seen, files: FilesAsked) -> Explanation:
+    """Explain an object by the plan of a sync of *files*."""
+    name, namespace = _name_of(seen.parent) if seen.parent is not None else ("", session.client.namespace)
+    target = await targets.folder_target(session, files.path, name, namespace, recursive=files.recursive)
+    found = await _asked(session, seen, target)
+    return found if found.facts.change else seen.by_owners(f"nothing in {files.path} asks for it")
 
 
 async def _found(session: Session, text: str) -> tuple[Manifest, str]:
@@ -146,12 +211,6 @@ async def _schema(session: Session, live: Manifest) -> Schema:
     gvk = GroupVersionKind.of(live)
     kinds = await session.kinds([gvk])
     return kinds[gvk].schema if gvk in kinds else UNKNOWN
-
-
-def _unasked(facts: ExplainFacts, query: IgnoreRule | None) -> Explanation:
-    owner = controller_of(facts.live)
-    asker = f"made by {owner['kind']}/{owner['name']}" if owner else "belongs to no Sync"
-    return Explanation(facts, explained(facts, query), asker)
 
 
 async def _member_above(session: Session, live: Manifest) -> Manifest | None:
@@ -197,23 +256,9 @@ async def _owner(session: Session, owner: Manifest | None, namespace: str) -> Ma
         return None
 
 
-def _asker(parent: Manifest, live: Manifest, member: Manifest) -> str:
-    metadata = parent["metadata"]
-    name = f"Sync {metadata['namespace']}/{metadata['name']}"
-    return f"member of {name}" if member is live else f"below {ObjectRef.of(member)}, a member of {name}"
-
-
-async def _asked(
-    session: Session, live: Manifest, schema: Schema, parent: Manifest, query: IgnoreRule | None
-) -> Explanation:
-    """Explain an object of a Sync by the plan of that Sync's next pass."""
-    metadata, ref = parent["metadata"], ObjectRef.of(live)
-    own = Sync.of(parent)
-    if own.git is None:
-        facts = ExplainFacts(live, schema, own)
-        asker = f"member of Sync {metadata['namespace']}/{metadata['name']}, which is kept by hand"
-        return Explanation(facts, explained(facts, query), asker)
-    target = await targets.sync_target(session, metadata["name"], metadata["namespace"])
+async def _asked(session: Session, seen: _Seen, target: Target) -> Explanation:
+    """Explain an object by the plan of the next sync of *target*."""
+    live, schema, ref = seen.live, seen.schema, ObjectRef.of(seen.live)
     desired = await reconcile.read(target)
     made = await reconcile.plan_for(session, target, desired, OneShotView(Cache(session.client)))
     change = next((each for each in made.changes if each.ref == ref), None)
@@ -222,28 +267,32 @@ async def _asked(
         if change is None or change.provenance.owner
         else _located(desired, change.provenance.file, change.provenance.line)
     )
-    holder = parent if located else await _owner(session, controller_of(live), ref.namespace)
+    holder = seen.parent if located else await _owner(session, controller_of(live), ref.namespace)
     facts = ExplainFacts(
         live, schema, target.sync, located.manifest if located else None, change, _contended(holder, ref)
     )
-    fields = explained(facts, query)
+    fields = explained(facts, seen.query)
     if change is None:
-        return Explanation(facts, fields, _by_controller(live, parent))
+        return Explanation(facts, fields, _by_controller(seen))
     if change.module:
-        asker = f"wanted by module {change.module} for {change.provenance.owner}, of Sync {own.namespace}/{own.name}"
+        asker = f"wanted by module {change.module} for {change.provenance.owner}{_of_sync(seen)}"
         return Explanation(facts, fields, asker, module=change.module)
-    asker = f"member of Sync {own.namespace}/{own.name}"
     if located is None:
-        return Explanation(facts, fields, f"{asker}, which asks for it no more")
+        and_ = " and" if seen.asker.endswith(_BY_HAND) else ", which"
+        return Explanation(facts, fields, f"{seen.asker}{and_} asks for it no more")
     whose, origins = await asyncio.to_thread(_origins, target, made, located, facts, fields)
-    return Explanation(facts, fields, asker, "", located.path, located.line, whose, origins)
+    return Explanation(facts, fields, seen.asker, "", located.path, located.line, whose, origins)
 
 
-def _by_controller(live: Manifest, parent: Manifest) -> str:
-    owner = controller_of(live)
-    metadata = parent["metadata"]
-    of = f"of Sync {metadata['namespace']}/{metadata['name']}"
-    return f"made by {owner['kind']}/{owner['name']}, {of}" if owner else f"no longer {of}"
+def _of_sync(seen: _Seen) -> str:
+    return f", of Sync {'/'.join(reversed(_name_of(seen.parent)))}" if seen.parent is not None else ""
+
+
+def _by_controller(seen: _Seen) -> str:
+    owner = controller_of(seen.live)
+    if owner is None:
+        return f"no longer{_of_sync(seen).removeprefix(',')}" if seen.parent is not None else seen.asker
+    return f"made by {owner['kind']}/{owner['name']}{_of_sync(seen)}"
 
 
 def _located(desired: Desired, file: str, line: int) -> Located | None:

@@ -1,5 +1,7 @@
 """Why fields are what they are, by plain values: live object, manifest and the change of the next sync."""
 
+import dataclasses
+
 import pytest
 
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
@@ -20,7 +22,7 @@ def owner(manager, *names, operation="Apply", time="2026-01-01T00:00:00Z", subre
     return {**entry, "fieldsV1": fields, **({"subresource": subresource} if subresource else {})}
 
 
-def facts(*owners, wanted=None, changes=(), conflicts=(), sync=None, contended=(), **data):
+def facts(*owners, wanted=None, changes=(), conflicts=(), sync=None, contended=(), unread="", **data):
     live = {
         "apiVersion": "v1", "kind": "ConfigMap", "data": data,
         "metadata": {"name": "web", "namespace": "shop", "managedFields": list(owners)},
@@ -30,7 +32,7 @@ def facts(*owners, wanted=None, changes=(), conflicts=(), sync=None, contended=(
     )
     op = Op.UPDATE if changes else Op.UNCHANGED
     change = Change(REF, op, fields=tuple(changes), conflicts=tuple(conflicts)) if wanted else None
-    return ExplainFacts(live, UNKNOWN, sync or Sync("shop", "shop"), manifest, change, contended)
+    return ExplainFacts(live, UNKNOWN, sync or Sync("shop", "shop"), manifest, change, contended, unread)
 
 
 def changed(path, reason, before=None, after=None):
@@ -106,6 +108,54 @@ def test_all_owners_are_named_the_latest_first():
     late = owner("late", "colour", time="2026-02-01T00:00:00Z")
     [field] = explained(facts(OURS, late, wanted={"colour": "red"}, colour="red"))
     assert [one.manager for one in field.owners] == ["late", "kubectl-reconcile"]
+
+
+LATER, EARLIER = "2026-01-01T00:00:09Z", "2025-12-31T23:59:59Z"
+BY_OWNERS = {
+    "what our apply owns is as it was applied": (
+        facts(OURS, unread="why", colour="red"), FieldState.APPLIED, "as it was applied last",
+    ),
+    "what somebody wrote since can't be told": (
+        facts(owner("kubectl-reconcile", "size"), owner("hand", "colour", operation="Update", time=LATER),
+              unread="why", colour="red"), FieldState.UNKNOWN, "hand wrote after the last apply",
+    ),
+    "nor what was written in the second of the apply": (
+        facts(owner("kubectl-reconcile", "size"), owner("hand", "colour", operation="Update"),
+              unread="why", colour="red"), FieldState.UNKNOWN, "hand wrote after the last apply",
+    ),
+    "nor what was written at an unknown time": (
+        facts(owner("kubectl-reconcile", "size"), owner("hand", "colour", operation="Update", time=""),
+              unread="why", colour="red"), FieldState.UNKNOWN, "hand wrote after the last apply",
+    ),
+    "what somebody wrote before wasn't applied from here": (
+        facts(owner("kubectl-reconcile", "size"), owner("hand", "colour", operation="Update", time=EARLIER),
+              unread="why", colour="red"), FieldState.OTHER, "the last apply said nothing of it",
+    ),
+    "nothing is known without an apply": (
+        facts(owner("hand", "colour", operation="Update", time=EARLIER), unread="why", colour="red"),
+        FieldState.UNKNOWN, "nothing on the object tells when it was applied",
+    ),
+    "a rule of the Sync holds all the same": (
+        facts(owner("kubectl-reconcile", "size"), owner("hpa", "colour", operation="Update", time=LATER),
+              unread="why", sync=Sync("shop", "shop", ignore=(IgnoreRule.parse(".data.colour"),)), colour="red"),
+        FieldState.LEFT, "spec.ignore has .data.colour",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "standing", "why"), BY_OWNERS.values(), ids=BY_OWNERS)
+def test_without_files_the_owners_tell_what_they_can(given, standing, why):
+    [field] = explained(given, IgnoreRule.parse(".data.colour"))
+    assert field.standing is standing
+    said = f"{field.rule}; {outlook(field, given)}"
+    assert why in said
+    assert "no drift" not in said
+
+
+def test_what_is_to_be_deleted_is_said_to_go():
+    given = facts(OURS, colour="red")
+    given = dataclasses.replace(given, change=Change(REF, Op.DELETE))
+    assert "the next sync deletes the object" in outlook(explained(given)[0], given)
 
 
 POLICIES = {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 
 import pytest
+import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 
@@ -138,9 +141,11 @@ def test_without_git_the_cluster_still_explains(plugin, shop, tmp_path):
     shop.sync.change(source={"git": {"url": "http://127.0.0.1:1/gone.git"}})
     told = plugin("explain", "cm/web", "--cache-dir", str(tmp_path))
     assert (told.status, ".data.colour" in told.out) == (0, True)
+    assert "nothing differs" not in told.out
     assert told.err.startswith("warning: files and commits can't be told: ")
     one = plugin("explain", "cm/web.data.colour", "--cache-dir", str(tmp_path))
-    assert "wanted   not known" in one.out
+    facts = facts_of(one)
+    assert (facts["wanted"], facts["applied"]) == ("not known: what Git asks for could not be read", '"green"')
     assert "no drift" not in one.out
 
 
@@ -167,4 +172,103 @@ def test_a_set_whose_sync_cannot_be_seen_is_said_to_be_one(plugin, cluster, tmp_
     assert "member of Sync " in plugin("explain", "cm/web").out
     assert "which is kept by hand" in plugin("explain", "cm/web").out
     cluster.delete("Sync", "shop")
-    assert "member of a set whose Sync is gone, or can't be seen by you" in plugin("explain", "cm/web").out
+    told = plugin("explain", "cm/web.data.colour").out
+    assert "member of a set whose Sync is gone, or can't be seen by you" in told
+    assert "no drift" not in told
+
+
+# -- what is kept by hand -----------------------------------------------------------------------------------------------
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 2
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+        - name: web
+          image: web:1
+"""
+
+
+@pytest.fixture
+def by_hand(plugin, cluster, tmp_path):
+    """A folder, synced under a Sync that follows nothing, and its Deployment scaled by somebody a moment later."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "web.yaml").write_text(DEPLOYMENT)
+    assert plugin("sync", "-f", str(folder), "--name", "shop").status == 0
+    time.sleep(1.1)  # managedFields tell times in seconds
+    cluster.edit("Deployment", "web", {"spec": {"replicas": 5}})
+    return folder
+
+
+def facts_of(told):
+    """What explain says in full of one field: {"live": …, "wanted": …}."""
+    blocks = re.split(r"^  (?=\w)", told.out, flags=re.MULTILINE)[1:]
+    return {(words := block.split())[0]: " ".join(words[1:]) for block in blocks}
+
+
+def test_what_is_kept_by_hand_is_not_called_free_of_drift(plugin, by_hand, namespace):
+    assert ".spec.replicas" in plugin("diff", "-f", str(by_hand), "--name", "shop", "-o", "json").out
+    told = plugin("explain", "deploy/web.spec.replicas")
+    facts = facts_of(told)
+    assert "no drift" not in told.out
+    assert facts["live"] == "5"
+    assert facts["owner"].startswith("by-hand, by update, ")
+    assert facts["wanted"] == f"not known: Sync {namespace}/shop is kept by hand, so only its files tell (-f FOLDER)"
+    assert facts["applied"] == "not known: by-hand wrote after the last apply"
+    assert facts["object"] == f"member of Sync {namespace}/shop, which is kept by hand"
+    assert "-f FOLDER" in facts["verdict"]
+
+
+def test_what_was_applied_last_by_hand_is_told(plugin, by_hand):
+    facts = facts_of(plugin("explain", "deploy/web", ".spec.template.spec.containers[name=web].image"))
+    assert facts["applied"] == '"web:1"'
+    assert facts["wanted"].startswith("not known: ")
+    assert facts["verdict"].startswith("it is as it was applied last; ")
+    overview = plugin("explain", "deploy/web").out
+    assert "nothing differs" not in overview
+    assert "what is asked for isn't known: " in overview
+    document = json.loads(plugin("explain", "deploy/web", "-o", "json").out)
+    states = {field["path"]: (field["state"], field.get("applied")) for field in document["fields"]}
+    assert states['.spec.template.spec.containers[name="web"].image'] == ("applied", "web:1")
+    assert states[".spec.replicas"] == ("unknown", None)
+
+
+def test_with_its_files_what_is_kept_by_hand_is_explained_exactly(plugin, by_hand, cluster):
+    facts = facts_of(plugin("explain", "deploy/web.spec.replicas", "-f", str(by_hand)))
+    assert (facts["live"], facts["wanted"]) == ("5", "2, web.yaml:6")
+    assert facts["verdict"] == "drift; the next sync puts it back"
+    cluster.edit("Deployment", "web", {"spec": {"replicas": 2}})
+    facts = facts_of(plugin("explain", "deploy/web.spec.replicas", "-f", str(by_hand)))
+    assert facts["verdict"] == "no drift: it is as asked for"
+
+
+def test_an_object_that_its_files_drop_is_said_to_go(plugin, by_hand, namespace):
+    (by_hand / "web.yaml").rename(by_hand / "web.txt")
+    (by_hand / "other.yaml").write_text(DEPLOYMENT.replace("web", "other"))
+    told = plugin("explain", "deploy/web.spec.template.spec.containers", "-f", str(by_hand))
+    assert f"member of Sync {namespace}/shop, which is kept by hand and asks for it no more" in told.out
+    assert "the next sync deletes the object" in told.out
+    assert "no drift" not in told.out
+
+
+def test_files_explain_what_belongs_to_no_sync(plugin, tmp_path, cluster):
+    (tmp_path / "web.yaml").write_text(DEPLOYMENT)
+    cluster.apply(yaml.safe_load(DEPLOYMENT.replace("replicas: 2", "replicas: 5")))
+    facts = facts_of(plugin("explain", "deploy/web.spec.replicas", "-f", str(tmp_path)))
+    assert (facts["live"], facts["wanted"]) == ("5", "2, web.yaml:6")
+    assert facts["object"] == "belongs to no Sync"
+    assert facts["verdict"] == "it was never applied from here; the next sync takes it over"
+    (tmp_path / "web.yaml").write_text(DEPLOYMENT.replace("web", "other"))
+    facts = facts_of(plugin("explain", "deploy/web.spec.replicas", "-f", str(tmp_path)))
+    assert facts["wanted"] == f"not known: nothing in {tmp_path} asks for it"
