@@ -94,7 +94,7 @@ class History(Replica):
         self.notify(on.KindsChanged())
 
     def contention(self, *, is_contended):
-        self.has_lapsed = self.is_contended and not is_contended
+        self.has_lapsed = (self.has_lapsed or self.is_contended) and not is_contended  # until a turn hears of it
         self.is_contended = is_contended
 
     def person_resumes(self):
