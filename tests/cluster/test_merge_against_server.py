@@ -69,6 +69,8 @@ PLACES = {
     "Secret": ("v1", "secrets"),
     "ConfigMap": ("v1", "configmaps"),
     "NetworkPolicy": ("networking.k8s.io/v1", "networkpolicies"),
+    "DaemonSet": ("apps/v1", "daemonsets"),
+    "HorizontalPodAutoscaler": ("autoscaling/v2", "horizontalpodautoscalers"),
 }
 
 
@@ -104,6 +106,7 @@ class World:
             if not answer.mismatches or _version(await self.live()) == _version(live):
                 break  # else a controller came in between: nobody can know which object the server saw
         assert answer.mismatches == []
+        assert answer.phantoms == []
         return answer.merge
 
     async def unchanged(self, **body):
@@ -582,3 +585,36 @@ async def test_what_another_manager_put_into_a_map_that_we_own_empty_is_left_alo
     await bazaar.do("kubectl-edit", "update", {"spec": {"free": {"q": {"t": [1]}}}})
     merge = await bazaar.ask(ignores=(IgnoreRule.parse(".spec.free"),), spec={"free": {"q": {"t": [], "r": {}}}})
     assert merge.merged["spec"]["free"] == {"q": {"t": [1]}}
+
+
+async def test_the_count_of_templates_that_only_the_server_writes_is_no_change_to_show(world):
+    """Who created a DaemonSet by an update owns that annotation, and so do we once we took it over."""
+    one = await world("DaemonSet")
+    template = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "w", "image": "nginx"}]}}
+    spec = {"selector": {"matchLabels": {"app": "w"}}, "template": template}
+    await one.do("helm", "create", {"metadata": {"annotations": {"a": "1", "b": "2"}}, "spec": spec})
+    await one.ask(metadata={"annotations": {"a": "1"}}, spec=spec)
+    owned = (await one.live())["metadata"]["managedFields"]
+    assert [entry["manager"] for entry in owned if "deprecated.daemonset" in str(entry)] == [US]
+    merge = await one.ask(metadata={"annotations": {"a": "1"}}, spec=spec)
+    assert [str(each.path) for each in merge.changes if "annotations" in str(each.path)] == [".metadata.annotations.b"]
+    merge = await one.ask(spec=spec)
+    assert {str(each.path) for each in merge.changes if "annotations" in str(each.path)} == {
+        ".metadata.annotations.a",
+        ".metadata.annotations.b",
+    }
+
+
+@pytest.mark.parametrize("direction", ["scaleUp", "scaleDown"])
+async def test_how_an_autoscaler_scales_by_default_is_no_change_to_show(world, direction):
+    one = await world("HorizontalPodAutoscaler")
+    target = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}, "maxReplicas": 5}
+    await one.applied(spec={**target, "behavior": {direction: {}}})
+    merge = await one.ask(spec={**target, "behavior": {direction: {"selectPolicy": "Min"}}})
+    assert [str(each.path) for each in merge.changes] == [f".spec.behavior.{direction}.selectPolicy"]
+    other = {"scaleUp": "scaleDown", "scaleDown": "scaleUp"}[direction]
+    default = (await one.live())["spec"]["behavior"][other]
+    assert (await one.ask(spec={**target, "behavior": {other: default}})).changes == ()
+    await one.applied(spec={**target, "behavior": {direction: default}})
+    merge = await one.ask(spec={**target, "behavior": {direction: {}}})
+    assert any(str(each.path).startswith(f".spec.behavior.{direction}") for each in merge.changes)

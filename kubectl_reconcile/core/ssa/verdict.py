@@ -9,16 +9,19 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from kubectl_reconcile.core.objects import FieldPath, GroupKind, Manifest
-from kubectl_reconcile.core.ssa.defaulting import completed, settled, softly_same
+from kubectl_reconcile.core.ssa.defaulting import settled, softly_same
+from kubectl_reconcile.core.ssa.go_defaults.completion import completed
 from kubectl_reconcile.core.ssa.lookup import Difference, differences, struct_field_at, value_at
 from kubectl_reconcile.core.ssa.ownership import LiveObject
 from kubectl_reconcile.core.ssa.policy import Decision
-from kubectl_reconcile.core.ssa.typed import ABSENT, none_for_absent
+from kubectl_reconcile.core.ssa.schema import Schema
+from kubectl_reconcile.core.ssa.typed import ABSENT, Path, none_for_absent
 from kubectl_reconcile.core.ssa.values import is_zero, same
 
 _POD: Final = GroupKind("", "Pod")
@@ -84,6 +87,18 @@ def judged(live: LiveObject, decision: Decision, base: Manifest | None) -> Judge
     return _Case(live, decision, base).judged()
 
 
+def confirmed(
+    changes: Iterable[FieldChange], live: Manifest, answer: Manifest, schema: Schema
+) -> tuple[FieldChange, ...]:
+    """Return those of the *changes* to *live* that the server makes, going by the *answer* of its dry run."""
+
+    def is_made(change: FieldChange) -> bool:
+        was, became = (value_at(tree, change.path, schema.root) for tree in (live, answer))
+        return not _alike(was, became)
+
+    return tuple(filter(is_made, changes))
+
+
 @dataclass(frozen=True, slots=True)
 class _Case:
     """One apply to be judged."""
@@ -126,17 +141,22 @@ class _Case:
         if not (hard or owners_change) and open_:
             doubt = doubt or "defaults of the server may explain the difference"
         verdict = Verdict.UNSURE if doubt else Verdict.DIFFERENT if hard or owners_change else Verdict.SAME
-        shown = self._without_phantoms(hard + open_, final)
+        shown = self._without_phantoms(hard + open_, {each.path for each in found}, final)
         return Judgement(verdict, final, tuple(self._explained(each) for each in shown), doubt)
 
-    def _without_phantoms(self, found: list[Difference], final: Manifest) -> list[Difference]:
-        """Return those of *found* that are left when the defaults that are known are filled in; the verdict doesn't ask."""
+    def _without_phantoms(self, shown: list[Difference], found: set[Path], final: Manifest) -> list[Difference]:
+        """Return what is left of *shown* when the defaults that are known are filled in; the verdict doesn't ask.
+
+        Of a part that goes that may be a part: what the server doesn't put back. What was *found* and isn't shown stays so.
+        """
         schema = self.live.schema
-        if schema.is_custom or not found:
-            return found
-        was = settled(self.live.values, schema)
-        left = {each.path: each for each in differences(was, completed(final, was, schema.root), schema.root)}
-        return [left[each.path] for each in found if each.path in left]
+        if schema.is_custom or not shown:
+            return shown
+        was, places = settled(self.live.values, schema), {each.path for each in shown}
+        left = differences(was, completed(final, was, schema.root), schema.root)
+        return [
+            each for each in left if each.path in places or (each.path not in found and _is_below(each.path, places))
+        ]
 
     def _is_restated_at_another_version(self) -> bool:
         """Return whether our entry will say another apiVersion than it does: the server writes that, though no field moves."""
@@ -231,3 +251,7 @@ class _Case:
 
 def _alike(one: Any, other: Any) -> bool:
     return one is other or (one is not ABSENT and other is not ABSENT and same(one, other))
+
+
+def _is_below(path: Path, places: set[Path]) -> bool:
+    return any(path[:depth] in places for depth in range(len(path)))

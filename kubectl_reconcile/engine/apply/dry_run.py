@@ -1,8 +1,8 @@
 """The server's word on a plan: every change tried by a dry run before anything is written.
 
 Preview and sync go through the same trial, so what the one shows the other meets. What the server
-would refuse is blocked, with its words; what it finds unchanged is unchanged; defaults and
-webhooks show in what comes after. An update that fails only because fields can't change becomes a
+would refuse is blocked, with its words; what it finds unchanged is unchanged, each field of an object
+too; defaults and webhooks show in what comes after. An update that fails only because fields can't change becomes a
 replacement where that is allowed, and only once the server has accepted the new object by a second
 dry run; replacements count among the deletions that a Sync may do without asking.
 
@@ -27,6 +27,7 @@ from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of
 from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, is_approved
 from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.ssa.verdict import FieldChange, confirmed
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 
 _FIRST_LOAD = 100
@@ -132,7 +133,7 @@ class _DryRun:
             return _refused(change, error)
         if change.before is not None and not change.takeover and _same(change.before, answer):
             return replace(change, op=Op.UNCHANGED, before=None, after=None, intent=None, fields=(), unsure=False)
-        return replace(change, after=answer, unsure=False)
+        return replace(change, after=answer, fields=_made(change, kind, answer), unsure=False)
 
     async def _applied(self, change: Change, kind: Kind, intent: Manifest) -> Manifest:
         path = kind.path(change.ref.namespace, change.ref.name)
@@ -186,6 +187,13 @@ def _refused(change: Change, error: ApiError) -> Change:
 
 def _blocked(change: Change, error: ApiError, hint: str = "") -> Change:
     return change.gated(blocked=redacted(str(error), change.intent, change.before) + hint)
+
+
+def _made(change: Change, kind: Kind, answer: Manifest) -> tuple[FieldChange, ...]:
+    """Return the field changes that were foreseen, but for those that the server doesn't make."""
+    if change.before is None:
+        return change.fields
+    return confirmed(change.fields, change.before, answer, kind.schema)
 
 
 def _same(live: Manifest, answer: Manifest) -> bool:

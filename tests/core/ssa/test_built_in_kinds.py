@@ -65,6 +65,7 @@ DOCUMENT = {
                 f"io.k8s.api.core.v1.{kind}": described(kind, spec={"type": "object", "properties": fields})
                 for kind, fields in SPECS.items()
             },
+            "io.k8s.api.core.v1.Namespace": described("Namespace"),
             "io.k8s.api.core.v1.Secret": described(
                 "Secret",
                 data={"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
@@ -175,6 +176,38 @@ def test_a_field_that_is_new_in_git_is_a_difference():
         Verdict.DIFFERENT,
         [(".spec.type", "add", Reason.GIT)],
     )
+
+
+def namespace(labels=None):
+    manifest = built_in("Namespace")
+    return {**manifest, "metadata": {**manifest["metadata"], **({"labels": labels} if labels else {})}}
+
+
+NAMED = {"kubernetes.io/metadata.name": "web"}
+
+
+def test_of_labels_that_all_go_the_one_that_the_server_puts_back_is_no_change_to_show():
+    owned = namespace({**NAMED, "team": "a"})
+    result = judge(namespace(), living(owned, ours(owned)))
+    assert (result.verdict, [(str(each.path), each.op) for each in result.changes]) == (
+        Verdict.DIFFERENT,
+        [(".metadata.labels.team", "remove")],
+    )
+
+
+def test_what_only_the_server_would_put_back_is_left_to_its_dry_run():
+    owned = namespace(NAMED)
+    result = judge(namespace(), living(owned, ours(owned)))
+    assert (result.verdict, result.changes) == (Verdict.DIFFERENT, ())
+
+
+def test_a_zero_that_was_stored_so_is_not_shown_though_its_list_is_reordered():
+    applied = service(ports=[{"port": 80, "name": ""}, {"port": 81, "name": "b"}])
+    live = held(
+        applied, ports=[{"port": 81, "name": "b", "protocol": "TCP"}, {"port": 80, "name": "a", "protocol": "TCP"}]
+    )
+    result = judge(applied, live, base=applied)
+    assert [str(each.path) for each in result.changes] == [".spec.ports"]
 
 
 def pod(**spec):

@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_reconcile.core.objects import GroupVersionKind
-from kubectl_reconcile.core.ssa.defaulting import completed
+from kubectl_reconcile.core.ssa.go_defaults.completion import completed
 from kubectl_reconcile.core.ssa.schema import schemas_of_document
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
@@ -33,6 +33,11 @@ DEFINITIONS = {
             containers=items(ref("Container"), **KEYED),
             sources=items(ref("ObjectFieldSelector"), **{"x-kubernetes-list-type": "atomic"}),
             unknown=ref("Nameless"),
+            behavior=ref("HorizontalPodAutoscalerBehavior"),
+            job=ref("JobSpec"),
+            driver=ref("CSIDriverSpec"),
+            image=ref("ImageVolumeSource"),
+            device=ref("ExactDeviceRequest"),
         ),
         "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Spec"}],
     },
@@ -47,6 +52,16 @@ DEFINITIONS = {
     ),
     "SecurityContext": struct(privileged={"type": "boolean"}),
     "ObjectFieldSelector": struct(fieldPath=TEXT, apiVersion=TEXT),
+    "HorizontalPodAutoscalerBehavior": struct(scaleUp=ref("HPAScalingRules"), scaleDown=ref("HPAScalingRules")),
+    "HPAScalingRules": struct(
+        policies=items({"type": "object"}, **{"x-kubernetes-list-type": "atomic"}),
+        selectPolicy=TEXT,
+        stabilizationWindowSeconds=NUMBER,
+    ),
+    "JobSpec": struct(backoffLimit=NUMBER, backoffLimitPerIndex=NUMBER, podReplacementPolicy=TEXT, podFailurePolicy={}),
+    "CSIDriverSpec": struct(attachRequired={"type": "boolean"}, volumeLifecycleModes=items(TEXT)),
+    "ImageVolumeSource": struct(reference=TEXT, pullPolicy=TEXT),
+    "ExactDeviceRequest": struct(allocationMode=TEXT, count=NUMBER),
     "Nameless": struct(timeoutSeconds=NUMBER),
 }
 ROOT = schemas_of_document({"components": {"schemas": {PLACE + name: spec for name, spec in DEFINITIONS.items()}}})[
@@ -63,6 +78,13 @@ def tolerated(trouble):
     }
 
 
+ALL_AT_ONCE = {"type": "Percent", "value": 100, "periodSeconds": 15}
+SCALE_DOWN = {"selectPolicy": "Max", "policies": [ALL_AT_ONCE]}
+SCALE_UP = {
+    "selectPolicy": "Max",
+    "stabilizationWindowSeconds": 0,
+    "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, ALL_AT_ONCE],
+}
 ROLLING = {"maxSurge": "25%", "maxUnavailable": "25%"}
 FILLED_IN = {
     "a field that is absent": ({"probe": {}}, {"probe": {"timeoutSeconds": 1}}),
@@ -90,6 +112,38 @@ FILLED_IN = {
         {"service": {"ports": [{"port": 80}]}},
         {"service": {"ports": [{"port": 80, "targetPort": 80}]}},
     ),
+    "how an autoscaler scales, once it is told anything of it": (
+        {"behavior": {}},
+        {"behavior": {"scaleDown": SCALE_DOWN, "scaleUp": SCALE_UP}},
+    ),
+    "how it scales in one direction, once it is told anything of that": (
+        {"behavior": {"scaleDown": {}, "scaleUp": {"stabilizationWindowSeconds": 30}}},
+        {"behavior": {"scaleDown": SCALE_DOWN, "scaleUp": {**SCALE_UP, "stabilizationWindowSeconds": 30}}},
+    ),
+    "how often a Job is tried": (
+        {"job": {}},
+        {"job": {"backoffLimit": 6, "podReplacementPolicy": "TerminatingOrFailed"}},
+    ),
+    "how often one is tried that limits each index": (
+        {"job": {"backoffLimitPerIndex": 1, "podFailurePolicy": {"rules": []}}},
+        {
+            "job": {
+                "backoffLimitPerIndex": 1,
+                "podFailurePolicy": {"rules": []},
+                "backoffLimit": 2147483647,
+                "podReplacementPolicy": "Failed",
+            }
+        },
+    ),
+    "what a storage driver does": (
+        {"driver": {}},
+        {"driver": {"attachRequired": True, "volumeLifecycleModes": ["Persistent"]}},
+    ),
+    "when a volume's image is pulled": (
+        {"image": {"reference": "a:1"}},
+        {"image": {"reference": "a:1", "pullPolicy": "IfNotPresent"}},
+    ),
+    "how many devices are asked for": ({"device": {}}, {"device": {"allocationMode": "ExactCount", "count": 1}}),
 }
 
 
@@ -121,6 +175,18 @@ LEFT = {
     "atomic lists of other lengths": (
         {"sources": [{"fieldPath": "x"}]},
         {"sources": [{"fieldPath": "x", "apiVersion": "v1"}, {"fieldPath": "y", "apiVersion": "v1"}]},
+    ),
+    "what an autoscaler does in the other direction": (
+        {"behavior": {"scaleUp": {}}},
+        {"behavior": {"scaleUp": {"policies": [ALL_AT_ONCE]}}},
+    ),
+    "the limit of a Job, where each index has its own": (
+        {"job": {"backoffLimitPerIndex": 1}},
+        {"job": {"backoffLimitPerIndex": 1, "backoffLimit": 6}},
+    ),
+    "a number of devices, where all are asked for": (
+        {"device": {"allocationMode": "All"}},
+        {"device": {"allocationMode": "All", "count": 1}},
     ),
     "a field of that name elsewhere": ({"unknown": {}}, {"unknown": {"timeoutSeconds": 1}}),
 }
@@ -166,3 +232,59 @@ def test_a_job_without_labels_has_those_of_its_pods():
 )
 def test_else_a_jobs_labels_are_its_own(wanted, live):
     assert completed(wanted, live, JOB)["metadata"] == wanted["metadata"]
+
+
+# --- what the server alone writes ---------------------------------------------------------------------------
+
+
+def root_of(kind):
+    """Return the type of a kind whose metadata and spec are structs."""
+    strings = {"type": "object", "additionalProperties": TEXT}
+    described = {
+        **struct(metadata=struct(labels=strings, annotations=strings), spec=struct(finalizers=items(TEXT))),
+        "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": kind}],
+    }
+    document = {"components": {"schemas": {PLACE + kind: described}}}
+    return schemas_of_document(document)[GroupVersionKind("", "v1", kind)].root
+
+
+COUNT, NAME = "deprecated.daemonset.template.generation", "kubernetes.io/metadata.name"
+ITS_OWN = {
+    "the count of a DaemonSet's templates": (
+        "DaemonSet",
+        {"metadata": {"annotations": {"a": "b"}}},
+        {"metadata": {"annotations": {COUNT: "3", "a": "b"}}},
+    ),
+    "that count, where no annotation is asked for": (
+        "DaemonSet",
+        {"metadata": {"name": "x"}},
+        {"metadata": {"name": "x", "annotations": {COUNT: "3"}}},
+    ),
+    "that count, whatever it is asked to be": (
+        "DaemonSet",
+        {"metadata": {"annotations": {COUNT: "7"}}},
+        {"metadata": {"annotations": {COUNT: "3"}}},
+    ),
+    "the name that a namespace is labelled with, and what holds it": (
+        "Namespace",
+        {},
+        {"metadata": {"labels": {NAME: "x"}}, "spec": {"finalizers": ["kubernetes"]}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "wanted", "live"), ITS_OWN.values(), ids=ITS_OWN)
+def test_stays_as_it_is_live(kind, wanted, live):
+    assert completed(wanted, live, root_of(kind)) == live
+
+
+ASKED = {
+    "another annotation": ("DaemonSet", {"metadata": {}}, {"metadata": {"annotations": {"a": "b"}}}),
+    "that annotation of another kind": ("Deployment", {"metadata": {}}, {"metadata": {"annotations": {COUNT: "3"}}}),
+    "metadata of an object that has none": ("Namespace", {}, {"metadata": None}),
+}
+
+
+@pytest.mark.parametrize(("kind", "wanted", "live"), ASKED.values(), ids=ASKED)
+def test_stays_as_it_is_asked_for(kind, wanted, live):
+    assert completed(wanted, live, root_of(kind)) == wanted

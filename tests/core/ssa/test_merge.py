@@ -26,6 +26,7 @@ from kubectl_reconcile.core.ssa.ownership import handover_of
 from kubectl_reconcile.core.ssa.schema import UNKNOWN, schema_of_crd
 from kubectl_reconcile.core.ssa.typed import ABSENT, fields_of
 from kubectl_reconcile.core.ssa.values import same
+from kubectl_reconcile.core.ssa.verdict import confirmed
 
 
 def thing(**spec):
@@ -105,6 +106,21 @@ def test_fields_of_others_survive(desired, held, theirs):
 
 
 # --- what changes ------------------------------------------------------------------------------------------
+
+
+@given(objects(), objects())
+def test_a_change_that_the_answer_of_a_dry_run_does_not_make_is_none(desired, held):
+    live = after_apply(held)
+    result = judge(desired, live)
+    assert confirmed(result.changes, live, live, SCHEMA) == ()
+    assert confirmed(result.changes, live, result.merged, SCHEMA) == result.changes
+
+
+def test_of_two_changes_the_one_that_the_server_makes_is_left():
+    live = after_apply(thing(text="x", size=1))
+    foreseen = judge(thing(text="y", size=2), live)
+    answer = {**live, "spec": {**live["spec"], "size": 2}}
+    assert [str(change.path) for change in confirmed(foreseen.changes, live, answer, SCHEMA)] == [".spec.size"]
 
 
 def test_a_field_that_leaves_git_is_removed():

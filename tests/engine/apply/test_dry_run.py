@@ -170,6 +170,35 @@ async def test_an_object_whose_successor_is_refused_is_put_back(shop, job):
     assert back["metadata"]["uid"] != change.before["metadata"]["uid"]
 
 
+def limited(**metadata):
+    limits = {"cpu": "1", "memory": "64Mi"}
+    container = {"name": "main", "image": "web:1", "resources": {"limits": limits, "requests": limits}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", **metadata},
+        "spec": {"containers": [container]},
+    }
+
+
+async def test_a_field_that_the_server_puts_back_is_not_shown_to_change(shop):
+    """A pod requests what it is limited to, unless it says otherwise: no schema tells that, a dry run does."""
+    shop.write({"web.yaml": limited()})
+    await shop.sync()
+    now = limited(labels={"app": "web"})
+    del now["spec"]["containers"][0]["resources"]["requests"]
+    shop.write({"web.yaml": now})
+
+    def paths(made):
+        (change,) = made.changes
+        assert change.op is Op.UPDATE
+        return {str(each.path) for each in change.fields}
+
+    label, requests = ".metadata.labels.app", '.spec.containers[name="main"].resources.requests'
+    assert paths(await shop.plan(confirmed=False)) == {label, requests}
+    assert paths(await shop.plan()) == {label}
+
+
 def ported(*ports):
     return {**SERVICE, "spec": {"selector": {"app": "web"}, "ports": list(ports)}}
 
