@@ -18,8 +18,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,7 @@ class Kubectl:
             capture_output=True,
             text=True,
             check=False,
+            timeout=120,
             env={**os.environ, "KUBECONFIG": self.kubeconfig, "PATH": path},
         )
         if answer.returncode:
@@ -234,6 +236,23 @@ class Kubectl:
     def using(self, kubeconfig: str | Path) -> Kubectl:
         """The same on another cluster, or as another user."""
         return Kubectl(str(kubeconfig), self.folder)
+
+
+@contextlib.contextmanager
+def talking(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Run a program that is talked to while it runs; it is killed at the end, and a minute from now at the latest.
+
+    So a line that never comes is an empty one, and nobody waits for ever.
+    """
+    process = subprocess.Popen(command, text=True, **options)
+    patience = threading.Timer(60, process.kill)
+    patience.start()
+    try:
+        yield process
+    finally:
+        patience.cancel()
+        process.kill()
+        process.communicate()
 
 
 def as_documents(manifests: Mapping[str, Any] | list) -> str:

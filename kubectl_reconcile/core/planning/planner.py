@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kubectl_reconcile.core.annotations import HookPoint
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, errors_among
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Severity, errors_among
 from kubectl_reconcile.core.planning import children, members, prune
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.inputs import Inputs
@@ -69,10 +69,14 @@ def build_removal(inputs: Inputs) -> Plan:
 
 
 def _tell_of_emptiness(builder: PlanBuilder) -> None:
-    """A source without any object is most likely the wrong path, and never merely nothing to do."""
+    """A source without any object is most likely the wrong path, and never merely nothing to do.
+
+    Who has approved that all members go knows: it is said on, and the Sync is well.
+    """
     inputs = builder.inputs
     if inputs.whole and not inputs.desired and not builder.changes and not errors_among(inputs.problems):
-        builder.problems.append(inputs.revision.emptiness())
+        severity = Severity.WARNING if inputs.sync.approved_plan else Severity.ERROR
+        builder.problems.append(replace(inputs.revision.emptiness(), severity=severity))
 
 
 def _finalize_previews(builder: PlanBuilder) -> None:

@@ -136,14 +136,17 @@ async def patiently(attempt: Attempt, *, also: tuple[type[ApiError], ...] = (), 
             async with pace:
                 return await attempt()
         except ApiError as error:
-            passing = isinstance(error, (*_RETRIED, *also)) or _is_of_a_server_that_starts(error, pace)
-            if not passing or not _is_worth_another(error, number, time.monotonic() - began_s):
+            passing = isinstance(error, (*_RETRIED, *also)) and _is_worth_another(
+                error, number, time.monotonic() - began_s
+            )
+            if not passing and not _is_of_a_server_that_starts(error, pace):
                 raise
             await pause(error, number)
             number += 1
 
 
 def _is_of_a_server_that_starts(error: ApiError, pace: FlowControl | None) -> bool:
+    """Tell whether a refusal may be that of a server that reads its rules and kinds still: waited for until it has recovered."""
     if pace is None or not pace.is_recovering:
         return False
     no_such_kind = isinstance(error, NotFound) and error.message.startswith("the server could not find the requested")

@@ -16,6 +16,7 @@ from kubectl_reconcile.cli.main import VERBS, command
 from kubectl_reconcile.cli.options.output import FORMATS
 from kubectl_reconcile.cli.output import failures
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests.conftest import talking
 from tests.e2e.cli.terminal import on_terminal
 
 ROOT = Path(__file__).parents[3]
@@ -181,7 +182,7 @@ def test_a_traceback_is_for_those_who_ask():
 
 def test_a_daemon_logs_in_json_and_ends_when_told_even_without_a_server():
     command = [BIN / "kubectl-reconcile", "daemon", "--listen=127.0.0.1:0", "--log-format=json", *NOWHERE]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as daemon:
+    with talking(command, stderr=subprocess.PIPE) as daemon:
         said = json.loads(daemon.stderr.readline())
         daemon.terminate()
         assert daemon.wait(20) == 0

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests.conftest import talking
 
 
 @pytest.fixture
@@ -72,16 +73,13 @@ def test_get_selects_by_label_and_counts_out_nobody(plugin, kept_by_hand, cluste
 def test_get_watches(plugin, kept_by_hand, cluster, kubeconfig, eventually):
     kept_by_hand("shop")
     command = ["kubectl-reconcile", "get", "shop", "-w", "-n", cluster.namespace, "--kubeconfig", kubeconfig]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
-        try:
-            assert watching.stdout.readline().startswith("NAME")
-            assert watching.stdout.readline().startswith("shop")
-            cluster.edit("Sync", "shop", {"spec": {"suspend": True}})
-            assert watching.stdout.readline().split()[:2] == ["shop", "Suspended"]
-            cluster.delete("Sync", "shop")
-            assert any(line.endswith("(deleted)\n") for line in watching.stdout)
-        finally:
-            watching.kill()
+    with talking(command, stdout=subprocess.PIPE) as watching:
+        assert watching.stdout.readline().startswith("NAME")
+        assert watching.stdout.readline().startswith("shop")
+        cluster.edit("Sync", "shop", {"spec": {"suspend": True}})
+        assert watching.stdout.readline().split()[:2] == ["shop", "Suspended"]
+        cluster.delete("Sync", "shop")
+        assert any(line.endswith("(deleted)\n") for line in watching.stdout)
 
 
 GET_REFUSED = {
@@ -183,13 +181,10 @@ def test_events_tell_what_the_daemon_did(plugin, shop):
 
 def test_events_follow_live(plugin, shop, cluster, kubeconfig):
     command = ["kubectl-reconcile", "logs", "shop", "--follow", "-n", cluster.namespace, "--kubeconfig", kubeconfig]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
-        try:
-            assert "Synced" in following.stdout.readline()
-            cluster.edit("ConfigMap", "settings", {"data": {"colour": "green"}})
-            assert "by-hand changed .data.colour; put back" in following.stdout.readline()
-        finally:
-            following.kill()
+    with talking(command, stdout=subprocess.PIPE) as following:
+        assert "Synced" in following.stdout.readline()
+        cluster.edit("ConfigMap", "settings", {"data": {"colour": "green"}})
+        assert "by-hand changed .data.colour; put back" in following.stdout.readline()
 
 
 def test_events_of_one_sync_are_those_of_its_objects_too(plugin, shop, cluster, kept_by_hand):

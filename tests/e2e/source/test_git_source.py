@@ -39,6 +39,7 @@ from kubectl_reconcile.source.git import (
     SourceError,
     SourceFault,
 )
+from tests.conftest import talking
 
 SECRET = "s3cr3t-t0ken"
 MAIN = Ref.of(branch="main")
@@ -881,7 +882,7 @@ with Clone(Repository.of(sys.argv[1]), Path(sys.argv[2])).locked(30):
 def test_processes_take_turns_and_a_killed_one_holds_nobody_up(git_server, source, cache):
     git_server.push({"a.yaml": "1"})
     command = [sys.executable, "-c", HOLDER, git_server.url, str(cache)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+    with talking(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == "held\n"
         error = fault_of(source(fetch_timeout_s=0.2).revision)
         assert "another process is still fetching it" in str(error)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kubectl_reconcile.cluster.errors import TooManyRequests
+from kubectl_reconcile.cluster.errors import Forbidden, TooManyRequests, Unreachable
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 
 
@@ -57,3 +57,36 @@ async def test_a_server_that_never_complains_gets_the_most():
     pace = FlowControl(start=4, most=8)
     await all_of(Narrow(takes=100), pace, 200)
     assert pace.limit == 8
+
+
+class Starting:
+    """A server that is away, then knows nobody's rights for so many requests, then answers."""
+
+    def __init__(self, refusals):
+        self.asked, self.refusals = 0, refusals
+
+    async def ask(self):
+        self.asked += 1
+        if self.asked == 1:
+            raise Unreachable("https://127.0.0.1", "connection refused")
+        if self.asked <= self.refusals + 1:
+            raise Forbidden("you may not", status=403, retry_after_s=0.001)
+        return "done"
+
+
+async def test_a_server_that_comes_back_is_waited_for_until_it_knows_who_may_do_what():
+    assert await patiently(Starting(refusals=50).ask, pace=FlowControl()) == "done"
+
+
+async def test_who_may_not_is_told_so_soon_after_an_outage_too(monkeypatch):
+    monkeypatch.setattr("kubectl_reconcile.engine.apply.flow_control._RECOVERY_S", 0.05)
+    with pytest.raises(Forbidden):
+        await patiently(Starting(refusals=10**9).ask, pace=FlowControl())
+
+
+async def test_who_may_not_is_told_so_at_once_by_a_server_that_was_never_away():
+    server = Starting(refusals=10**9)
+    server.asked = 1
+    with pytest.raises(Forbidden):
+        await patiently(server.ask, pace=FlowControl())
+    assert server.asked == 2
