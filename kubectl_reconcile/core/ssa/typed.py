@@ -67,17 +67,16 @@ class MergeError(ValueError):
 
 def shape(value: Any, of: Type) -> str:
     """Return as what *value* is treated: ``scalar``, ``list`` or ``map``; null takes what the type offers first."""
-    if isinstance(value, dict):
-        fits = "map" if of.map is not None else ""
-    elif isinstance(value, list):
-        fits = "list" if of.list is not None else ""
-    else:
-        fits = "scalar" if value is not None and value is not ABSENT and of.scalar else ""
-    if fits:
-        return fits
+    if isinstance(value, list) and of.list is not None:
+        return "list"
+    if of.scalar and not isinstance(value, _NO_SCALARS):
+        return "scalar"
     if of.map is not None:
         return "map"
     return "scalar" if of.scalar else "list"
+
+
+_NO_SCALARS: Final = (dict, list, _Absent, type(None))
 
 
 def _is_only(of: Type, fits: str) -> bool:

@@ -83,7 +83,7 @@ def _merged_items(left: list[Any], right: list[Any], of: ListType) -> Iterator[A
             # Both stand at the same item: merge the two. [A b] + [A c]: A is merged with A, and the next shared one is awaited.
             if element == right_elements[at_right]:
                 done.add(element)
-                yield from _item(before.get(element, ABSENT), coming[element], of)
+                yield from _item(before.get(element), coming[element], of)
                 at_left, at_right = at_left + 1, at_right + 1
                 awaited = next(shared, None)
                 continue
@@ -105,7 +105,7 @@ def _merged_items(left: list[Any], right: list[Any], of: ListType) -> Iterator[A
         if at_right < len(right):
             element = right_elements[at_right]
             done.add(element)
-            yield from _item(before.get(element, ABSENT), coming[element], of)
+            yield from _item(before.get(element), coming[element], of)
             at_right += 1
             if awaited == element:
                 awaited = next(shared, None)

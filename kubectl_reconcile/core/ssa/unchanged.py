@@ -39,7 +39,7 @@ def is_unchanged(desired: Mapping[str, Any], live: Mapping[str, Any], fields_v1:
         return False
     if live["apiVersion"] != desired["apiVersion"] or live["kind"] != desired["kind"]:
         return False
-    want, have = desired.get("metadata", _NOTHING), live["metadata"]
+    want, have = desired["metadata"], live["metadata"]
     below = fields_v1.get("f:metadata", _NOTHING)
     rest = len(fields_v1) - ("f:metadata" in fields_v1)
     return _is_unchanged_map(want, have, below, metadata.map, len(below), _UNOWNED_METADATA) and _is_unchanged_map(
@@ -83,8 +83,8 @@ def _is_unchanged_map(  # noqa: C901, PLR0911, PLR0912 - see the module
             kind, element = other, "f:" + name
         below = node.get(element)
         have = live.get(name)
-        # Not ours yet, not there, or a null, whose meaning depends on the schema: {"a": "x"} before our first apply.
-        if below is None or have is None or value is None:
+        # Not ours yet, or a null, whose meaning depends on the schema: {"a": "x"} before our first apply.
+        if below is None or value is None:
             return False
         shape = type(value)
         if shape is dict:
@@ -114,7 +114,7 @@ def _is_unchanged_map(  # noqa: C901, PLR0911, PLR0912 - see the module
                 if below or not same(value, have):
                     return False
             # A set or list map: items by their keys. ports [80] where live says [443].
-            elif not declared or "." in below or not _is_unchanged_list(value, have, below, items):
+            elif not declared or not _is_unchanged_list(value, have, below, items):
                 return False
         # A scalar is a leaf: "x" where fieldsV1 has something below it, or the schema wants a map.
         elif below or not kind.scalar:

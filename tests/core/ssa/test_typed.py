@@ -282,6 +282,16 @@ REMOVED = {
     ),
     "what isn't there": (spec(text="x"), [(SPEC, "f:size"), (SPEC, "f:table", "f:a")], spec(text="x")),
     "what is below a value": (spec(text="x"), [(SPEC, "f:text", "f:a")], spec(text="x")),
+    "what is below a text that was to be an object": (
+        spec(table="x", size=1),
+        [(SPEC, "f:table", "f:a")],
+        spec(table=None, size=1),
+    ),
+    "what is below a text that was to be a list": (
+        spec(names="x", size=1),
+        [(SPEC, "f:names", 'v:"a"')],
+        spec(names=None, size=1),
+    ),
     "what is below an empty map": (spec(table={}), [(SPEC, "f:table", "f:a")], spec(table=None)),
     "a field that nobody knows": ({"what": {"a": 1}}, [("f:what", "f:a")], {"what": {"a": 1}}),
     "everything": (spec(text="x"), [(SPEC,)], None),

@@ -42,6 +42,7 @@ SPEC = {
         "type": "object",
         "additionalProperties": {"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"},
     },
+    "anything": {"type": "array", "items": {}, "x-kubernetes-list-type": "set"},
     "containers": a_list_map("name", {"type": "object", "properties": {"name": TEXT, "image": TEXT}}),
     "ports": a_list_map(
         ["port", "protocol"],
@@ -138,6 +139,7 @@ YES = {
             containers=[{"name": "sidecar"}, {"name": "web", "image": "nginx"}],
         ),
     ),
+    "a set of what nobody describes": (pod(anything=["a", 1, True]), pod(anything=["a", 1, True])),
     "an empty map": (pod(table={}), pod(table={})),
     "an empty map within a map": (pod(tables={"a": {}}), pod(tables={"a": {}})),
     "one that is live as 1.0": (pod(size=1), pod(size=1.0)),
@@ -346,14 +348,22 @@ def test_a_no_for(desired, owned):
     assert not is_unchanged(desired, held(desired), owned, POD)
 
 
-def test_a_no_where_the_schema_is_unknown_or_says_nothing_of_metadata():
-    assert not is_unchanged(pod(), held(pod()), stated(pod()), UNKNOWN)
-    bare = {"type": "object", "properties": {"apiVersion": TEXT, "kind": TEXT, "metadata": TEXT}}
+BARE = {
+    "whose metadata is no object": {"type": "object", "properties": {"metadata": TEXT}},
+    "that is no object": {"type": "array", "items": TEXT},
+}
+
+
+@pytest.mark.parametrize("described", BARE.values(), ids=BARE)
+def test_a_no_for_a_kind(described):
     gvk = {"group": "", "version": "v1", "kind": "Pod"}
-    document = {"io.k8s.api.core.v1.Pod": {**bare, "x-kubernetes-group-version-kind": [gvk]}}
+    document = {"io.k8s.api.core.v1.Pod": {**described, "x-kubernetes-group-version-kind": [gvk]}}
     (schema,) = schemas_of_document({"paths": {}, "components": {"schemas": document}}).values()
-    named = {"apiVersion": "v1", "kind": "Pod", "metadata": "web"}
-    assert not is_unchanged(named, {**named, "metadata": "web"}, {}, schema)
+    assert not is_unchanged(pod(), held(pod()), stated(pod()), schema)
+
+
+def test_a_no_where_the_schema_is_unknown():
+    assert not is_unchanged(pod(text="x"), held(pod(text="x")), stated(pod(text="x")), UNKNOWN)
 
 
 def test_an_item_that_git_states_twice_is_refused_though_live_holds_it_twice_and_we_own_it():
