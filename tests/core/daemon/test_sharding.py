@@ -203,9 +203,9 @@ def test_the_next_in_line_takes_the_lead_should_the_first_not():
     old, roster = Group(4, (A, B, C), "a", "lease"), Roster()
     roster.is_over(A)
     there = leases(B, C, said=old.stamp)
-    assert roster.judge(C, there, old, 0.0).group is None
-    assert roster.judge(C, there, old, 0.9).group is None
-    assert roster.judge(C, there, old, 1.1).group == Group(5, (B, C), "c", "lease")
+    assert roster.judge(C, there, old, 100.0).group is None
+    assert roster.judge(C, there, old, 100.9).group is None
+    assert roster.judge(C, there, old, 101.0).group == Group(5, (B, C), "c", "lease")
 
 
 def test_who_renews_but_does_not_acknowledge_is_expelled_and_its_share_moves_when_its_fence_is_shut():
@@ -257,6 +257,103 @@ def test_whoever_was_away_gives_the_others_time_to_be_seen():
     roster.judge(A, leases(A, B, said=now.stamp), now, 0.0)
     roster.was_away(60.0)
     assert roster.judge(A, leases(A, B, said=now.stamp), now, 61.0).expel == ()
+
+
+def test_a_member_is_silent_only_after_longer_than_its_lease_lasts():
+    now, roster = Group(2, (A, B), "a", "lease"), Roster()
+    there = leases(A, B, said=now.stamp)
+    assert roster.judge(A, there, now, 0.0) == roster.judge(A, there, now, DURATION_S)
+    (expulsion,) = roster.judge(A, there, now, DURATION_S + 0.1).expel
+    assert (expulsion.lease.member, expulsion.reason) == (B, ExpulsionReason.SILENT)
+
+
+GONE = {
+    "one that says that it leaves": (MemberLease(B, leaves=True), ExpulsionReason.LEFT),
+    "one whose process has ended": (MemberLease(B, ended=True), ExpulsionReason.ENDED),
+}
+
+
+@pytest.mark.parametrize(("lease", "reason"), GONE.values(), ids=GONE)
+def test_the_share_moves_at_once_of(lease, reason):
+    now, roster = Group(2, (A, B), "a", "lease"), Roster()
+    lease = replace(lease, acknowledged=now.stamp)
+    roster.saw(lease, 1.0)
+    (expulsion,) = roster.judge(A, [*leases(A, said=now.stamp), lease], now, 1.0).expel
+    assert expulsion == (lease, reason)
+    roster.expelled(expulsion)
+    assert roster.judge(A, leases(A, said=now.stamp), now, 1.0).group == Group(3, (A,), "a", "lease")
+
+
+def test_a_lease_that_is_still_seen_after_it_was_deleted_is_not_judged_again():
+    now, roster = Group(2, (A, B), "a", "lease"), Roster()
+    late = MemberLease(B, acknowledged=now.stamp, ended=True)
+    (expulsion,) = roster.judge(A, [*leases(A, said=now.stamp), late], now, 1.0).expel
+    roster.expelled(expulsion)
+    assert roster.judge(A, [*leases(A, said=now.stamp), late], now, 1.0).group == Group(3, (A,), "a", "lease")
+
+
+def test_who_is_in_no_group_yet_owes_no_word():
+    now, roster = Group(1, (A,), "a", "lease"), Roster()
+    for at_s in (0.0, 8.0, 16.0, 24.0):  # the group could not be written all this time
+        roster.saw(MemberLease(B), at_s)
+        verdict = roster.judge(A, [*leases(A, said=now.stamp), *leases(B)], now, at_s)
+        assert (verdict.expel, verdict.group) == ((), Group(2, (A, B), "a", "lease"))
+
+
+def test_who_acknowledges_another_group_meanwhile_is_given_its_time_anew():
+    now, roster = Group(3, (A, B), "a", "lease"), Roster()
+
+    def judge(at_s, said):
+        roster.saw(MemberLease(B), at_s)
+        return roster.judge(A, [*leases(A, said=now.stamp), *leases(B, said=said)], now, at_s)
+
+    assert judge(0.0, word(1)).expel == judge(10.0, word(2)).expel == judge(20.0, word(2)).expel == ()
+    assert [each.reason for each in judge(10.0 + ACKNOWLEDGE_S + 0.1, word(2)).expel] == [ExpulsionReason.OWES]
+
+
+def test_who_leaves_writes_the_next_group_without_itself():
+    assert Group(4, (A, B, C), "b", "lease").without(A) == Group(5, (B, C), "b", "lease")
+    assert Group(4, (A, B, C), "b", "lease").without(B) == Group(5, (A, C), "a", "lease")
+    assert Group(4, (A,), "a", "lease").without(A) == Group(5, (), "a", "lease")
+
+
+# -- when to look again ------------------------------------------------------------------------------------------------
+
+
+def test_who_is_alone_never_has_to_look_again():
+    roster = Roster()
+    assert roster.due_s(A) is None
+    roster.judge(A, leases(A), Group(1, (A,), "a", "lease"), 5.0)
+    assert roster.due_s(A) is None
+    unseen = Roster()
+    unseen.judge(A, [], Group(1, (A,), "a", "lease"), 5.0)  # its own Lease hasn't come back from the server yet
+    assert unseen.due_s(A) is None
+
+
+def test_one_looks_again_when_another_may_be_silent():
+    now, roster = Group(2, (A, B, C), "a", "lease"), Roster()
+    roster.judge(A, leases(A, B, C, said=now.stamp), now, 5.0)
+    assert roster.due_s(A) == 5.0 + DURATION_S
+    roster.saw(MemberLease(B), 9.0)
+    assert roster.due_s(A) == 5.0 + DURATION_S, "C wasn't seen since"
+    roster.saw(MemberLease(C), 8.0)
+    assert roster.due_s(A) == 8.0 + DURATION_S
+    assert roster.due_s(B) == min(5.0, 8.0) + DURATION_S, "B has to see A"
+
+
+def test_one_looks_again_when_another_has_owed_its_word_too_long():
+    now, roster = Group(2, (A, B), "a", "lease"), Roster()
+    roster.judge(A, leases(A, B), now, 5.0)
+    roster.saw(MemberLease(B), 15.0)
+    assert roster.due_s(A) == 5.0 + ACKNOWLEDGE_S
+    assert roster.due_s(B) == 5.0 + DURATION_S, "what one owes oneself is for the others to watch"
+
+
+def test_one_looks_again_when_it_is_its_turn_to_lead():
+    old, roster = Group(4, (A, B, C), "a", "lease"), Roster()
+    roster.is_over(A)
+    roster.judge(C, leases(B, C, said=old.stamp), old, 5.0)
+    assert roster.due_s(C) == 6.0
 
 
 # -- histories ---------------------------------------------------------------------------------------------------------

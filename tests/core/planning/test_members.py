@@ -275,8 +275,8 @@ MOVES = {
 @pytest.mark.parametrize("moved", MOVES.values(), ids=MOVES)
 def test_a_verdict_does_not_outlive(moved):
     verdicts = plan([sized("x")], [live(sized("x"))]).verdicts
-    cluster = moved.pop("cluster", [live(sized("y"))])
-    assert only(plan([sized("x")], cluster, verdicts=verdicts, **moved)).op is Op.UPDATE
+    found = {"cluster": [live(sized("y"))], **moved}
+    assert only(plan([sized("x")], verdicts=verdicts, **found)).op is Op.UPDATE
 
 
 def test_nothing_that_changes_is_a_verdict():
