@@ -232,6 +232,17 @@ def test_what_a_module_says_of_a_condition_wins(cluster):
     assert (conditions(made)["Stalled"]["status"], conditions(made)["Stalled"]["reason"]) == ("False", "Fine")
 
 
+def test_a_child_that_is_still_in_the_way_is_still_told():
+    made = plan(wants(WANTED), cache(status=was("Stalled")), live(WANTED, controller="uid-other"))
+    found = conditions(made)["Stalled"]
+    assert (found["status"], found["reason"], found["lastTransitionTime"]) == ("True", "ChildInTheWay", BEFORE)
+
+
+def test_a_pause_ends_though_a_child_is_in_the_way():
+    made = plan(wants(WANTED), cache(status=was("Paused")), live(WANTED, controller="uid-other"))
+    assert (conditions(made)["Paused"]["status"], conditions(made)["Stalled"]["status"]) == ("False", "True")
+
+
 THING = ObjectRef("example.com", "Thing", "shop", "a")
 CONTESTS = tuple(Contention(THING, FieldPath.fields("data", name), "rival", 10, BEFORE) for name in "xy")
 
@@ -273,6 +284,24 @@ def test_a_kind_that_nobody_knows_is_a_problem_and_the_other_children_go_on():
     stalled = conditions(made)["Stalled"]
     assert (stalled["status"], stalled["reason"]) == ("True", "ChildInTheWay")
     assert stalled["message"] == "Strange.nowhere.example.com shop/s: the cluster doesn't know its kind"
+
+
+UNTOUCHED = ("Thing.example.com/a",)
+AS_IT_IS = {
+    "it can't be read": (wants(WANTED), {"unreadable": {ObjectRef("example.com", "Thing", "shop", "a"): "forbidden"}}),
+    "its module leaves it untouched": (wants(child(data={"x": "2"}), untouched=UNTOUCHED), {}),
+}
+
+
+@pytest.mark.parametrize(("one", "more"), AS_IT_IS.values(), ids=AS_IT_IS)
+def test_a_child_is_told_with_its_kind_owner_and_manager_though(one, more):
+    (change,) = plan(one, cache(), HERE, **more).changes
+    assert (change.op, change.provenance.owner, change.provenance.manager) == (
+        Op.UNCHANGED,
+        REF,
+        "kubectl-reconcile-cache",
+    )
+    assert change.kind is KINDS[GroupVersionKind("example.com", "v1", "Thing")]
 
 
 def test_the_first_child_in_the_way_is_the_one_that_is_named():

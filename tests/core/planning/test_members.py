@@ -4,14 +4,15 @@ import pytest
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef
-from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Severity
+from kubectl_reconcile.core.planning.kinds import CRD, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Contention, Op
 from kubectl_reconcile.core.planning.planner import build
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id, member
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy, three_way
+from kubectl_reconcile.core.ssa.schema import schema_of_crd
 from tests.core.planning.changes import known
 from tests.core.ssa.test_built_in_kinds import SCHEMAS
 
@@ -90,6 +91,7 @@ def test_problems_are_told_at_the_object_that_has_them():
     made = plan([service("first"), service("late", wave="soon"), service("odd", depends_on="nonsense")])
     told = [(each.path, each.line) for each in made.problems]
     assert told == [("b.yaml", 2), ("c.yaml", 3)]
+    assert {each.severity for each in made.problems} == {Severity.ERROR}
     assert made.problems[0].message.startswith("Service shop/late: ")
     assert made.problems[0].hint.endswith("; until then it is taken as 0")
     assert made.problems[1].hint.endswith("; until then the object is left alone")
@@ -257,6 +259,102 @@ def test_what_a_verdict_spares_is_still_waited_for_and_still_a_hook():
         "",
     )
     assert again.gate == only(made, "b").gate
+
+
+def test_a_hook_that_a_verdict_spares_is_a_hook_all_the_same():
+    ran = only(plan([hook()]), "load").after
+    ran = {**ran, "metadata": {**ran["metadata"], "uid": "u", "resourceVersion": "7"}}
+    made = plan([hook()], [ran])
+    again = only(plan([hook()], [ran], verdicts=made.verdicts), "load")
+    assert (again.op, again.gate) == (Op.UNCHANGED, only(made, "load").gate)
+    assert again.gate.hook == "pre-sync"
+    assert again.kind is KINDS[GroupVersionKind("batch", "v1", "Job")]
+
+
+def test_what_a_verdict_spares_is_told_with_its_kind_and_its_labels():
+    wanted = {**sized("x"), "metadata": {**sized("x")["metadata"], "labels": {"app": "web"}}}
+    made = plan([wanted], [live(wanted)])
+    again = only(plan([wanted], [live(wanted)], verdicts=made.verdicts))
+    assert (again.op, again.labels) == (Op.UNCHANGED, {"app": "web"})
+    assert again.kind is KINDS[GroupVersionKind("", "v1", "Service")]
+
+
+def test_what_can_not_be_read_is_told_with_its_kind_file_and_line():
+    ref = ObjectRef("", "Service", "shop", "web")
+    change = only(plan([service("first"), sized("x")], unreadable={ref: "services is forbidden"}))
+    assert (change.op, change.gate.blocked) == (Op.UNCHANGED, "it can't be read: services is forbidden")
+    assert (change.provenance.file, change.provenance.line) == ("b.yaml", 2)
+    assert change.kind is KINDS[ref_kind(ref)]
+
+
+def ref_kind(ref):
+    return GroupVersionKind(ref.group, "v1", ref.kind)
+
+
+# --- kinds that a revision brings, or changes ---
+
+
+def definition(group, kind, plural, spec):
+    """A CRD of *kind* whose spec is as the schema *spec* has it."""
+    schema = {"type": "object", "properties": {"spec": {"type": "object", **spec}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": kind, "plural": plural}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def crd(*names):
+    """The CRD of Things whose spec has fields of these *names*."""
+    fields = {"properties": {name: {"type": "string"} for name in names}}
+    return definition("example.com", "Thing", "things", fields)
+
+
+CRDS = GroupVersionKind(CRD.group, "v1", CRD.kind)
+OF_CRDS = schema_of_crd(
+    definition(CRD.group, CRD.kind, "customresourcedefinitions", {"x-kubernetes-preserve-unknown-fields": True}), "v1"
+)
+SERVED = kinds_of_crd(crd("text"))
+(THING,) = SERVED.values()
+
+
+def things(*desired, made_by=None):
+    """The plan where Things with a text are served already, by the CRD *made_by*."""
+    kinds = KINDS | SERVED | {CRDS: Kind(CRDS, "customresourcedefinitions", namespaced=False, schema=OF_CRDS)}
+    cluster = [live_crd(made_by)] if made_by else []
+    return plan(desired, cluster, kinds=kinds)
+
+
+def live_crd(manifest):
+    marked = member(manifest, set_id=SHOP_ID, source="a.yaml")
+    owned = three_way(desired=marked, live=None, schema=OF_CRDS).owned.to_wire()
+    entry = {"manager": FIELD_MANAGER, "operation": "Apply", "apiVersion": CRDS.api_version}
+    facts = {"uid": "u", "resourceVersion": "7"}
+    entries = [{**entry, "fieldsType": "FieldsV1", "fieldsV1": owned}]
+    return {**marked, "metadata": {**marked["metadata"], **facts, "managedFields": entries}}
+
+
+NEWER = {**service("one", "example.com/v1/Thing"), "spec": {"text": "x", "more": "y"}}
+
+
+def test_a_field_that_a_changed_crd_brings_is_known_to_the_objects_beside_it():
+    made = things(crd("text", "more"), NEWER, made_by=crd("text"))
+    assert not made.problems
+    assert (only(made, "one").op, only(made, "one").intent["spec"]) == (Op.CREATE, NEWER["spec"])
+    assert only(made, "one").kind is not THING
+
+
+def test_where_the_crd_is_what_it_was_its_kind_stays_as_the_server_has_it():
+    made = things(crd("text"), {**NEWER, "spec": {"text": "x"}}, made_by=crd("text"))
+    assert only(made, "things.example.com").op is Op.UNCHANGED
+    assert only(made, "one").kind is THING
+
+
+def test_a_crd_that_is_not_there_though_its_kind_is_served_changes_nothing_of_it():
+    assert only(things(crd("text", "more"), {**NEWER, "spec": {"text": "x"}}), "one").kind is THING
 
 
 MOVES = {

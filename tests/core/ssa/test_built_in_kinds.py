@@ -238,6 +238,12 @@ def test_what_nobody_tracks_belongs_to_before_first_apply_but_for_what_go_never_
     assert {each.reason for each in result.changes} == {Reason.ADOPT}
 
 
+def test_an_untracked_struct_that_go_never_omits_belongs_to_nobody_while_it_is_empty():
+    live = living(service(type="ClusterIP", strategy={}))
+    result = judge(service(type="ClusterIP", strategy={"type": "x"}), live)
+    assert result.conflicts == ()
+
+
 # --- ports that were renumbered by hand ---
 
 RENUMBERED = ("f:spec", "f:ports", 'k:{"port":81,"protocol":"TCP"}')

@@ -1,10 +1,14 @@
 """What the server's Go code fills in: known defaults are no change to show, and everything else stays one."""
 
 import pytest
+from strategies import entry, living
 
-from kubectl_reconcile.core.objects import GroupVersionKind
+from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupVersionKind
 from kubectl_reconcile.core.ssa.go_defaults.completion import completed
+from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
+from kubectl_reconcile.core.ssa.merge import Verdict, three_way
 from kubectl_reconcile.core.ssa.schema import schemas_of_document
+from kubectl_reconcile.core.ssa.typed import fields_of
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 PLACE = "io.k8s.api.core.v1."
@@ -26,6 +30,9 @@ KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]
 DEFINITIONS = {
     "Spec": {
         **struct(
+            apiVersion=TEXT,
+            kind=TEXT,
+            metadata=struct(name=TEXT, resourceVersion=TEXT),
             probe=ref("Probe"),
             pod=ref("PodSpec"),
             strategy=ref("DeploymentStrategy"),
@@ -64,9 +71,10 @@ DEFINITIONS = {
     "ExactDeviceRequest": struct(allocationMode=TEXT, count=NUMBER),
     "Nameless": struct(timeoutSeconds=NUMBER),
 }
-ROOT = schemas_of_document({"components": {"schemas": {PLACE + name: spec for name, spec in DEFINITIONS.items()}}})[
+SCHEMA = schemas_of_document({"components": {"schemas": {PLACE + name: spec for name, spec in DEFINITIONS.items()}}})[
     GroupVersionKind("", "v1", "Spec")
-].root
+]
+ROOT = SCHEMA.root
 
 
 def tolerated(trouble):
@@ -195,6 +203,33 @@ LEFT = {
 @pytest.mark.parametrize(("wanted", "live"), LEFT.values(), ids=LEFT)
 def test_everything_else_stays_as_it_is_wanted(wanted, live):
     assert completed(wanted, live, ROOT) == wanted
+
+
+def manifest(**content):
+    return {"apiVersion": "v1", "kind": "Spec", "metadata": {"name": "web"}, **content}
+
+
+def test_a_known_default_is_not_shown_beside_what_does_change():
+    applied = manifest(probe={"timeoutSeconds": 0}, service={"type": "ClusterIP"})
+    ours = entry(FIELD_MANAGER, fields_of(applied, ROOT) - STRIPPED, api_version="v1")
+    live = living(manifest(probe={"timeoutSeconds": 1}, service={"type": "ClusterIP"}), ours)
+    desired = manifest(probe={"timeoutSeconds": 0}, service={"type": "NodePort"})
+    result = three_way(desired=desired, live=live, schema=SCHEMA)
+    assert result.verdict is Verdict.DIFFERENT
+    assert [(str(change.path), change.before, change.after) for change in result.changes] == [
+        (".service.type", "ClusterIP", "NodePort")
+    ]
+
+
+def test_a_zero_that_may_have_come_to_another_value_is_shown():
+    applied = manifest(probe={"timeoutSeconds": 0}, service={"type": "ClusterIP"})
+    ours = entry(FIELD_MANAGER, fields_of(applied, ROOT) - STRIPPED, api_version="v1")
+    live = living(manifest(probe={"timeoutSeconds": 5}, service={"type": "ClusterIP"}), ours)
+    result = three_way(desired=applied, live=live, schema=SCHEMA)
+    assert (result.verdict, [str(change.path) for change in result.changes]) == (
+        Verdict.UNSURE,
+        [".probe.timeoutSeconds"],
+    )
 
 
 JOB = schemas_of_document(

@@ -318,6 +318,7 @@ def test_live_that_does_not_fit_its_schema_needs_the_server():
     result = judge(thing(text="y"), live)
     assert result.verdict is Verdict.UNSURE
     assert "doesn't fit its schema" in result.doubt
+    assert (result.merged, result.changes, result.conflicts) == (live, (), ())
 
 
 def test_managed_fields_that_nobody_can_read_need_the_server():
@@ -347,6 +348,18 @@ def test_a_conflict_names_its_owner():
     result = judge(thing(text="x", size=1), scaled())
     assert result.conflicts == (FieldConflict(SIZE, "hpa", 7, 1),)
     assert result.merged["spec"]["size"] == 1
+
+
+def test_who_wrote_a_part_of_what_became_atomic_since_is_asked_for_the_whole():
+    part = FieldSet.of([("f:spec", "f:atom", "f:a")])
+    live = living(thing(atom={"a": "1", "b": "2"}, size=3), entry("m1", part))
+    result = judge(thing(atom={"a": "1"}), live)
+    assert result.conflicts == (
+        FieldConflict(FieldPath.fields("spec", "atom"), "m1", {"a": "1", "b": "2"}, {"a": "1"}),
+    )
+    assert judge(thing(atom={"a": "1"}), live, policy=ConflictPolicy.YIELD).intent == {
+        part: value for part, value in thing().items() if part != "spec"
+    }
 
 
 def test_yielding_leaves_the_field_and_manages_the_rest():
@@ -621,6 +634,11 @@ def test_what_changes_hands_is_told_where_no_value_changes():
 def test_an_untracked_object_belongs_to_before_first_apply():
     result = judge(thing(text="x"), living(thing(text="z", size=3)))
     assert [conflict.manager for conflict in result.conflicts] == ["before-first-apply"]
+
+
+def test_an_untracked_custom_resource_has_its_zeros_too_from_before_the_first_apply():
+    result = judge(thing(size=1), living(thing(size=0)))
+    assert result.conflicts == (FieldConflict(SIZE, "before-first-apply", 0, 1),)
 
 
 def test_the_merge_of_a_merge_is_itself():
