@@ -30,19 +30,11 @@ _BLOCK = 64 * 1024
 _TIMEOUT_S = 60.0
 # No setting of the user or the machine; what hosts of repositories allow is allowed; everybody may push.
 _SETTINGS = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_COUNT": "5",
-    "GIT_CONFIG_KEY_0": "http.receivepack",
-    "GIT_CONFIG_VALUE_0": "true",
-    "GIT_CONFIG_KEY_1": "uploadpack.allowAnySHA1InWant",
-    "GIT_CONFIG_VALUE_1": "true",
-    "GIT_CONFIG_KEY_2": "uploadpack.allowFilter",
-    "GIT_CONFIG_VALUE_2": "true",
-    "GIT_CONFIG_KEY_3": "safe.directory",
-    "GIT_CONFIG_VALUE_3": "*",
-    "GIT_CONFIG_KEY_4": "gc.auto",
-    "GIT_CONFIG_VALUE_4": "0",
+    "http.receivepack": "true",
+    "uploadpack.allowAnySHA1InWant": "true",
+    "uploadpack.allowFilter": "true",
+    "safe.directory": "*",
+    "gc.auto": "0",
 }
 
 
@@ -100,12 +92,21 @@ class ServedRepository:
 class GitServer:
     """A server of the bare repositories in *folder*, once started; a context manager that starts and stops it.
 
-    With *username* and *password* it refuses everybody else. After :meth:`stop`, :meth:`start` serves the same folder
-    on the same port again.
+    With *username* and *password* it refuses everybody else. *config* are settings of git for those who fetch and push; they
+    win over what is allowed otherwise. After :meth:`stop`, :meth:`start` serves the same folder on the same port again.
     """
 
-    def __init__(self, folder: Path, *, username: str = "", password: str = "", port: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        username: str = "",
+        password: str = "",
+        port: int = 0,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
+        self._config = {**_SETTINGS, **(config or {})}
         self._credentials = base64.b64encode(f"{username}:{password}".encode()).decode() if username else ""
         self._port = port
         self._http: ThreadingHTTPServer | None = None
@@ -136,7 +137,13 @@ class GitServer:
         if not os.access(backend, os.X_OK):
             raise OSError(f"{backend} is missing: install the whole of git (some systems split it)")
         self.folder.mkdir(parents=True, exist_ok=True)
-        handler = partial(_GitHttpHandler, backend=backend, root=self.folder, credentials=self._credentials)
+        handler = partial(
+            _GitHttpHandler,
+            backend=backend,
+            root=self.folder,
+            credentials=self._credentials,
+            environ=_environ(self._config),
+        )
         self._http = _Server(("127.0.0.1", self._port), handler)
         self._port = self._http.server_port
         self._thread = threading.Thread(
@@ -174,7 +181,10 @@ class _GitHttpHandler(BaseHTTPRequestHandler):
     server_version = "sandbox-git"
     timeout = _TIMEOUT_S
 
-    def __init__(self, *arguments: object, backend: Path, root: Path, credentials: str) -> None:
+    def __init__(
+        self, *arguments: object, backend: Path, root: Path, credentials: str, environ: Mapping[str, str]
+    ) -> None:
+        self._environ = environ
         self._backend = backend
         self._root = root
         self._credentials = credentials
@@ -255,7 +265,11 @@ class _GitHttpHandler(BaseHTTPRequestHandler):
             "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
         }
         with subprocess.Popen(
-            [self._backend], stdin=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environ() | variables
+            [self._backend],
+            stdin=body,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**self._environ, **variables},
         ) as git:
             assert git.stdout is not None  # noqa: S101 - for the type checker: PIPE was asked for
             try:
@@ -281,8 +295,11 @@ def _header_lines(answer: IO[bytes]) -> Iterator[tuple[str, str]]:
         yield name.lower(), value.strip()
 
 
-def _environ() -> dict[str, str]:
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.devnull, **_SETTINGS}
+def _environ(config: Mapping[str, str] = _SETTINGS) -> dict[str, str]:
+    settings = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_COUNT": str(len(config))}
+    for number, (key, value) in enumerate(config.items()):
+        settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.devnull, **settings}
 
 
 def _data(content: str | bytes) -> bytes:

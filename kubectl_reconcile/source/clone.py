@@ -4,6 +4,10 @@ Whoever changes a clone holds its *lock*, a lock of the operating system on a fi
 excludes threads and processes alike and vanishes with its holder, however that dies. Reading needs
 no lock, since git replaces files and never rewrites them.
 
+A clone is *partial* where this git can hold one safely: it has all commits and folders of the refs that were fetched, and of
+the files those that somebody asked for. That the server has the rest is said to the commands that fetch, for their
+time alone: to a reader a file that isn't here is just missing, and is fetched by name, in one request for all of them.
+
 Git runs in a process group of its own, without a terminal, in an environment that neither the
 repository nor whoever started us has a say in, until its deadline; then the whole group is killed.
 What it complains of is turned into one of ``SourceFault``, in a line that holds no secret.
@@ -35,6 +39,9 @@ T = TypeVar("T")
 
 LOCAL_TIMEOUT_S = 600.0
 """How long a git command may take that stays on this machine, in seconds."""
+
+_PARTIAL = "reconcile-partial"
+"""The file in a clone that says that files may be missing from it."""
 
 
 class Clone:
@@ -81,11 +88,35 @@ class Clone:
 
     def ready(self) -> None:
         """Make the clone if it isn't there, and remove the locks of a git that was killed. Call it locked."""
-        if not self.exists():
-            self.discard()
-            self.run(["init", "--quiet", "--bare", "--template=", "--", str(self._folder)])
+        partial = never_fetches_lazily(git_version())
+        if not self.exists() or (self.is_partial and not partial):
+            self.begin(partial=partial)
         for stale in (*self._folder.glob("*.lock"), *self._folder.glob("refs/**/*.lock")):
             stale.unlink(missing_ok=True)
+
+    def begin(self, *, partial: bool) -> None:
+        """Make an empty clone in place of what is there. Call it locked."""
+        self.discard()
+        self.run(["init", "--quiet", "--bare", "--template=", "--", str(self._folder)])
+        if partial:
+            (self._folder / _PARTIAL).touch()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether files may be missing from it that its commits hold."""
+        return (self._folder / _PARTIAL).exists()
+
+    def fetch(self, refspec: str, timeout_s: float) -> None:
+        """Fetch a ref with its history, into a partial clone without files. Call it locked.
+
+        Raises:
+            SourceError: the server can't be reached or refuses, or has no such ref.
+        """
+        self.talk(
+            [*FETCH, "--force", "--update-shallow", "--", self._repository.url, refspec],
+            timeout_s,
+            fills=self.is_partial,
+        )
 
     def discard(self) -> None:
         """Remove the clone, or whatever else is in its place. Call it locked."""
@@ -147,51 +178,42 @@ class Clone:
         Raises:
             SourceError: it failed.
         """
-        settings = {**_QUIET, **self._place(), **(environment or {})}
-        if not stdin:
-            return self._run(arguments, settings, LOCAL_TIMEOUT_S)
-        with tempfile.TemporaryFile() as given:
-            given.write(stdin)
-            given.seek(0)
-            return self._run(arguments, settings, LOCAL_TIMEOUT_S, given)
+        return self._run(arguments, {**_QUIET, **self._place(), **(environment or {})}, LOCAL_TIMEOUT_S, stdin)
 
-    def talk(self, arguments: list[str], timeout_s: float) -> bytes:
-        """Run a git command that talks to the server and return what it prints.
+    def talk(self, arguments: list[str], timeout_s: float, *, stdin: bytes = b"", fills: bool = False) -> bytes:
+        """Run a git command that talks to the server and return what it prints; it *fills* a partial clone.
 
         Raises:
             SourceError: it failed, or took longer than *timeout_s*.
         """
         place = _NOWHERE if arguments[0] == "ls-remote" else self._place()
         try:
-            with self._repository.environment() as environment:
-                return self._run(arguments, {**_QUIET, **place, **environment}, timeout_s)
+            with self._repository.environment(partial=fills) as environment:
+                return self._run(arguments, {**_QUIET, **place, **environment}, timeout_s, stdin)
         except SourceError as error:
             if error.fault is not SourceFault.UNTRUSTED:
                 raise
             why = why_untrusted(self._repository.url, self._repository.credentials.ca_bundle)
             raise (explained(self._repository, why) if why else error) from None
 
-    def objects(self, names: list[str]) -> Iterator[bytes | None]:
-        """Yield the content of each blob, or None for what is none; nothing beyond ``MAX_BYTES`` is kept."""
+    def objects(self, names: list[str], *, kind: bytes = b"blob") -> Iterator[bytes | None]:
+        """Yield the content of each object of that kind, None for any other; nothing beyond ``MAX_BYTES`` is kept."""
         if not names:
             return
-        with tempfile.TemporaryFile() as questions:
-            questions.write("".join(f"{name}\n" for name in names).encode())
-            questions.seek(0)
+        with _given("".join(f"{name}\n" for name in names).encode()) as questions:
             process = _start(["cat-file", "--batch", "--buffer"], {**_QUIET, **self._place()}, questions)
             with _ended(process, LOCAL_TIMEOUT_S):
                 for _ in names:
-                    yield _answer(process.stdout)
+                    yield _answer(process.stdout, kind)
 
     def _place(self) -> dict[str, str]:
         return {"GIT_DIR": str(self._folder), "GIT_OBJECT_DIRECTORY": str(self._folder / "objects")}
 
-    def _run(
-        self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, stdin: BinaryIO | None = None
-    ) -> bytes:
-        process = _start(arguments, environment, stdin)
-        with _ended(process, timeout_s) as late:
-            output, complaint = process.communicate()
+    def _run(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
+        with _given(stdin) as given:
+            process = _start(arguments, environment, given)
+            with _ended(process, timeout_s) as late:
+                output, complaint = process.communicate()
         if late.is_set():
             message = f"{self._repository}: no answer within {timeout_s:g} s"
             raise SourceError(SourceFault.UNREACHABLE, message, "is the server overloaded, or a proxy in between?")
@@ -214,6 +236,17 @@ def git_version() -> tuple[int, ...]:
     return tuple(map(int, found[0].split(b"."))) if found else ()
 
 
+def never_fetches_lazily(version: tuple[int, ...]) -> bool:
+    """Return whether that git obeys ``GIT_NO_LAZY_FETCH``: 2.45, and older lines since the releases of May 2024.
+
+    Any other fetches what is missing one by one, each in a process that may start the next: from a server with a shallow
+    clone without end.
+    """
+    since = {39: 4, 40: 2, 41: 1, 42: 2, 43: 4, 44: 1}
+    line, patch = version[:2], version[2] if len(version) > 2 else 0
+    return line >= (2, 45) or (len(line) == 2 and line[0] == 2 and line[1] in since and patch >= since[line[1]])
+
+
 # --------------------------------------------------------------------------------- running git
 
 _QUIET = {
@@ -221,6 +254,7 @@ _QUIET = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
     "GIT_NAMESPACE": "",
+    "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_TRACE": "0",
@@ -228,6 +262,19 @@ _QUIET = {
     "GIT_TRACE_PACKET": "0",
 }
 _NOWHERE = {"GIT_DIR": os.devnull}
+FETCH = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
+
+
+@contextlib.contextmanager
+def _given(data: bytes) -> Iterator[BinaryIO | None]:
+    """Yield a file that holds *data* for git to read, None if there is none; it has no name and vanishes."""
+    if not data:
+        yield None
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file
 
 
 def _start(arguments: list[str], environment: Mapping[str, str], stdin: BinaryIO | None = None) -> Any:
@@ -284,7 +331,7 @@ def _kill_group(process: Any) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _answer(stream: BinaryIO) -> bytes | None:
+def _answer(stream: BinaryIO, wanted_kind: bytes) -> bytes | None:
     """Read one answer of ``git cat-file --batch``."""
     header = stream.readline()
     if not header:
@@ -299,4 +346,4 @@ def _answer(stream: BinaryIO) -> bytes | None:
         rest -= len(skipped)
     if rest:
         raise SourceError(SourceFault.CORRUPT, "the local clone can't be read")
-    return data if kind == b"blob" else None
+    return data if kind == wanted_kind else None

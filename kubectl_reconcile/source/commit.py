@@ -37,7 +37,7 @@ class FilesCommit:
         """
         branch = check_ref(self.branch)
         repository = Repository.of(self.url, allow_local=True, user_config=True)
-        GitSource(repository, Ref(RefKind.COMMIT, self.parent), cache_dir=cache_dir).revision_at(self.parent)
+        GitSource(repository, Ref(RefKind.COMMIT, self.parent), cache_dir=cache_dir).require(self.parent)
         clone = Clone(repository, cache_dir)
         tree = self._tree(clone, files)
         made = _said(clone, "commit-tree", tree, "-p", self.parent, "-m", message)
@@ -59,7 +59,7 @@ class FilesCommit:
             clone.run(["read-tree", self.parent], environment=index)
             lines = "".join(f"{_FILE} {blob}\t{path}\0" for path, blob in blobs.items()).encode()
             clone.run(["update-index", "--add", "-z", "--index-info"], stdin=lines, environment=index)
-            return clone.run(["write-tree"], environment=index).decode().strip()
+            return clone.run(["write-tree", "--missing-ok"], environment=index).decode().strip()
 
 
 def _blob(clone: Clone, data: bytes) -> str:

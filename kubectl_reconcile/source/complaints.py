@@ -18,7 +18,7 @@ _UNREACHABLE = (
 _DAMAGED = (
     r"not a git repository|loose object|object file .* is empty|bad object|[Cc]ould not parse|packfile|inflate|corrupt"
     r"|missing blob|missing tree|invalid sha1 pointer|unable to read (?:tree|sha1|object)|does not match index"
-    r"|not a valid object|bad config|bad tree|did not send all necessary objects|unable to parse|invalid object"
+    r"|reference broken|not a valid object|bad config|bad tree|did not send all necessary objects|unable to parse|invalid object"
 )
 
 _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (

@@ -3,7 +3,8 @@
 Each URL has one bare *clone* in the cache folder, shared by all who follow it, in this process
 and others. A clone is fetched by ref with that ref's whole history (it answers *which commit* changed a line),
 and only when ``git ls-remote`` says that the ref moved: an unchanged remote costs one small
-request. A rewritten branch is followed; a clone that turns out damaged is made anew.
+request. Where git and the server allow it, of the files only those below the path come along, in one request more;
+older ones when somebody asks what they held. A rewritten branch is followed; a clone that turns out damaged is made anew.
 
 Files are read from git's object store by blob id. Nothing is ever checked out, so no filter,
 hook or attribute of a repository has a say, and no link leads anywhere: symbolic links and
@@ -14,6 +15,7 @@ All calls block and may be made from any thread.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +27,9 @@ from typing import Self
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.missing_files import MissingFiles
 from kubectl_reconcile.source.remote import Credentials, Repository, check_path, check_ref
-from kubectl_reconcile.source.tree import listed, rfc3339
+from kubectl_reconcile.source.tree import blobs_at, listed, rfc3339
 
 __all__ = ["Credentials", "GitSource", "Ref", "RefKind", "Repository", "SourceError", "SourceFault"]
 
@@ -71,6 +74,7 @@ class Ref:
 
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIGITS = re.compile(r"[0-9a-f]{4,64}")
+_NOTHING = "0" * 40
 _COMMIT_FORM = "%H%x1f%an%x1f%ct%x1f%s"
 
 
@@ -103,6 +107,7 @@ class GitSource:
         self._state = threading.Lock()
         self._admitted = False
         self._listed: Revision | None = None
+        self.files = MissingFiles(self._clone, repository, fetch_timeout_s, lambda: self._renew(partial=False))
 
     def remote_sha(self) -> str:
         """Ask the server which commit the ref is at now. Fetches nothing.
@@ -140,17 +145,25 @@ class GitSource:
         Raises:
             SourceError: it isn't there, or has nothing at the path.
         """
-        if not _HASH.fullmatch(sha):
-            raise SourceError(SourceFault.REFUSED, f'"{sha}" is no full hash of a commit')
         with self._state:
             if self._listed is None or self._listed.sha != sha:
-                if not self._clone.has(sha) and not self._promised(sha):
-                    message = f"{self.repository}: the local clone has no commit {sha[:7]}"
-                    raise SourceError(SourceFault.NO_SUCH_REF, message, "was the branch rewritten?")
+                self.require(sha)
                 self._listed = self._clone.repairing(
-                    lambda: listed(self._clone, self.repository, sha, self.path), renew=self._renew
+                    lambda: listed(self._clone, self.repository, sha, self.path, self.files.bring), renew=self._renew
                 )
             return self._listed
+
+    def require(self, sha: str) -> None:
+        """Return if the commit *sha* is in the clone, or a damaged clone should have it.
+
+        Raises:
+            SourceError: it isn't there, or the text is no full hash.
+        """
+        if not _HASH.fullmatch(sha):
+            raise SourceError(SourceFault.REFUSED, f'"{sha}" is no full hash of a commit')
+        if not self._clone.has(sha) and not self._promised(sha):
+            message = f"{self.repository}: the local clone has no commit {sha[:7]}"
+            raise SourceError(SourceFault.NO_SUCH_REF, message, "was the branch rewritten?")
 
     def read(self, blob_id: str) -> bytes:
         """Return the content of a file that a revision lists. Of one larger than is parsed, only the beginning.
@@ -178,6 +191,7 @@ class GitSource:
                 if last or error.fault is not SourceFault.CORRUPT:
                     raise
                 self._renew()
+                self.files.bring(ids[done:])
             else:
                 return
 
@@ -187,6 +201,9 @@ class GitSource:
         if not _HASH.fullmatch(sha) or not path or not self._clone.exists():
             return None
         [data] = self._clone.objects([f"{sha}:{path}"])
+        if data is None and self._clone.is_partial:
+            self.files.bring_revision(sha, self.path)
+            data = next(self.versions(path, [sha]))
         return data
 
     def versions(self, path: str, shas: Sequence[str]) -> Iterator[bytes | None]:
@@ -194,7 +211,12 @@ class GitSource:
         path = check_path(path)
         if not path or not all(map(_HASH.fullmatch, shas)) or not self._clone.exists():
             return iter([None] * len(shas))
-        return self._clone.objects([f"{sha}:{path}" for sha in shas])
+        if not self._clone.is_partial:
+            return self._clone.objects([f"{sha}:{path}" for sha in shas])
+        ids = blobs_at(self._clone, path, shas)
+        with contextlib.suppress(SourceError):  # without the network, the versions that are here have to do
+            self.files.bring(dict.fromkeys(filter(None, ids)))
+        return self._clone.objects([blob or _NOTHING for blob in ids])
 
     def commit(self, sha: str) -> Commit | None:
         """Return who made the commit *sha*, when and why; None where it isn't in the clone."""
@@ -279,29 +301,22 @@ class GitSource:
         """Return whether a ref of the clone says that it has *sha*: if it hasn't, the clone is damaged."""
         return sha in self._clone.tips()
 
-    def _renew(self) -> None:
-        """Make the clone anew, with this ref in it."""
+    def _renew(self, *, partial: bool = True) -> None:
+        """Make the clone anew, with this ref in it, and with all its files unless *partial*."""
         with self._clone.locked(self._fetch_timeout_s):
-            self._clone.discard()
+            if partial:
+                self._clone.discard()
+            else:
+                self._clone.begin(partial=False)
         name, _ = self._remote()
         self._fetch(name, _ours(name))
 
     def _fetch(self, name: str, ours: str) -> str:
         target = f"refs/{ours}"
-        command = [
-            "fetch",
-            "--quiet",
-            "--force",
-            "--update-shallow",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--no-recurse-submodules",
-        ]
-        command += ["--", self.repository.url, f"+{name}:{target}"]
         with self._clone.locked(self._fetch_timeout_s):
             self._clone.ready()
             try:
-                self._clone.talk(command, self._fetch_timeout_s)
+                self._clone.fetch(f"+{name}:{target}", self._fetch_timeout_s)
             except SourceError as error:
                 if error.fault is SourceFault.NO_SUCH_REF:
                     raise self._no_such_ref() from None

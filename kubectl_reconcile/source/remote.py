@@ -120,10 +120,14 @@ class Repository:
         return one_line(self.url)
 
     @contextmanager
-    def environment(self) -> Iterator[Mapping[str, str]]:
-        """Yield what git's environment must hold to talk to this repository; its files vanish afterwards."""
+    def environment(self, *, partial: bool = False) -> Iterator[Mapping[str, str]]:
+        """Yield what git's environment must hold to talk to this repository; its files vanish afterwards.
+
+        To a *partial* clone the server gives commits and folders, and of the files those that are asked for by name.
+        """
         with tempfile.TemporaryDirectory(prefix="kubectl-reconcile-") as name:
-            yield {**_basics(self, Path(name)), **_configuration(self, Path(name)), **_ssh(self, Path(name))}
+            private = Path(name)
+            yield {**_basics(self, private), **_configuration(self, private, partial=partial), **_ssh(self, private)}
 
 
 def check_ref(name: str) -> str:
@@ -239,7 +243,7 @@ def _basics(repository: Repository, private: Path) -> dict[str, str]:
     return names
 
 
-def _configuration(repository: Repository, private: Path) -> dict[str, str]:
+def _configuration(repository: Repository, private: Path, *, partial: bool) -> dict[str, str]:
     """Return git's configuration for one command: environment variables, since arguments show in a process list."""
     credentials = repository.credentials
     settings = {"protocol.ext.allow": "never", "http.sslVerify": "true"}
@@ -251,6 +255,9 @@ def _configuration(repository: Repository, private: Path) -> dict[str, str]:
             "http.followRedirects": "false",
             "credential.helper": "",
         }
+    if partial:
+        remote = f"remote.{repository.url}"
+        settings |= {f"{remote}.promisor": "true", f"{remote}.partialCloneFilter": "blob:none"}
     variables = {"GIT_CONFIG_COUNT": str(len(settings)), **_trust(credentials, private)}
     for index, (key, value) in enumerate(settings.items()):
         variables |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}

@@ -7,6 +7,7 @@ path alone. It is made by whoever is at the keyboard, with their name, their git
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from kubectl_reconcile.source.git import GitSource, Ref, RefKind
 from kubectl_reconcile.source.remote import Repository, check_path, check_ref
 
 _GONE = "0" * 40
+_SUBMODULE = "160000"
 _PUSH_TIMEOUT_S = 120.0
 
 
@@ -37,8 +39,10 @@ class RestoreCommit:
         repository = Repository.of(self.url, allow_local=True, user_config=True)
         clone = Clone(repository, cache_dir)
         branch = check_ref(self.branch or _default_branch(clone, repository))
-        tip = GitSource(repository, Ref(RefKind.BRANCH, branch), cache_dir=cache_dir).fetch()
+        source = GitSource(repository, Ref(RefKind.BRANCH, branch), cache_dir=cache_dir)
+        tip = source.fetch()
         tree = self._tree(clone, tip)
+        source.files.bring(_files(_listed(clone, self.sha, check_path(self.path))))
         if tree == _asked(clone, "rev-parse", f"{tip}^{{tree}}"):
             return "", branch
         made = _asked(clone, "commit-tree", tree, "-p", tip, "-m", message)
@@ -58,7 +62,7 @@ class RestoreCommit:
             clone.run(["read-tree", tip], environment=index)
             lines = "".join(f"{line}\0" for line in (*removed, *put)).encode(errors="surrogateescape")
             clone.run(["update-index", "-z", "--index-info"], stdin=lines, environment=index)
-            return clone.run(["write-tree"], environment=index).decode().strip()
+            return clone.run(["write-tree", "--missing-ok"], environment=index).decode().strip()
 
 
 def _listed(clone: Clone, sha: str, path: str) -> dict[str, str]:
@@ -67,6 +71,11 @@ def _listed(clone: Clone, sha: str, path: str) -> dict[str, str]:
     output = clone.run(["ls-tree", "-r", "-z", "--full-tree", sha, *where]).decode(errors="surrogateescape")
     entries = (line.partition("\t") for line in output.split("\0") if line)
     return {name: f"{facts.split(' ')[0]} {facts.split(' ')[2]}" for facts, _, name in entries}
+
+
+def _files(entries: Mapping[str, str]) -> list[str]:
+    """Return the ids of the files among *entries*; a submodule's is a commit of another repository."""
+    return [entry.partition(" ")[2] for entry in entries.values() if not entry.startswith(_SUBMODULE)]
 
 
 def _default_branch(clone: Clone, repository: Repository) -> str:

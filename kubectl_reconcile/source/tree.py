@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from kubectl_reconcile.core.manifests.files import (
@@ -20,15 +21,21 @@ from kubectl_reconcile.source.remote import Repository
 _FOLDER, _LINK, _SUBMODULE = "040000", "120000", "160000"
 
 
-def listed(clone: Clone, repository: Repository, sha: str, path: str) -> Revision:
+def listed(
+    clone: Clone, repository: Repository, sha: str, path: str, bring: Callable[[Iterable[str]], None]
+) -> Revision:
     """Return the revision of the commit *sha*: the manifest files at *path*, and what is wrong with others.
+
+    *bring* is asked once, for the ids of all files that will be read: it fetches those that aren't in the clone.
 
     Raises:
         SourceError: the commit has nothing at the path, or isn't in the clone.
     """
-    when = clone.run(["show", "--no-patch", "--format=%ct", f"{sha}^{{commit}}"]).decode()
+    when = clone.run(["log", "--max-count=1", "--format=%ct", f"{sha}^{{commit}}"]).decode()
     entries = _below(clone, repository, sha, path)
-    ignore = SourceIgnore(_ignore_files(clone, sha, path, entries))
+    above = _ignore_files_above(clone, sha, path)
+    bring(blob for mode, blob, file in (*above, *entries) if _is_read(mode, file, path))
+    ignore = SourceIgnore(_ignore_files(clone, [*above, *entries]))
     files, problems = _select(entries, path, ignore)
     chosen = without_unrendered(files, _renderers(entries, path, ignore))
     return Revision(
@@ -54,15 +61,23 @@ def _below(clone: Clone, repository: Repository, sha: str, path: str) -> list[tu
     return _entries(clone.run(["ls-tree", "-r", "-z", "--full-tree", sha, *below]))
 
 
-def _ignore_files(clone: Clone, sha: str, path: str, entries: list[tuple[str, str, str]]) -> dict[str, bytes]:
+def _ignore_files_above(clone: Clone, sha: str, path: str) -> list[tuple[str, str, str]]:
+    """Return the entries of what the folders above the path ignore."""
     parts = path.split("/") if path else []
-    above = ["/".join(parts[:length]) for length in range(len(parts))]
-    names = [f"{sha}:{folder}/{IGNORE_FILE}" if folder else f"{sha}:{IGNORE_FILE}" for folder in above]
-    found = [(folder, data) for folder, data in zip(above, clone.objects(names), strict=True) if data is not None]
-    inside = [(file.rpartition("/")[0], blob) for mode, blob, file in entries if _is_ignore_file(mode, file)]
-    contents = clone.objects([blob for _, blob in inside])
-    found += [(folder, data or b"") for (folder, _), data in zip(inside, contents, strict=True)]
-    return dict(found)
+    names = ["/".join([*parts[:length], IGNORE_FILE]) for length in range(len(parts))]
+    return _entries(clone.run(["ls-tree", "-z", "--full-tree", sha, "--", *names])) if names else []
+
+
+def _is_read(mode: str, file: str, path: str) -> bool:
+    """Return whether the content of *file* counts when the revision at *path* is read."""
+    wanted = file == path or is_manifest_path(_inside(file, path)) or _is_ignore_file(mode, file)
+    return wanted and mode not in {_FOLDER, _LINK, _SUBMODULE}
+
+
+def _ignore_files(clone: Clone, entries: list[tuple[str, str, str]]) -> dict[str, bytes]:
+    found = [(file.rpartition("/")[0], blob) for mode, blob, file in entries if _is_ignore_file(mode, file)]
+    contents = clone.objects([blob for _, blob in found])
+    return {folder: data or b"" for (folder, _), data in zip(found, contents, strict=True)}
 
 
 def _entries(listing: bytes) -> list[tuple[str, str, str]]:
@@ -76,7 +91,7 @@ def _entries(listing: bytes) -> list[tuple[str, str, str]]:
 
 
 def _is_ignore_file(mode: str, path: str) -> bool:
-    return path.rpartition("/")[2] == IGNORE_FILE and mode not in {_LINK, _SUBMODULE}
+    return path.rpartition("/")[2] == IGNORE_FILE and mode not in {_FOLDER, _LINK, _SUBMODULE}
 
 
 def _inside(path: str, root: str) -> str:
@@ -130,6 +145,28 @@ def _select(
         else:
             files[path] = blob
     return files, problems
+
+
+def blobs_at(clone: Clone, path: str, shas: Sequence[str]) -> list[str]:
+    """Return the id of the file at *path* in each of these commits; empty where it isn't there, or the commit isn't.
+
+    Read from the folders that hold it, since git tells a file that isn't in the clone from one that never was in no other way
+    for many commits at once.
+    """
+    folder, _, name = path.rpartition("/")
+    trees = clone.objects([f"{sha}:{folder}" for sha in shas], kind=b"tree")
+    return [_blob_in(tree or b"", name.encode(), len(sha) // 2) for sha, tree in zip(shas, trees, strict=True)]
+
+
+def _blob_in(tree: bytes, name: bytes, id_bytes: int) -> str:
+    """Return the id of the file *name* in a folder as git stores it: mode, space, name, zero byte, id, and the next."""
+    at = 0
+    while (end := tree.find(b"\0", at)) >= 0:
+        mode, _, found = tree[at:end].partition(b" ")
+        at = end + 1 + id_bytes
+        if found == name and mode not in {b"40000", b"160000"}:
+            return tree[end + 1 : at].hex()
+    return ""
 
 
 def rfc3339(epoch_s: str) -> str:

@@ -31,6 +31,7 @@ from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from tests.e2e.domains import Factory
+from tests.e2e.ssh_host import SshHost
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
@@ -461,6 +462,13 @@ def factory(idle_factory, new_daemon, cluster) -> Factory:
 
 
 # -- what stands in repositories ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def ssh_host() -> Iterator[SshHost]:
+    """An SSH server of the repositories on this machine, for all of this worker's tests."""
+    with SshHost() as host:
+        yield host
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,77 @@
+"""The files that a partial clone hasn't got yet, fetched when somebody wants to read them: by name, in one request for all.
+
+A server may promise files by name and then refuse them (the old protocol, a setting); from that one everything is fetched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+
+from kubectl_reconcile.source.clone import FETCH, Clone
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.remote import Repository
+from kubectl_reconcile.source.tree import listed
+
+
+class MissingFiles:
+    """What *clone* lacks of the files of its commits; *fetch_whole* makes it anew with all of them.
+
+    *timeout_s* is for one fetch.
+    """
+
+    def __init__(
+        self, clone: Clone, repository: Repository, timeout_s: float, fetch_whole: Callable[[], object]
+    ) -> None:
+        self._clone, self._repository, self._timeout_s = clone, repository, timeout_s
+        self._fetch_whole = fetch_whole
+        self._brought: set[str] = set()
+
+    def bring(self, blob_ids: Iterable[str]) -> None:
+        """Fetch those of the files that aren't in the clone.
+
+        Raises:
+            SourceError: the server can't be reached or refuses, or has them no more.
+        """
+        if not self._clone.is_partial or not (missing := self._missing(blob_ids)):
+            return
+        with self._clone.locked(self._timeout_s):
+            given = self._fetch(missing)
+        if not given:
+            self._fetch_whole()
+
+    def bring_revision(self, sha: str, path: str) -> None:
+        """Fetch what the commit *sha* holds at *path*, as far as it can be had; tried once for each commit.
+
+        Who asks for one file of an older commit asks for others.
+        """
+        if sha not in self._brought:
+            self._brought.add(sha)
+            with contextlib.suppress(SourceError):
+                listed(self._clone, self._repository, sha, path, self.bring)
+
+    def _missing(self, blob_ids: Iterable[str]) -> list[str]:
+        questions = "".join(f"{blob_id}\n" for blob_id in blob_ids).encode()
+        if not questions:
+            return []
+        answers = self._clone.run(["cat-file", "--batch-check", "--buffer"], stdin=questions).decode().splitlines()
+        return [answer.removesuffix(" missing") for answer in answers if answer.endswith(" missing")]
+
+    def _fetch(self, blob_ids: Iterable[str]) -> bool:
+        """Fetch what nobody else has fetched meanwhile; return False if the server gives nothing by name. Call it locked."""
+        self._clone.ready()
+        if not self._clone.is_partial:
+            return False
+        if not (missing := self._missing(blob_ids)):
+            return True
+        command = ["-c", "fetch.negotiationAlgorithm=noop", *FETCH, "--stdin", "--", self._repository.url]
+        wanted = "".join(f"{blob_id}\n" for blob_id in missing).encode()
+        try:
+            self._clone.talk(command, self._timeout_s, stdin=wanted, fills=True)
+        except SourceError as error:
+            if error.fault in {SourceFault.NO_SUCH_REF, SourceFault.FAILED}:
+                return False
+            raise
+        if self._missing(missing):  # git keeps a damaged pack when the same one comes again
+            raise SourceError(SourceFault.CORRUPT, f"{self._repository}: the local clone is damaged")
+        return True
