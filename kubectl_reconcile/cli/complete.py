@@ -70,8 +70,14 @@ _QUESTIONS = {
 }
 """The question to kubectl that finds values for a flag or an argument."""
 
-_OBJECTS = frozenset({("tree", "sync"), ("approve", "sync"), ("explain", "object_")})
-"""Arguments that may be KIND/NAME."""
+_OF_PLANS = ("accept", "diff", "sync")
+_OBJECTS = frozenset({("explain", "object_"), ("adopt", "objects"), *((verb, "objects") for verb in _OF_PLANS)})
+"""Arguments that are KIND/NAME."""
+
+_MAY_BE_OBJECTS = frozenset({("tree", "sync"), ("approve", "sync"), *((verb, "sync") for verb in _OF_PLANS)})
+"""Arguments that are KIND/NAME where they have a slash."""
+
+_SYNCS_SEEN = '{range .items[*]}{.metadata.namespace}/{.metadata.name}{"\\n"}{end}'
 
 _HISTORY = '{range .status.history[*]}{.revision}{"\\t"}{.result}{", "}{.time}{"\\n"}{end}'
 _REFS = {
@@ -190,8 +196,10 @@ def _from_cluster(
 ) -> tuple[list[str], Directive] | None:
     """Return the candidates that kubectl or git know of; None where they aren't asked."""
     given = _given(typed, flags)
-    if (verb, name) in _OBJECTS and ("/" in partial or verb == "explain"):
-        return _objects(partial, given)
+    if (verb, name) in _OBJECTS or ((verb, name) in _MAY_BE_OBJECTS and "/" in partial):
+        return _objects(partial, _for_objects(verb, typed, flags, given))
+    if (verb, name) == ("adopt", "sync"):
+        return _syncs(partial, given), Directive.NO_FILES
     if (verb, name) == ("rollback", "revision"):
         return _revisions(partial, _positional(typed, flags)[1:], given), Directive.NO_FILES
     if (verb, name) in _REFS:
@@ -213,6 +221,30 @@ def _objects(partial: str, given: Sequence[str]) -> tuple[list[str], Directive]:
         return [], Directive.NO_FILES
     names = _kubectl("get", kind, "--output=name", *given)
     return _beginning(partial, (f"{kind}/{_plain(name)}" for name in names)), Directive.NO_FILES
+
+
+def _for_objects(verb: str, typed: Sequence[str], flags: dict[str, click.Option], given: list[str]) -> list[str]:
+    """Return *given* with the namespace to which the objects of the Sync go that is typed already, if any."""
+    if verb == "adopt":
+        namespace, _, name = _value_of(typed, "--sync").rpartition("/")
+    else:
+        namespace, name = "", next(iter(_positional(typed, flags)[1:]), "") if verb in _OF_PLANS else ""
+    if not name or "/" in name or name.startswith("-") or (namespace and _without_namespace(given) != given):
+        return given  # -n says it
+    where = [*_without_namespace(given), f"--namespace={namespace}"] if namespace else given
+    target = _kubectl("get", "syncs.reconcile.dev", name, "--output=jsonpath={.spec.targetNamespace}", *where)
+    return [*_without_namespace(where), f"--namespace={target[0]}"] if target and target[0] else where
+
+
+def _syncs(partial: str, given: Sequence[str]) -> list[str]:
+    """Return the Syncs of the namespace, and those of others as ``NAMESPACE/NAME``."""
+    namespace, slash, _ = partial.partition("/")
+    if slash:
+        where = [*_without_namespace(given), f"--namespace={namespace}"]
+        return _beginning(partial, (f"{namespace}/{_plain(name)}" for name in _kubectl(*_GET_SYNCS, *where)))
+    everywhere = ("get", "syncs.reconcile.dev", "--all-namespaces", f"--output=jsonpath={_SYNCS_SEEN}")
+    here = map(_plain, _kubectl(*_GET_SYNCS, *given))
+    return _beginning(partial, [*here, *_kubectl(*everywhere, *_without_namespace(given))])
 
 
 def _revisions(partial: str, syncs: Sequence[str], given: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.engine.commands.selection import Only, Selection, SelectionTerms
+from kubectl_reconcile.engine.commands.selection import Only, Selection, SelectionError, SelectionTerms
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
@@ -113,21 +113,34 @@ async def target_of(session: Session, origin: Origin) -> Target:
     return await targets.sync_target(session, origin.name, namespace)
 
 
-def selected(session: Session, chosen: Chosen, plan: Plan, *, one_of_many: bool = False) -> Plan:
-    """Return the part of *plan* that is *chosen*; where it is *one_of_many*, a name may be meant for another.
+def selected(session: Session, chosen: Chosen, plan: Plan, *, among: list[Plan] | None = None) -> Plan:
+    """Return the part of *plan* that is *chosen*.
+
+    Where names may be meant for other plans, *plan* is added to those *among* which `unmatched` looks for them at last.
 
     Raises:
         SelectionError: a name, a kind or the selector can't be meant as it is written, or a name means nothing here.
     """
     if chosen.is_everything:
         return plan
+    selection = _selection(session, chosen, plan)
+    if among is not None:
+        among.append(plan)
+    elif missing := selection.unmatched(plan):
+        raise missing[0]
+    return selection.chosen(plan)
+
+
+def unmatched(session: Session, chosen: Chosen, among: list[Plan]) -> list[SelectionError]:
+    """Return an error for each name that means nothing in any of the plans *among* which it was looked for."""
+    return _selection(session, chosen, among[0]).unmatched(*among) if among else []
+
+
+def _selection(session: Session, chosen: Chosen, plan: Plan) -> Selection:
     files = [each for each in chosen.objects if is_path(each)]
     names = [each for each in chosen.objects if not is_path(each)]
     terms = SelectionTerms(names, chosen.kinds, chosen.selector, files, frozenset(map(Only, chosen.only)))
-    selection = Selection.of(terms, session.discovery, plan)
-    if not one_of_many and (unmatched := selection.unmatched(plan)):
-        raise unmatched[0]
-    return selection.chosen(plan)
+    return Selection.of(terms, session.discovery, plan)
 
 
 async def live_sync(session: Session, name: str) -> Manifest:

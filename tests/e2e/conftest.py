@@ -411,7 +411,7 @@ class Plugin:
         path = os.pathsep.join([str(self.kubectl.folder), str(PROGRAM.parent), os.environ["PATH"]])
         environ = {**os.environ, "KUBECONFIG": self.kubectl.kubeconfig, "PATH": path}
         done = subprocess.run(
-            ["kubectl", "reconcile", *arguments, "-n", self.namespace],
+            ["kubectl", "reconcile", *arguments, *(("-n", self.namespace) if self.namespace else ())],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environ, timeout=PATIENCE_S,
         )  # fmt: skip
         said = f"{done.stdout}{done.stderr}({done.returncode})"

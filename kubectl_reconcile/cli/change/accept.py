@@ -29,6 +29,7 @@ from kubectl_reconcile.engine.commands.accept import Accepted
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.targets import NoSuchSync
 
 
 def accept(
@@ -130,18 +131,37 @@ def adopt(
     """Write manifests for live objects, to bring them under a Sync."""
     if local and branch:
         raise click.UsageError("--local and --branch exclude each other")
-    origin = Origin(sync, local=local or "")
-    work = functools.partial(_adopt, objects=objects, origin=origin, branch=branch, message=message, color=color)
+    namespace, slash, name = sync.rpartition("/")
+    if not name or "/" in namespace or bool(slash) != bool(namespace):
+        raise click.UsageError(f"--sync {sync!r} is no Sync: write NAME, or NAMESPACE/NAME")
+    origin = Origin(name, namespace=namespace, local=local or "")
+    work = functools.partial(
+        _adopt,
+        objects=objects,
+        origin=origin,
+        theirs=connection.namespace if namespace else "",
+        branch=branch,
+        message=message,
+        color=color,
+    )
     return run(connection, work)
 
 
 async def _adopt(
-    session: Session, *, objects: tuple[str, ...], origin: Origin, branch: str, message: str, color: str
+    session: Session,
+    *,
+    objects: tuple[str, ...],
+    origin: Origin,
+    theirs: str,
+    branch: str,
+    message: str,
+    color: str,
 ) -> int:
+    """Adopt *objects* of the namespace *theirs*, or else of that to which the Sync's objects go."""
     out, _ = terminals(color)
-    namespace = session.client.namespace
-    under = Sync.of(await targets.live_sync(session, origin.name, namespace))
-    manifests = await _manifests(session, under, objects)
+    namespace = origin.namespace or session.client.namespace
+    under = await _sync_of(session, origin.name, namespace)
+    manifests = await _manifests(session, under, objects, theirs or under.default_namespace)
     if not (origin.local or branch):
         texts = [text for manifest in manifests for text in ("---", *_yaml(manifest))]
         out.write(map(line, texts[1:]))
@@ -162,8 +182,19 @@ async def _adopt(
     return ExitStatus.OK
 
 
-async def _manifests(session: Session, under: Sync, objects: tuple[str, ...]) -> list[Manifest]:
-    """Return the objects named as they would be written by hand.
+async def _sync_of(session: Session, name: str, namespace: str) -> Sync:
+    try:
+        return Sync.of(await targets.live_sync(session, name, namespace))
+    except NoSuchSync as error:
+        if not error.elsewhere:
+            raise
+        there = error.elsewhere[0]
+        hint = f"namespace {there} has one: --sync {there}/{name}"
+        raise Failure(str(error), hint, status=ExitStatus.USAGE) from None
+
+
+async def _manifests(session: Session, under: Sync, objects: tuple[str, ...], namespace: str) -> list[Manifest]:
+    """Return the objects named, of *namespace*, as they would be written by hand.
 
     Raises:
         Failure: one of them can't be brought under a Sync.
@@ -171,7 +202,7 @@ async def _manifests(session: Session, under: Sync, objects: tuple[str, ...]) ->
     """
     found: list[Manifest] = []
     for text in objects:
-        live = await live_objects.live(session, text)
+        live = await live_objects.live(session, text, namespace)
         if why := export.why_not(live):
             raise Failure(f"{text} can't be adopted: {why}", status=ExitStatus.USAGE)
         kind = GroupVersionKind.of(live)

@@ -33,7 +33,7 @@ from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.results import DONE, counted, result_line, results_document, results_summary
 from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
-from kubectl_reconcile.cli.session import readable, run, selected, target_of
+from kubectl_reconcile.cli.session import readable, run, selected, target_of, unmatched
 from kubectl_reconcile.core.objects import Manifest, condition_of
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.planning.planfile import PlanFile
@@ -68,6 +68,7 @@ class SyncOptions:
     look: OutputOptions
     out: Terminal
     err: Terminal
+    among: list[Plan] | None = None
 
 
 def sync(
@@ -106,22 +107,22 @@ def sync(
 
 async def _everywhere(session: Session, options: SyncOptions) -> int:
     """Sync every Sync of the cluster, one after another; one that fails stops no other. Return the worst status."""
-    worst = 0
+    worst, among = 0, list[Plan]()
     for namespace, name in await targets.followed_syncs(session):
         options.err.write([line(f"Sync {namespace}/{name}", Tone.TITLE)])
         try:
             origin = Origin(name, namespace=namespace)
-            worst = max(worst, await _sync(session, replace(options, origin=origin)))
+            worst = max(worst, await _sync(session, replace(options, origin=origin, among=among)))
         except Interrupted as interruption:
             raise Interrupted(f"{interruption} of {namespace}/{name}; Syncs before it are done") from None
         except Exception as error:  # noqa: BLE001 - told as any other; what isn't a user's goes on up
             worst = max(worst, failures.report(error))
-    return worst
+    return max([worst, *map(failures.report, unmatched(session, options.chosen, among))])
 
 
 async def _sync(session: Session, options: SyncOptions) -> int:
     if options.dry_run:
-        return _shown(await diff.preview(session, options.origin, chosen=options.chosen), options)
+        return _shown(await diff.preview(session, options.origin, chosen=options.chosen, among=options.among), options)
     await _ensure_installed(session, options)
     if options.plan:
         return await _carry_out(session, options)
@@ -258,8 +259,7 @@ async def _carry_out(session: Session, options: SyncOptions) -> int:
 async def _work(session: Session, target: Target, options: SyncOptions, file: PlanFile | None = None) -> int:
     """Plan, ask where something would go, and write; with a *file*, only what it says."""
     started_s = time.monotonic()
-    one_of_many = bool(options.origin.namespace)
-    plan = selected(session, options.chosen, await engine.plan(session, target), one_of_many=one_of_many)
+    plan = selected(session, options.chosen, await engine.plan(session, target), among=options.among)
     if file is None:
         plan = await dry_run.confirm_before_writing(session.client, plan, target.sync)
     else:
@@ -288,7 +288,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
             if _has_modules(session, plan):
 
                 def choose(made: Plan) -> Plan:
-                    return progress.expect(selected(session, options.chosen, made, one_of_many=True))
+                    return progress.expect(selected(session, options.chosen, made, among=[]))
 
                 await engine.settle(session, target, progress.hooks(), choose=choose)
     counts = progress.counts(plan)

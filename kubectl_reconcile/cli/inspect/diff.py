@@ -19,7 +19,7 @@ from kubectl_reconcile.cli.output import failures, outputs
 from kubectl_reconcile.cli.output.ages import current_time
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.render import PlanView
-from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of
+from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of, unmatched
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.commands import blame
@@ -77,27 +77,34 @@ def _show(plans: Sequence[Plan], titles: Sequence[str] = (), *, view: PlanView, 
 
 async def _simulated(session: Session, *, origin: Origin, chosen: Chosen) -> list[Plan]:
     plans = await reconcile.foresee(session, await target_of(session, origin))
-    return [selected(session, chosen, plan, one_of_many=plan is not plans[0]) for plan in plans]
+    first, *later = plans
+    return [selected(session, chosen, first), *(selected(session, chosen, plan, among=[]) for plan in later)]
 
 
-async def preview(session: Session, origin: Origin, *, chosen: Chosen = EVERYTHING, offline: bool = False) -> Plan:
+async def preview(
+    session: Session,
+    origin: Origin,
+    *,
+    chosen: Chosen = EVERYTHING,
+    offline: bool = False,
+    among: list[Plan] | None = None,
+) -> Plan:
     """Return what a sync of *origin* would do to what is *chosen*; unless *offline*, as the server judges it.
+
+    *among* is as in ``selected``: one of several previews leaves it to its caller whether names mean anything.
 
     Raises:
         SourceError: the source can't be read.
         SelectionError: what is chosen can't be meant as it is written.
         ApiError: the server refuses, or doesn't answer.
     """
-    one_of_many = bool(origin.namespace)  # a name may be meant for a Sync of another namespace
-    return await _preview_of(
-        session, await target_of(session, origin), chosen, offline=offline, one_of_many=one_of_many
-    )
+    return await _preview_of(session, await target_of(session, origin), chosen, offline=offline, among=among)
 
 
 async def _preview_of(
-    session: Session, target: Target, chosen: Chosen, *, offline: bool, one_of_many: bool = False
+    session: Session, target: Target, chosen: Chosen, *, offline: bool, among: list[Plan] | None = None
 ) -> Plan:
-    made = selected(session, chosen, await reconcile.plan(session, target), one_of_many=one_of_many)
+    made = selected(session, chosen, await reconcile.plan(session, target), among=among)
     judged = made if offline else await dry_run.confirm(session.client, made, target.sync)
     return await blame.with_commits(target, judged)
 
@@ -117,17 +124,18 @@ def status_of(plan: Plan) -> ExitStatus:
 async def _everywhere(session: Session, *, chosen: Chosen, offline: bool, show: outputs.Show) -> int:
     """Preview every Sync of the cluster; one that can't be previewed hides no other."""
     plans, titles, worst = [], [], ExitStatus.OK
+    among: list[Plan] = []
     for namespace, name in await targets.followed_syncs(session):
         try:
             origin = Origin(name, namespace=namespace)
-            plans.append(await preview(session, origin, chosen=chosen, offline=offline))
+            plans.append(await preview(session, origin, chosen=chosen, offline=offline, among=among))
         except Exception as error:  # noqa: BLE001 - told as any other; what isn't a user's goes on up
             worst = max(worst, failures.report(error, f"Sync {namespace}/{name}: "))
         else:
             titles.append(f"Sync {namespace}/{name}")
             worst = max(worst, status_of(plans[-1]))
     show(plans, titles)
-    return worst
+    return max([worst, *map(failures.report, unmatched(session, chosen, among))])
 
 
 # --- at each save -----------------------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ def resource_of(session: Session, kind: str) -> Resource:
     return found
 
 
-async def live(session: Session, text: str) -> Manifest:
-    """Return the live object that *text* (``KIND/NAME``) means, in the namespace of the connection.
+async def live(session: Session, text: str, namespace: str = "") -> Manifest:
+    """Return the live object that *text* (``KIND/NAME``) means, in *namespace* or else that of the connection.
 
     Raises:
         NoSuchKind: the cluster serves no such kind.
@@ -42,5 +42,5 @@ async def live(session: Session, text: str) -> Manifest:
     resource = resource_of(session, kind)
     if not name:
         raise ApiError(f"{text} names no object: write KIND/NAME, such as deploy/web")
-    path = resource.path(session.client.namespace if resource.namespaced else "", name)
+    path = resource.path((namespace or session.client.namespace) if resource.namespaced else "", name)
     return await session.client.get(path)

@@ -111,13 +111,15 @@ class Selection:
             partial=True,
         )
 
-    def unmatched(self, plan: Plan) -> list[SelectionError]:
-        """Return an error for each name and path that means nothing in *plan*, with the nearest that does.
+    def unmatched(self, *plans: Plan) -> list[SelectionError]:
+        """Return an error for each name and path that means nothing in any of *plans*, with the nearest that does.
 
         Kinds, labels and what happens are filters: that nothing passes one is no slip of the pen.
         """
-        named = {(change.ref.group_kind, change.ref.name) for change in plan.changes}
-        files = {change.provenance.file for change in plan.changes} | {problem.path for problem in plan.problems}
+        changes = [change for plan in plans for change in plan.changes]
+        named = {(change.ref.group_kind, change.ref.name) for change in changes}
+        files = {change.provenance.file for change in changes}
+        files |= {problem.path for plan in plans for problem in plan.problems}
         missing = [_no_object(kind, name, named) for kind, name in sorted(self.names - named)]
         lost = (path for path in self.paths if not any(_is_within(file, path) for file in files))
         return missing + [_no_file(path, files) for path in lost]

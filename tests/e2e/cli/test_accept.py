@@ -1,11 +1,16 @@
 """accept and adopt: what the cluster holds becomes what Git asks for; on a real cluster and a real Git server."""
 
 import json
+import re
 import subprocess
+from dataclasses import replace
 
 import pytest
+import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 
 WEB = """\
 # The web's settings.
@@ -179,3 +184,45 @@ def test_what_can_t_be_adopted(loose, plugin, cluster):
     assert (member.status, "it belongs to a set already" in member.err) == (ExitStatus.USAGE, True)
     assert plugin("adopt", "cm/nope", "--sync", "shop").status == ExitStatus.FAILED
     assert plugin("adopt", "deploy/loose", "--sync", "nope").status == ExitStatus.USAGE
+
+
+@pytest.fixture
+def apart(git_server, follow, cluster, tmp_path):
+    """A Sync in the test's namespace whose objects go to another; that one's name, and the working tree."""
+    other = cluster.at(f"{cluster.namespace}-shop")
+    cluster.kubectl("create", "namespace", other.namespace)
+    git_server.push({"web.yaml": WEB}, "first")
+    follow(git_server.url, targetNamespace=other.namespace)
+    other.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "loose"}, "data": {"a": "1"}})
+    tree = tmp_path / "apart"
+    subprocess.run(["git", "clone", "--quiet", git_server.url, tree], check=True, timeout=60)
+    yield other.namespace, tree
+    cluster.kubectl("delete", "namespace", other.namespace, "--wait=false")
+
+
+LOOSE = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: loose\ndata:\n  a: '1'\n"
+
+
+def test_objects_are_adopted_by_a_sync_of_another_namespace(apart, plugin, cluster, namespace):
+    shop, tree = apart
+    words = ("adopt", "cm/loose", "--sync", f"{namespace}/shop")
+    for here in (replace(plugin, namespace=shop), replace(plugin, namespace="")):  # -n NAMESPACE, or none given
+        shown = here(*words)
+        assert (shown.status, yaml.safe_load(shown.out)) == (0, yaml.safe_load(LOOSE))
+    assert yaml.safe_load(plugin("adopt", "cm/loose", "--sync", "shop").out) == yaml.safe_load(LOOSE)
+    done = replace(plugin, namespace=shop)(*words, "--local", str(tree))
+    assert (done.status, done.out) == (0, "configmap-loose.yaml\n")
+    assert plugin("sync", "shop", "--local", str(tree)).status == 0
+    mark = applyset_id(ObjectRef("reconcile.dev", "Sync", namespace, "shop"))
+    members = cluster.at(shop).list("ConfigMap", f"{PART_OF}={mark}")
+    assert {one["metadata"]["name"] for one in members} == {"loose", "web"}
+
+
+def test_adopt_says_where_the_sync_is(apart, plugin):
+    shop, _ = apart
+    wrong = replace(plugin, namespace=shop)("adopt", "cm/loose", "--sync", "shop")
+    assert wrong.status == ExitStatus.USAGE
+    assert re.search(r"hint: namespace (\S+) has one: --sync \1/shop\n", wrong.err)
+    for odd in ("a/b/c", "/shop", "gitops/", "/"):
+        refused = plugin("adopt", "cm/loose", "--sync", odd)
+        assert (refused.status, f"{odd!r} is no Sync: write NAME, or NAMESPACE/NAME" in refused.err) == (2, True)

@@ -65,6 +65,32 @@ def test_names_of_the_cluster_through_kubectl(ask, shop, namespace, eventually, 
         assert found == expected if expected else namespace in found
 
 
+def test_objects_of_a_sync_that_is_kept_elsewhere(ask, cluster, namespace, follow, git_server, eventually):
+    other = cluster.at(f"{namespace}-shop")
+    cluster.kubectl("create", "namespace", other.namespace)
+    git_server.push({"README": "nothing"}, "first")
+    follow(git_server.url, targetNamespace=other.namespace)
+    other.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "loose"}})
+    elsewhere = ["--sync", f"{namespace}/shop"]
+    asked = {
+        "kinds to adopt": (["adopt", "configm"], ["configmaps/"]),
+        "objects by their namespace": (["adopt", *elsewhere, "-n", other.namespace, "cm/lo"], ["cm/loose"]),
+        "objects by their Sync": (["adopt", *elsewhere, "cm/lo"], ["cm/loose"]),
+        "objects by their Sync, by -n": (["adopt", "--sync=shop", "-n", namespace, "cm/lo"], ["cm/loose"]),
+        "objects of a preview": (["diff", "-n", namespace, "shop", "cm/lo"], ["cm/loose"]),
+        "objects of a sync": (["sync", "-n", namespace, "shop", "cm/lo"], ["cm/loose"]),
+        "objects of a preview without a Sync": (["diff", "-n", other.namespace, "cm/lo"], ["cm/loose"]),
+        "Syncs of a namespace": (["adopt", "cm/loose", "--sync", f"{namespace}/s"], [f"{namespace}/shop"]),
+        "Syncs with their namespaces": (["adopt", "cm/loose", "--sync", namespace], [f"{namespace}/shop"]),
+        "Syncs after an equals sign": (["adopt", f"--sync={namespace}/"], [f"--sync={namespace}/shop"]),
+        "Syncs of this namespace": (["adopt", "-n", namespace, "--sync", "sh"], ["shop"]),
+    }
+    for what, (words, expected) in asked.items():
+        found = eventually(lambda words=words: ask(*words)[0], what, timeout_s=20)
+        assert found == expected, what
+    cluster.kubectl("delete", "namespace", other.namespace, "--wait=false")
+
+
 def test_what_the_cluster_cannot_answer_is_no_candidates(ask, namespace):
     assert ask("tree", "-n", namespace, "--context", "nowhere", "") == ([], ":4")
     assert ask("explain", "nonsense/") == ([], ":4")

@@ -301,6 +301,15 @@ def test_all_syncs_of_all_namespaces(own_cluster, crds_of, follow, git_server):
     assert run("sync", "-A", *where).returncode == ExitStatus.SOURCE
     assert own.get("ConfigMap", "web")
     assert own.at("other").get("ConfigMap", "web")
+    # A name is meant for one of them, and a slip of the pen for none.
+    own.at("other").edit("ConfigMap", "web", {"data": {"colour": "blue"}})
+    own.delete("Sync", "broken")
+    for verb in ("diff", "sync"):
+        slip = run(verb, "-A", "cm/wbe", "deploy/web", *where)
+        assert slip.returncode == ExitStatus.USAGE, slip
+        assert "error: no ConfigMap wbe belongs to it\nhint: did you mean web?" in slip.stderr
+        assert "no Deployment.apps web belongs to it" in slip.stderr
+        assert run(verb, "-A", "cm/web", *where).returncode == (verb == "diff")
     refused = run("diff", "shop", "-A", *where)
     assert (refused.returncode, "drop SYNC" in refused.stderr) == (ExitStatus.USAGE, True)
 

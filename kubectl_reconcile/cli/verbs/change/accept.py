@@ -54,10 +54,11 @@ Examples:
   kubectl reconcile adopt deploy/web svc/web --sync shop         shows
   kubectl reconcile adopt deploy/web --sync shop --local .       writes
   kubectl reconcile adopt deploy/web --sync shop --branch adopt  pushes
+  kubectl reconcile adopt deploy/web --sync gitops/shop -n shop  of another
 """
 )
 @click.argument("objects", nargs=-1, required=True, metavar="OBJECT...")
-@click.option("--sync", "sync", metavar="NAME", required=True, help="Sync under which they are brought.")
+@click.option("--sync", "sync", metavar="[NAMESPACE/]NAME", required=True, help="Sync under which they are brought.")
 @click.option(
     "--local",
     metavar="FOLDER",
@@ -71,6 +72,7 @@ Examples:
 def adopt() -> None:
     """Write manifests for live objects, to bring them under a Sync. Writes files, or pushes a commit.
 
-    OBJECT is TYPE/NAME. What the server, controllers and tools added is left out. The next sync then takes the
+    OBJECT is TYPE/NAME, in the namespace to which the Sync's objects go; with NAMESPACE/NAME of a Sync, -n may say another.
+    What the server, controllers and tools added is left out. The next sync then takes the
     objects over; until then nothing changes in the cluster. Without --local or --branch the manifests are shown.
     """
