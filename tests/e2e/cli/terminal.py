@@ -21,10 +21,11 @@ def on_terminal(*arguments, typed, **environ):
     *typed* says what is typed once a text stands there: {"[y/N]": "n\\n"}; each once, in this order. A program that
     neither goes on nor ends is killed, and the test fails with what it showed.
     """
+    words = ["kubectl-reconcile", *arguments]
+    environ = {**os.environ, "TERM": "xterm", "PAGER": "cat", **environ}  # nobody leaves a pager
     pid, screen = pty.fork()
     if pid == 0:
-        words = ["kubectl-reconcile", *arguments]
-        os.execve(_BIN / words[0], words, {**os.environ, "TERM": "xterm", **environ})  # noqa: S606 - no shell is the point
+        os.execve(_BIN / words[0], words, environ)  # noqa: S606 - no shell is the point
     waiting, seen, looked, deadline = list(typed.items()), "", 0, time.monotonic() + _PATIENCE_S
     while chunk := _read(screen, deadline):
         seen += chunk
