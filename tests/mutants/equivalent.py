@@ -16,10 +16,11 @@ _NO_ROUND = "without a conflict a round leaves nothing out"
 _OF_NOBODY = "whom the server makes up applied nothing, whatever the subresource"
 
 _WHOLE_SHAPES = "_compare_as(shape(lhs, of), lhs, {}, of, path, found)"
-_BOTH_SHAPES = "elif lhs is ABSENT {} not _shapes_differ(lhs, rhs, of):"
+_BOTH_SHAPES = "elif lhs is ABSENT {} shape(lhs, of) == shape(rhs, of):"
 _TAKEN_OVER = "and not managers_to_take_over(live, {}, take_over, adopting=adopting)"
 _ROUNDS = "while outcome.conflicts {} rounds < _MOST_ROUNDS:"
 _UNTRACKED = 'return Owner(BEFORE_FIRST_APPLY, UPDATE, {}, live.manifest["apiVersion"], "", fields)'
+_KEY_NAME = "name = {}"
 _ONE_KEY = "found = [item.get({}) for item in items]"
 
 
@@ -37,7 +38,7 @@ _REASONS: dict[str, dict[str, list[str]]] = {
     "ssa/merge": {_SLOWER: _swap(_TAKEN_OVER, "manager", "None")},
     "ssa/policy": {_NO_ROUND: _swap(_ROUNDS, "and", "or")},
     "ssa/ownership": {_OF_NOBODY: _swap(_UNTRACKED, '""', "None", '"XXXX"')},
-    "ssa/unchanged": {_SLOWER: _swap(_ONE_KEY, "name", "None")},
+    "ssa/unchanged": {_SLOWER: [*_swap(_ONE_KEY, "name", "None"), *_swap(_KEY_NAME, "of.keys[0]", "None")]},
 }
 
 EQUIVALENT: dict[tuple[str, str], str] = {

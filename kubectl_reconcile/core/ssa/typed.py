@@ -79,29 +79,6 @@ def shape(value: Any, of: Type) -> str:
 _NO_SCALARS: Final = (dict, list, _Absent, type(None))
 
 
-def _is_only(of: Type, fits: str) -> bool:
-    """Return whether *of* allows nothing but *fits*."""
-    allowed = (of.map is not None, bool(of.scalar), of.list is not None)
-    return sum(allowed) == 1 and fits == shape(None, of)
-
-
-def _shapes_differ(lhs: Any, rhs: Any, of: Type) -> bool:
-    """Return whether the two sides were deduced differently (an undeduced side differs from a deduced one)."""
-    return _deduced(lhs, of) != _deduced(rhs, of)
-
-
-def _deduced(value: Any, of: Type) -> str:
-    """Return the one type that *value* was narrowed to, ``any`` if it was not."""
-    fits = shape(value, of)
-    if isinstance(value, dict):
-        narrowed = fits == "map"
-    elif isinstance(value, list):
-        narrowed = fits == "list"
-    else:
-        narrowed = value is not None and fits == "scalar"
-    return fits if narrowed or _is_only(of, fits) else "any"
-
-
 # --- list items and their path elements -----------------------------------------------------------
 
 
@@ -281,7 +258,7 @@ def compare(lhs: Any, rhs: Any, of: Type) -> Comparison:
 def _compare(lhs: Any, rhs: Any, of: Type, path: Path, found: Comparison) -> None:
     if rhs is ABSENT:
         in_leaf = _compare_as(shape(lhs, of), lhs, rhs, of, path, found)
-    elif lhs is ABSENT or not _shapes_differ(lhs, rhs, of):
+    elif lhs is ABSENT or shape(lhs, of) == shape(rhs, of):
         in_leaf = _compare_as(shape(rhs, of), lhs, rhs, of, path, found)
     else:
         _compare_as(shape(lhs, of), lhs, rhs, of, path, found)

@@ -349,6 +349,7 @@ def test_a_child_waits_for_one_that_is_deleted_to_be_made_anew():
         "a": (Op.DELETE, ""),
         "b": (Op.CREATE, "Thing.example.com shop/a, which is to be deleted first"),
     }
+    assert [change.provenance.owner for change in made.changes] == [REF, REF]
 
 
 def test_a_child_that_is_healthy_holds_up_nobody():

@@ -55,6 +55,9 @@ SPEC = {
             },
         },
     ),
+    "spread": a_list_map(
+        ["key", "when"], {"type": "object", "properties": {"key": TEXT, "when": TEXT, "skew": {"type": "integer"}}}
+    ),
     "mounts": a_list_map(
         "name", {"type": "object", "properties": {"name": TEXT, "path": TEXT}, "x-kubernetes-map-type": "atomic"}
     ),
@@ -123,6 +126,7 @@ EVERYTHING = pod(
     numbers=[2, 1],
     containers=[{"name": "web", "image": "nginx"}, {"name": "log"}],
     ports=[{"port": 80}, {"port": 80, "protocol": "UDP", "name": "dns"}],
+    spread=[{"key": "zone", "when": "now", "skew": 1}, {"key": "zone", "when": "later"}],
     mounts=[{"name": "data", "path": "/data"}],
     free={"a": 1, "b": [1, {"c": 2}], "d": {"e": "f"}},
     limits={"cpu": "1"},
