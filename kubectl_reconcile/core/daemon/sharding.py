@@ -238,7 +238,7 @@ class Roster:
             Expulsion(lease, reason) for lease in leases if lease.member != me and (reason := self._fault(lease, now_s))
         ]
         live = {lease.member for lease in leases} - {each.lease.member for each in expel} | {me}
-        waiting = {member for member in self._sharing if member not in live and not self._is_free(member, now_s)}
+        waiting = self._sharing - live  # none of them is free: _note has seen to that
         leading = live | (waiting - self._expelled - {each.lease.member for each in expel})
         if not self._leads(me, group, live, leading, now_s):
             return GroupDecision()
