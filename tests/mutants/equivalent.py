@@ -13,6 +13,7 @@ _AGAIN = "it is compared once more as the same shape, which finds the same"
 _OTHER_SHAPE = "of another shape is another value, whatever it is"
 _SLOWER = "the closer look says the same; it only takes longer"
 _NO_ROUND = "without a conflict a round leaves nothing out"
+_AS_OPEN = "a gate with nothing in it is an open one"
 _OF_NOBODY = "whom the server makes up applied nothing, whatever the subresource"
 
 _WHOLE_SHAPES = "_compare_as(shape(lhs, of), lhs, {}, of, path, found)"
@@ -20,6 +21,7 @@ _BOTH_SHAPES = "elif lhs is ABSENT {} shape(lhs, of) == shape(rhs, of):"
 _TAKEN_OVER = "and not managers_to_take_over(live, {}, take_over, adopting=adopting)"
 _ROUNDS = "while outcome.conflicts {} rounds < _MOST_ROUNDS:"
 _UNTRACKED = 'return Owner(BEFORE_FIRST_APPLY, UPDATE, {}, live.manifest["apiVersion"], "", fields)'
+_OPEN_GATE = "gate = Gate(hook=hook, needs=needs) if {} else OPEN"
 _KEY_NAME = "name = {}"
 _ONE_KEY = "found = [item.get({}) for item in items]"
 
@@ -38,6 +40,7 @@ _REASONS: dict[str, dict[str, list[str]]] = {
     "ssa/merge": {_SLOWER: _swap(_TAKEN_OVER, "manager", "None")},
     "ssa/policy": {_NO_ROUND: _swap(_ROUNDS, "and", "or")},
     "ssa/ownership": {_OF_NOBODY: _swap(_UNTRACKED, '""', "None", '"XXXX"')},
+    "planning/members": {_AS_OPEN: _swap(_OPEN_GATE, "hook or needs", "(hook or needs) or True")},
     "ssa/unchanged": {_SLOWER: [*_swap(_ONE_KEY, "name", "None"), *_swap(_KEY_NAME, "of.keys[0]", "None")]},
 }
 

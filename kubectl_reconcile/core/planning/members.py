@@ -368,7 +368,7 @@ def _is_replaceable(builder: PlanBuilder, each: DesiredMember) -> bool:
 def _waiting_in_vain(builder: PlanBuilder, change: Change) -> Change:
     """Block an object whose target is left alone itself."""
     lost = next((target for target in change.gate.needs if target in builder.spared), None)
-    if lost is None or change.op is Op.UNCHANGED or change.gate.blocked:
+    if lost is None or change.gate.blocked:
         return change
     return change.gated(blocked=f"it depends on {lost}, which can't be used as it is")
 

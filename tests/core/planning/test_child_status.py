@@ -118,6 +118,20 @@ WANTED = child(data={"x": "1"})
 HERE = live(WANTED)
 
 
+# --- what a module sees ---
+
+
+def test_a_module_is_told_of_the_children_that_its_cr_owns_and_of_no_others():
+    seen = []
+
+    def look(_cr, owned, *_):
+        seen.extend(one["metadata"]["name"] for one in owned)
+        return Outcome()
+
+    plan(a_module(look), cache(), HERE, live(child("b"), controller="uid-other"))
+    assert seen == ["a"]
+
+
 # --- what is written ---
 
 
@@ -414,6 +428,7 @@ def test_a_cr_is_kept_until_its_module_has_cleaned_up():
         *["keep-until-cleaned-up"] * 2,
         True,
     )
+    assert (first.gate.held, first.gate.waits) == (False, "")
     assert first.action.summary == "keep it, once deleted, until its module has cleaned up"
     assert [change.op for change in plan(finalizing(Outcome()), cache(finalizers=[FINALIZER])).changes] == [Op.CREATE]
 

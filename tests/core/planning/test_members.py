@@ -11,7 +11,7 @@ from kubectl_reconcile.core.planning.planner import build
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id, member
 from kubectl_reconcile.core.resources.sync import Sync
-from kubectl_reconcile.core.ssa.merge import ConflictPolicy, three_way
+from kubectl_reconcile.core.ssa.merge import ConflictPolicy, Reason, three_way
 from kubectl_reconcile.core.ssa.schema import schema_of_crd
 from tests.core.planning.changes import known
 from tests.core.ssa.test_built_in_kinds import SCHEMAS
@@ -30,6 +30,10 @@ KINDS = {
     (gvk := GroupVersionKind.parse(api, kind)): Kind(gvk, f"{kind.lower()}s", namespaced=namespaced, schema=SERVICE)
     for (api, kind), namespaced in SCOPES.items()
 }
+
+
+SERVICES = GroupVersionKind("", "v1", "Service")
+WEB = ObjectRef("", "Service", "shop", "web")
 
 
 def service(name="web", kind="v1/Service", namespace="shop", **annotations):
@@ -81,7 +85,10 @@ def only(made, name="web"):
 # --- where it stands ---
 
 
-@pytest.mark.parametrize("cluster", [[], [live(sized("x"))], [live(sized("y"))]], ids=["new", "there", "changed"])
+HERE = live(sized("x"), source="b.yaml")
+
+
+@pytest.mark.parametrize("cluster", [[], [HERE], [live(sized("y"))]], ids=["new", "there", "changed"])
 def test_a_change_names_its_file_and_line(cluster):
     change = only(plan([service("first"), sized("x")], cluster))
     assert (change.provenance.file, change.provenance.line) == ("b.yaml", 2)
@@ -181,12 +188,46 @@ def test_an_object_that_says_where_it_comes_from_is_taken():
 def test_an_object_that_goes_elsewhere_is_neither_written_nor_deleted():
     change = only(plan([sized("x", moved_to="shop/other")], [live(sized("y"))]))
     assert (change.op, change.gate.blocked) == (Op.UNCHANGED, "")
+    assert change.kind is KINDS[SERVICES]
 
 
 def test_an_object_whose_new_home_says_so_is_let_go():
     moved = live(sized("y", moved_from="shop/shop"), set_id=OTHER_ID)
     change = only(plan([sized("x")], [moved]))
     assert (change.op, change.gate.blocked) == (Op.UNCHANGED, "")
+    assert change.kind is KINDS[SERVICES]
+
+
+def test_a_preview_outside_a_sync_says_whose_an_object_is_that_it_would_change():
+    def whose(set_id):
+        return only(plan([sized("x")], [live(sized("y"), set_id=set_id)], grouped=False)).provenance.foreign
+
+    assert (whose(OTHER_ID), whose("")) == (OTHER_ID, "")
+
+
+def also_by_helm(**more):
+    """We applied it once, and Helm has too."""
+    found = live(sized("x"), source="a.yaml", **more)
+    entries = found["metadata"]["managedFields"]
+    helm = {**entries[0], "manager": "helm", "fieldsV1": {"f:spec": {"f:size": {}}}}
+    return {**found, "metadata": {**found["metadata"], "managedFields": [*entries, helm]}}
+
+
+def test_what_a_known_tool_applied_is_taken_over_from_what_is_no_member_yet_and_from_nothing_else():
+    assert only(plan([sized("x")], [also_by_helm(set_id="")])).takeover
+    member_already = only(plan([sized("x")], [also_by_helm()]))
+    assert (member_already.op, member_already.takeover) == (Op.UNCHANGED, ())
+    assert not only(plan([sized("y")], [also_by_helm()])).takeover
+
+
+def test_why_a_field_changes_is_told_by_what_was_applied_last():
+    def reason(base):
+        (change,) = only(
+            plan([sized("x")], [live(sized("y"))], bases={WEB: member(base, set_id=SHOP_ID, source="")})
+        ).fields
+        return change.reason
+
+    assert (reason(sized("x")), reason(sized("y"))) == (Reason.DRIFT, Reason.GIT)
 
 
 # --- what it may ask for ---
@@ -353,6 +394,12 @@ def test_where_the_crd_is_what_it_was_its_kind_stays_as_the_server_has_it():
     assert only(made, "one").kind is THING
 
 
+def test_an_object_never_comes_before_the_crd_that_the_same_plan_makes():
+    late = {**crd("text"), "metadata": {"name": "things.example.com", "annotations": {"reconcile.dev/wave": "5"}}}
+    made = things(late, {**NEWER, "spec": {"text": "x"}}, service())
+    assert [change.ref.name for change in made.changes] == ["web", "things.example.com", "one"]
+
+
 def test_a_crd_that_is_not_there_though_its_kind_is_served_changes_nothing_of_it():
     assert only(things(crd("text", "more"), {**NEWER, "spec": {"text": "x"}}), "one").kind is THING
 
@@ -389,6 +436,17 @@ def test_what_depends_on_what_can_not_be_used_is_blocked_and_says_why():
     made = plan([service("a", conflicts="nonsense"), service("b", depends_on="Service/shop/a")])
     assert only(made, "b").gate.blocked == "it depends on Service shop/a, which can't be used as it is"
     assert only(made, "b").gate.needs == (ObjectRef("", "Service", "shop", "a"),)
+
+
+def test_what_is_another_set_s_is_told_so_whatever_it_depends_on():
+    wanted = service("b", depends_on="Service/shop/a")
+    made = plan([service("a", conflicts="nonsense"), wanted], [live(wanted, set_id=OTHER_ID)])
+    assert only(made, "b").gate.blocked.startswith("it belongs to another set")
+
+
+def test_a_dependency_in_another_namespace_is_not_a_namesake_in_this_one():
+    (problem,) = plan([service("a", depends_on="Service/ops/b"), service("b")]).problems
+    assert problem.message == "Service shop/a depends on Service ops/b, which this source doesn't ask for"
 
 
 def test_what_is_as_it_should_be_is_not_blocked_by_what_it_depends_on():
@@ -437,6 +495,7 @@ def test_a_hook_runs_once_for_a_state_of_the_source():
     ran = {**first.after, "metadata": {**first.after["metadata"], "uid": "u", "resourceVersion": "7"}}
     again = only(plan([hook()], [ran]), "load")
     assert (again.op, again.gate.hook) == (Op.UNCHANGED, "pre-sync")
+    assert again.kind is first.kind is KINDS[GroupVersionKind("batch", "v1", "Job")]
     files = Revision("c0ffee", NOW, {"a.yaml": "another"})
     anew = only(plan([hook()], [ran], revision=files), "load")
     assert (anew.op, anew.gate.replaceable, anew.before["metadata"]["uid"]) == (Op.REPLACE, True, "u")
