@@ -13,20 +13,27 @@ Pure: names in, names out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from kubectl_reconcile.core.manifests.ignore_patterns import IgnorePattern, NoPatternError
 from kubectl_reconcile.core.manifests.scalars import shown
 from kubectl_reconcile.core.objects import Problem
-
-if TYPE_CHECKING:  # few sources have an ignore file, and it takes longer to import than all else here
-    from pathspec import GitIgnoreSpec
 
 T = TypeVar("T")
 
 IGNORE_FILE: Final = ".reconcileignore"
 """Lists what is no manifest, in .gitignore's syntax; counts for its own folder and those below."""
+
+MOST_PATTERNS: Final = 500
+"""Patterns in all ignore files of a source, at most: each is held against each file."""
+
+_MOST_COMPARED: Final = 10**9
+"""Bytes of paths times the weight of the patterns that they are held against: ten seconds for patterns made to be slow, five for
+fifty ordinary ones and a hundred thousand files."""
+
+_LONGEST_PATH: Final = 4096  # bytes; no system can check out more
 
 STDIN: Final = "stdin"
 """What standard input is called among files; no ignore file says anything of it."""
@@ -115,42 +122,109 @@ def _unrendered(path: str, folder: str, files: Iterable[str]) -> Problem:
 # --------------------------------------------------------------------------------- what is left out
 
 
+@dataclass(frozen=True, slots=True)
+class _IgnoreFile:
+    """What one ignore file says. *prefix* is its folder, with a slash; where it can't be heeded, *all_of_it* is left out.
+
+    *weight* is how long its patterns are together, in sixteenths of a byte but never less than one each.
+    """
+
+    prefix: bytes
+    patterns: Sequence[IgnorePattern]
+    weight: int = 0
+    all_of_it: bool = False
+
+    def verdict(self, path: bytes, *, is_folder: bool) -> bool | None:
+        """Return whether a file or folder is to be left out; None where nothing is said of it."""
+        if not path.startswith(self.prefix):
+            return None
+        if self.all_of_it:
+            return True
+        below = path[len(self.prefix) :]
+        for pattern in reversed(self.patterns):
+            if pattern.matches(below, is_folder=is_folder):
+                return not pattern.takes_back
+        return None
+
+
 class SourceIgnore:
     """What a source leaves out: the ``.reconcileignore`` files of a folder and those below it.
 
-    As with .gitignore, a deeper file wins over one above it and a later line over an earlier
-    one; ``!`` takes back in. Lines that are no pattern are among the *problems*.
+    As with .gitignore, a deeper file wins over one above it and a later line over an earlier one; ``!`` takes back in,
+    but nothing of a folder that is left out itself. Lines that are no pattern are among the *problems*. A file
+    with a pattern that is too long, or that brings the patterns of the source beyond MOST_PATTERNS, can't be heeded: to
+    apply what it was to keep away would be worse than to apply nothing of its folder, and that is what happens. The same
+    becomes of a source whose patterns and paths together are too much to compare.
     """
 
-    __slots__ = ("_specs", "problems")
+    __slots__ = ("_files", "_folders", "_problems", "_room")
 
     def __init__(self, texts: Mapping[str, bytes]) -> None:
         """Take the ignore files by folder (``""`` is the root)."""
         problems: list[Problem] = []
-        specs = [(f"{folder}/" if folder else "", _patterns(folder, text, problems)) for folder, text in texts.items()]
-        self._specs = sorted(specs, key=lambda spec: -len(spec[0]))
-        self.problems = tuple(problems)
+        files: list[_IgnoreFile] = []
+        for folder in sorted(texts, key=lambda folder: (folder.count("/"), folder)):
+            room = MOST_PATTERNS - sum(len(file.patterns) for file in files)  # the files further up come first
+            files.append(_ignore_file(folder, texts[folder], room, problems))
+        self._files = sorted(files, key=lambda file: -len(file.prefix))
+        self._folders: dict[bytes, bool] = {b"": False}
+        self._room = _MOST_COMPARED
+        self._problems = problems
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """What is wrong with the ignore files, as far as they were held against paths."""
+        return tuple(self._problems)
 
     def matches(self, path: str) -> bool:
         """Return whether the file at *path* is to be left out."""
-        for folder, spec in self._specs:
-            if path.startswith(folder):
-                verdict = spec.check_file(path[len(folder) :]).include
-                if verdict is not None:
-                    return verdict
-        return False
+        if not self._files:
+            return False
+        name = path.encode(errors="surrogateescape")
+        if len(name) > _LONGEST_PATH:
+            return False
+        folder = name.rpartition(b"/")[0]
+        return self._without_folder(folder) or self._verdict(name, is_folder=False)
+
+    def _without_folder(self, folder: bytes) -> bool:
+        """Return whether a folder, or one above it, is left out; then nothing in it is asked about."""
+        asked = []
+        while folder not in self._folders:
+            asked.append(folder)
+            folder = folder.rpartition(b"/")[0]
+        known = self._folders[folder]
+        for each in reversed(asked):
+            known = self._folders[each] = known or self._verdict(each, is_folder=True)
+        return known
+
+    def _verdict(self, path: bytes, *, is_folder: bool) -> bool:
+        if self._room <= 0:
+            return True
+        self._room -= sum(len(path) * file.weight for file in self._files if path.startswith(file.prefix))
+        if self._room <= 0:
+            message = "too many ignore patterns for so many and so long paths; nothing of the source is applied"
+            self._problems.append(Problem(IGNORE_FILE, 0, message, "leave out folders rather than files"))
+            return True
+        verdicts = (file.verdict(path, is_folder=is_folder) for file in self._files)
+        return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
-def _patterns(folder: str, text: bytes, problems: list[Problem]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - as above
-
+def _ignore_file(folder: str, text: bytes, room: int, problems: list[Problem]) -> _IgnoreFile:
     path = f"{folder}/{IGNORE_FILE}" if folder else IGNORE_FILE
-    good = []
-    for number, line in enumerate(text.decode(errors="replace").removeprefix("\ufeff").splitlines(), start=1):
+    prefix = f"{folder}/".encode(errors="surrogateescape") if folder else b""
+    lines = [line.removesuffix(b"\r") for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
+    said = [(number, line) for number, line in enumerate(lines, start=1) if line.strip() and not line.startswith(b"#")]
+    if len(said) > room:
+        message = f"the source has more than {MOST_PATTERNS} ignore patterns; nothing of this folder is applied"
+        problems.append(Problem(path, said[room][0], message, "leave out folders rather than files"))
+        return _IgnoreFile(prefix, (), all_of_it=True)
+    patterns, hides = [], False
+    for number, line in said:
         try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:
-            problems.append(Problem(path, number, f"{shown(line)} is no pattern", "write it in .gitignore's syntax"))
-        else:
-            good.append(line)
-    return GitIgnoreSpec.from_lines(good)
+            patterns.append(IgnorePattern.parse(line))
+        except NoPatternError as error:
+            shortened = shown(line.decode(errors="replace"))
+            problems.append(Problem(path, number, f"{shortened} {error}", "write it in .gitignore's syntax"))
+            hides = hides or error.hides
+    weight = sum(1 + len(line) // 16 for _, line in said)
+    return _IgnoreFile(prefix, [pattern for pattern in patterns if pattern is not None], weight, all_of_it=hides)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from kubectl_reconcile.core.manifests.files import SourceIgnore, is_manifest_path, matters, without_unrendered
@@ -109,3 +111,53 @@ def test_the_problem_names_the_file_what_is_left_and_what_to_do():
 def test_a_change_of_a_renderers_file_or_an_ignore_file_matters():
     assert all(map(matters, ["a.yaml", "a/kustomization.yaml", "Kustomization", "a/.reconcileignore", "Chart.yaml"]))
     assert not any(map(matters, ["README.md", ".git/index", "values.yaml"]))
+
+
+EXPENSIVE = {
+    "thirty stars": "*a" * 30 + "*b",
+    "thirty folders of any depth": "/".join(["**", "a"] * 30) + "/b",
+    "stars in folders of any depth": "/".join(["**", "*a*a"] * 15) + "/b",
+    "question marks between stars": "*?" * 60 + "b",
+    "classes between stars": "*[!x]" * 40 + "b",
+}
+
+
+@pytest.mark.parametrize("path", ["a" * 4000, "/".join(["a"] * 2000), "/".join(["aaaa" * 20] * 40)], ids=len)
+@pytest.mark.parametrize("pattern", EXPENSIVE.values(), ids=EXPENSIVE)
+def test_no_pattern_takes_long(pattern, path):
+    ignore = SourceIgnore({"": pattern.encode()})
+    began_s = time.process_time()
+    assert not ignore.matches(path)
+    assert time.process_time() - began_s < 5, "thousands of names, each in a moment; with backtracking it is years"
+
+
+def test_a_folder_whose_patterns_are_too_long_or_too_many_is_left_out_and_says_so():
+    ignore = SourceIgnore({"": b"x.yaml", "long": b"*" * 257, "many": b"\n".join([b"y.yaml"] * 500)})
+    assert [str(problem) for problem in ignore.problems] == [
+        (
+            f'long/.reconcileignore:1: "{"*" * 57}..." is longer than 256 bytes; nothing of this folder is applied '
+            "(hint: write it in .gitignore's syntax)"
+        ),
+        (
+            "many/.reconcileignore:500: the source has more than 500 ignore patterns; nothing of this folder is applied "
+            "(hint: leave out folders rather than files)"
+        ),
+    ]
+    assert ignore.matches("long/web.yaml")
+    assert ignore.matches("many/deep/web.yaml")
+    assert not ignore.matches("web.yaml")
+    assert all(problem.is_error for problem in ignore.problems)
+
+
+def test_nothing_of_a_folder_that_is_left_out_is_taken_back_in():
+    ignore = SourceIgnore({"": b"apps/\n!apps/web.yaml", "apps": b"!web.yaml"})
+    assert ignore.matches("apps/web.yaml")
+
+
+def test_a_source_that_is_too_much_to_compare_is_left_out_and_says_so():
+    ignore = SourceIgnore({"": b"\n".join([b"a" * 200] * 500)})
+    asked = [ignore.matches(f"{number}/{'b' * 4000}") for number in range(100)]
+    assert asked[0] is False
+    assert asked[-1] is True
+    [problem] = ignore.problems
+    assert "nothing of the source is applied" in str(problem)
