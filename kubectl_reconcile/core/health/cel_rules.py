@@ -4,7 +4,8 @@ Vocabulary: an expression speaks of the object as ``self``, as in a CRD's valida
 expressions ``failed`` is asked first, then ``inProgress``, then ``current``; where none is true the object
 is in progress if there is a ``current`` to become true, else the general rules decide. A field that an
 expression names and the object lacks makes the expression false, since controllers fill in
-their status late.
+their status late. An expression that might take long for an object isn't asked of it, see ``cel_cost``: the object
+counts as in progress, and its verdict says so.
 
 Pure: expressions can't do anything but look. The library is imported where a rule is read.
 """
@@ -14,8 +15,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Self
 
+from kubectl_reconcile.core.health.cel_cost import MOST_STEPS, USUAL, Size, UnreadableError, steps
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 
@@ -73,6 +76,10 @@ class Rule:
 
     def judge(self, manifest: Manifest) -> Health | None:
         """Return what the rule says of an object, None where it says nothing."""
+        size = Size.of(manifest)
+        for text in self.expressions.values():
+            if steps(text, size) > MOST_STEPS:
+                return Health(HealthStatus.IN_PROGRESS, f"the rule {text!r} would take too long for so large an object")
         for status, program in self.programs.items():
             if _holds(program, manifest):
                 return Health(status, f"by the rule {self.expressions[status]!r}")
@@ -83,9 +90,20 @@ class Rule:
 
 def _compiled(text: str, key: str) -> Any:
     try:
-        return importlib.import_module("cel").compile(text)
+        program, taken = _program(text), steps(text, USUAL)
+    except UnreadableError as error:
+        raise RuleError(key, f"it can't be told how long it takes: {error}") from None
     except ValueError as error:
         raise RuleError(key, str(error).splitlines()[0]) from None
+    if taken > MOST_STEPS:
+        message = f"would take too long: some {taken:.2g} steps for an object of usual size, {MOST_STEPS} are the most"
+        raise RuleError(key, f"{message}; nest fewer loops, shorten what is repeated")
+    return program
+
+
+@lru_cache(maxsize=1024)
+def _program(text: str) -> Any:
+    return importlib.import_module("cel").compile(text)
 
 
 def _holds(program: Any, manifest: Manifest) -> bool:

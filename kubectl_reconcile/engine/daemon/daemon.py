@@ -46,6 +46,7 @@ from kubectl_reconcile.engine.daemon.sync_controller import SyncController
 from kubectl_reconcile.engine.daemon.watch_router import WatchRouter
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.telemetry import loop_monitor
 from kubectl_reconcile.engine.telemetry.logs import event
 
 _WORKERS = 24
@@ -84,7 +85,8 @@ async def serve(
             listen, daemon.context.metrics, alive=daemon.alive, ready=daemon.ready, pushed=pushes.receive
         ) as address:
             event(log, logging.INFO, "started", server=client.server, listen=address)
-            await daemon.run()
+            with loop_monitor.watched(daemon.context.metrics):
+                await daemon.run()
     event(log, logging.INFO, "ended")
 
 
@@ -247,6 +249,8 @@ class Daemon:
 
     async def _look_at(self, ref: ObjectRef, priority: Priority) -> None:
         """Work on one item while it is ours. Whatever goes wrong ends on it, and the worker lives on."""
+        if task := asyncio.current_task():
+            task.set_name(f"{task.get_name().partition(':')[0]}: {ref}")  # for whoever asks what the loop is at
         with self._fences.around(lambda: self._owns(ref)):
             if ref.group_kind == SYNC.group_kind:
                 await self._syncs.run(ref, asked=priority is Priority.ASKED)

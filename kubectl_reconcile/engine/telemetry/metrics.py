@@ -151,6 +151,22 @@ class ClusterMetrics:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class LoopMetrics:
+    """How the event loop turns, in which everything happens."""
+
+    blocked: Histogram
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        blocked = Histogram(
+            "reconcile_loop_blocked_seconds", "How long the event loop didn't turn, by the file that held it up", ["place"],
+            buckets=_SECONDS, registry=here,
+        )  # fmt: skip
+        return cls(blocked)
+
+
 @dataclass(slots=True)
 class Metrics:
     """The daemon's metrics, by what they are about."""
@@ -163,6 +179,7 @@ class Metrics:
     shard: ShardMetrics = field(init=False)
     queue: QueueMetrics = field(init=False)
     cluster: ClusterMetrics = field(init=False)
+    loop: LoopMetrics = field(init=False)
 
     def __post_init__(self) -> None:
         """Register all metrics."""
@@ -170,6 +187,7 @@ class Metrics:
         self.passes, self.writes, self.sources = PassMetrics.at(here), WriteMetrics.at(here), SourceMetrics.at(here)
         self.contention, self.shard = ContentionMetrics.at(here), ShardMetrics.at(here)
         self.queue, self.cluster = QueueMetrics.at(here), ClusterMetrics.at(here)
+        self.loop = LoopMetrics.at(here)
         build = Gauge("reconcile_build_info", "Always 1; the label is the version", ["version"], registry=here)
         build.labels(kubectl_reconcile.__version__).set(1)
 

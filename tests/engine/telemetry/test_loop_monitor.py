@@ -1,0 +1,46 @@
+"""What keeps the event loop from turning is named, and what doesn't isn't."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+import pytest
+
+from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.engine.telemetry import loop_monitor
+from kubectl_reconcile.engine.telemetry.logs import _FIELDS
+from kubectl_reconcile.engine.telemetry.metrics import Metrics
+
+
+class Dawdling(dict):
+    """An object that takes its time to answer."""
+
+    def get(self, name, default=None):
+        time.sleep(0.3)
+        return default
+
+
+@pytest.fixture
+def told(caplog):
+    """What the monitor logged: told() -> the fields of each line."""
+    caplog.set_level(logging.WARNING, logger="kubectl_reconcile")
+    logging.getLogger("kubectl_reconcile").addHandler(caplog.handler)
+    yield lambda: [getattr(record, _FIELDS) for record in caplog.records if record.message == "event loop blocked"]
+    logging.getLogger("kubectl_reconcile").removeHandler(caplog.handler)
+
+
+async def test_what_blocks_the_loop_is_named_with_its_task(told):
+    metrics = Metrics()
+    with loop_monitor.watched(metrics):
+        asyncio.current_task().set_name("worker-7: Sync.reconcile.dev shop/web")
+        await asyncio.sleep(0.2)
+        health(Dawdling(apiVersion="example.com/v1", kind="Thing", metadata={"name": "slow"}))
+        deadline = time.monotonic() + 20
+        while not told() and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+    [fields, *_] = [each for each in told() if each["place"].startswith("core/")]
+    assert fields["task"] == "worker-7: Sync.reconcile.dev shop/web"
+    assert fields["duration_ms"] >= 200
+    assert 'reconcile_loop_blocked_seconds_count{place="core/' in metrics.text().decode()
