@@ -42,6 +42,9 @@ MOVED_TO: Final = f"{PREFIX}moved-to"
 SOURCE: Final = f"{PREFIX}source"
 HOOK_RUN: Final = f"{PREFIX}hook-run"
 
+# On Secrets with credentials for repositories.
+URLS: Final = f"{PREFIX}urls"
+
 # On custom resources that have a module.
 PAUSED: Final = f"{PREFIX}paused"
 ABANDON: Final = f"{PREFIX}abandon"
@@ -152,6 +155,9 @@ TABLE: Final = (
         "The file that asks for the object."),
     Row(HOOK_RUN, Place.ANNOTATION, "Jobs that ran as hooks", WrittenBy.PROGRAM, "a digest",
         "The state of the files that the Job ran for."),
+    Row(URLS, Place.ANNOTATION, "Secrets with a repository's credentials", WrittenBy.ANYBODY,
+        "URLs, separated by white space, as in `https://git.example.com/team`",
+        "The credentials are sent to these repositories and those below them, and nowhere else. `kubectl reconcile create` writes it too."),
     Row(PAUSED, Place.ANNOTATION, _CRS, WrittenBy.ANYBODY, _BOOLEAN,
         "Leave the resource, its children and external systems as they are."),
     Row(ABANDON, Place.ANNOTATION, _CRS, WrittenBy.ANYBODY, _BOOLEAN,

@@ -16,6 +16,7 @@ from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.session import run
 from kubectl_reconcile.cluster.errors import AlreadyExists
+from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
@@ -87,6 +88,8 @@ async def _created(session: Session, *, options: CreateOptions) -> int:
     Sync.of(manifest)
     if not options.dry_run:
         targets.require_installed(session)
+    if not options.dry_run:
+        await _name_url(session, manifest, options)
     if options.check:
         await _looked_at(session, manifest, options)
     live: Manifest = manifest
@@ -100,6 +103,19 @@ async def _created(session: Session, *, options: CreateOptions) -> int:
     if not options.dry_run:
         await _warn_of_no_daemon(session, namespace, options)
     return ExitStatus.OK
+
+
+async def _name_url(session: Session, manifest: Manifest, options: CreateOptions) -> None:
+    """Have the Secret say what it is for, and tell."""
+    try:
+        url = await engine.name_url(session, manifest)
+    except SourceError as error:
+        if options.check:
+            raise Failure(error.message, error.hint, status=ExitStatus.SOURCE) from None
+        return
+    if url:
+        secret = manifest["spec"]["source"]["git"]["secretRef"]["name"]
+        options.err.write([line(f"Secret {secret} says now that it is for {url} (annotation {URLS})", Tone.ASIDE)])
 
 
 async def _looked_at(session: Session, manifest: Manifest, options: CreateOptions) -> None:

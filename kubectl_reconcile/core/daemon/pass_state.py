@@ -230,7 +230,7 @@ def _turn(state: PassState, event: on.TurnCame, now_s: float) -> Step:
     state = _lapsed(state, event.facts)
     if event.is_asked or not state.source.is_read or now_s >= state.source.due_s:
         reading = replace(state, phase=PassPhase.READING, is_asked=event.is_asked)
-        return reading, (on.ReadSource(opened=not state.source.is_open),)
+        return reading, (on.ReadSource(opened=event.is_asked or not state.source.is_open),)
     return _work(state, event.facts, now_s)
 
 

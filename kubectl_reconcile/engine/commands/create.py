@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest, Problem
+from kubectl_reconcile.core.resources.credential_scope import Address, CredentialScope, NoAddressError
 from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
+from kubectl_reconcile.engine.sync import credentials
 from kubectl_reconcile.engine.sync import reconcile as passes
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
@@ -52,6 +55,35 @@ async def look(session: Session, manifest: Manifest) -> SourcePreview:
         raise SyncSpecError("spec.source.git", "is required")
     found = await passes.read(Target(sync, await source_of(session, sync, sync.git)))
     return SourcePreview(found.revision.sha, len(found.revision.files), len(found.manifests), found.problems)
+
+
+async def name_url(session: Session, manifest: Manifest) -> str:
+    """Have the Secret of the Sync of *manifest* say that it is for that repository, unless it says already what it is for.
+
+    Whoever makes the Sync named both. Plain http is for the Secret's owner alone to name. Returns the URL, or "" where nothing is
+    written.
+
+    Raises:
+        SyncSpecError: the Sync can't be meant as it is written.
+        SourceError: there is no such Secret.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    sync = Sync.of(manifest)
+    if sync.git is None or not sync.git.secret:
+        return ""
+    secret = await credentials.secret_of(session, sync.namespace, sync.git.secret)
+    if credentials.scope_of(secret) != CredentialScope():
+        return ""
+    try:
+        address = Address.of(sync.git.url)
+    except NoAddressError:
+        return ""
+    if address.scheme == "http":
+        return ""
+    metadata = {"resourceVersion": secret["metadata"]["resourceVersion"], "annotations": {URLS: str(address)}}
+    path = credentials.secret_path(sync.namespace, sync.git.secret)
+    await session.client.patch(path, {"metadata": metadata}, manager="kubectl-reconcile-cli")
+    return str(address)
 
 
 async def create(session: Session, manifest: Manifest, *, dry_run: bool) -> Manifest:

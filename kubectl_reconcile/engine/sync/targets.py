@@ -6,38 +6,27 @@ a name nothing is grouped, so nothing can be pruned.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import difflib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
 from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
+from kubectl_reconcile.engine.sync.credentials import local_folder, repository_of
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref, RefKind
-from kubectl_reconcile.source.remote import Credentials, Repository
+from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.worktree import WorktreeSource
 
 if TYPE_CHECKING:  # few looks at a folder last
     from kubectl_reconcile.source.watch import Watch
-
-_SECRET_KEYS = {
-    "username": "username",
-    "password": "password",
-    "bearerToken": "bearer_token",
-    "ca.crt": "ca_bundle",
-    "identity": "ssh_private_key",
-    "known_hosts": "known_hosts",
-}
 
 _LISTED = 10
 """How many Syncs an error lists."""
@@ -328,13 +317,12 @@ async def ensure_parent(session: Session, target: Target) -> Target:
 
 
 async def source_of(session: Session, sync: Sync, git: GitSpec) -> GitSource:
-    """Return the source that a Sync follows, with the credentials of its Secret.
+    """Return the source that a Sync follows, with the credentials of its Secret, if that is for it.
 
     Raises:
         SourceError: the Secret or the URL can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
-    credentials = await _credentials(session, sync, git.secret) if git.secret else None
     ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
     if not may_read(session, git.url):
         raise SourceError(
@@ -342,8 +330,7 @@ async def source_of(session: Session, sync: Sync, git: GitSpec) -> GitSource:
             f"repository {git.url} is a path of the machine that reads it",
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
-    repository = Repository.of(git.url, credentials, allow_local=local_folder(git.url) is not None)
-    return GitSource(repository, ref, git.path, cache_dir=session.cache_dir / "git")
+    return GitSource(await repository_of(session, sync, git), ref, git.path, cache_dir=session.cache_dir / "git")
 
 
 def may_read(session: Session, url: str) -> bool:
@@ -353,32 +340,6 @@ def may_read(session: Session, url: str) -> bool:
     """
     folder, root = local_folder(url), session.repositories
     return folder is None or (root is not None and folder.resolve().is_relative_to(root.resolve()))
-
-
-def local_folder(url: str) -> Path | None:
-    """Return the folder that a file URL names, None for any other URL."""
-    parts = urlsplit(url)
-    return Path(unquote(parts.path)) if parts.scheme == "file" else None
-
-
-async def _credentials(session: Session, sync: Sync, name: str) -> Credentials:
-    try:
-        secret = await session.client.get(f"/api/v1/namespaces/{sync.namespace}/secrets/{name}")
-    except NotFound:
-        raise SourceError(
-            SourceFault.UNAUTHORIZED,
-            f"there is no Secret {sync.namespace}/{name}",
-            "create it with username and password, or identity and known_hosts",
-        ) from None
-    data = secret.get("data") or {}
-    return Credentials(**{field: _decoded(data[key], name, key) for key, field in _SECRET_KEYS.items() if key in data})
-
-
-def _decoded(text: str, name: str, key: str) -> str:
-    try:
-        return base64.b64decode(text).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        raise SourceError(SourceFault.UNAUTHORIZED, f"key {key} of Secret {name} is no text", "") from None
 
 
 async def _find(session: Session, name: str, namespace: str) -> Manifest | None:

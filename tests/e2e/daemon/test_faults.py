@@ -61,8 +61,9 @@ def test_an_outage_of_the_repository_leaves_what_is_there_in_place_and_drift_put
     assert not cluster.get("ConfigMap", "web")
 
 
-def secret(name, **data):
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
+def secret(name, url, **data):
+    metadata = {"name": name, "annotations": {"reconcile.dev/urls": url}}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}
 
 
 def test_wrong_credentials_are_said_and_right_ones_are_taken_up(
@@ -73,10 +74,10 @@ def test_wrong_credentials_are_said_and_right_ones_are_taken_up(
     sync = follow(repository.url, git={"secretRef": {"name": "shop-git"}})
     missing = sync.until("SourceUnavailable")
     assert f"there is no Secret {cluster.namespace}/shop-git" in missing["message"]
-    cluster.apply(secret("shop-git", username="robot", password="wrong-one"))
+    cluster.apply(secret("shop-git", repository.url, username="robot", password="wrong-one"))
     eventually(lambda: repository.url in sync.condition()["message"], "it says who refuses the credentials")
     assert "credentials" in sync.condition()["message"]
-    cluster.apply(secret("shop-git", username="robot", password="right-one"))
+    cluster.apply(secret("shop-git", repository.url, username="robot", password="right-one"))
     sync.until_synced(sha)
     for said in (json.dumps(sync.live), json.dumps(cluster.list("Event")), daemon.log):
         assert "wrong-one" not in said

@@ -1,0 +1,136 @@
+"""The repository that a Sync follows, with the credentials of its Secret, which go to the URLs that the Secret names and to no other.
+
+A Sync may come from a repository that somebody else writes to, with any URL and the name of any Secret of its
+namespace in it. So the Secret says what it is for: in annotation ``reconcile.dev/urls``, or in its key ``url``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import shlex
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from kubectl_reconcile.cluster.errors import NotFound
+from kubectl_reconcile.core.annotations import URLS
+from kubectl_reconcile.core.objects import Manifest, annotations_of
+from kubectl_reconcile.core.resources.credential_scope import CredentialScope
+from kubectl_reconcile.core.resources.sync import GitSpec, Sync
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.remote import Credentials, Repository
+
+_KEYS = {
+    "username": "username",
+    "password": "password",
+    "bearerToken": "bearer_token",
+    "ca.crt": "ca_bundle",
+    "identity": "ssh_private_key",
+    "known_hosts": "known_hosts",
+}
+_URL_KEY = "url"
+_LISTED = 3
+"""How many URLs of a Secret an error lists."""
+_LONGEST_LINE = 300
+"""The length up to which an error spells out the command that names a URL besides others."""
+
+
+async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repository:
+    """Return the repository at *git*, with what its Secret holds if that is for it. Of this machine's own none is wanted.
+
+    Raises:
+        SourceError: the URL or the Secret can't be used, or the Secret isn't for that URL.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    if local_folder(git.url) is not None:
+        return Repository.of(git.url, allow_local=True)
+    if not git.secret:
+        return Repository.of(git.url)
+    secret = await secret_of(session, sync.namespace, git.secret)
+    repository = Repository.of(git.url, _credentials(secret))
+    if not scope_of(secret).covers(repository.url):
+        raise _not_meant(secret, repository.url)
+    return repository
+
+
+def local_folder(url: str) -> Path | None:
+    """Return the folder that a file URL names, None for any other URL."""
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+async def secret_of(session: Session, namespace: str, name: str) -> Manifest:
+    """Return a Secret with credentials.
+
+    Raises:
+        SourceError: there is none of that name.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    try:
+        return await session.client.get(secret_path(namespace, name))
+    except NotFound:
+        raise SourceError(
+            SourceFault.UNAUTHORIZED,
+            f"there is no Secret {namespace}/{name}",
+            f"create it with username and password, or identity and known_hosts, and annotation {URLS}",
+        ) from None
+
+
+def secret_path(namespace: str, name: str) -> str:
+    """Return where the API has a Secret."""
+    return f"/api/v1/namespaces/{namespace}/secrets/{name}"
+
+
+def scope_of(secret: Manifest) -> CredentialScope:
+    """Return the URLs that a Secret names.
+
+    Raises:
+        SourceError: its key ``url`` is no text.
+    """
+    data = secret.get("data") or {}
+    named = _decoded(data[_URL_KEY], secret, _URL_KEY) if _URL_KEY in data else ""
+    return CredentialScope.of(annotations_of(secret).get(URLS, ""), named)
+
+
+def _credentials(secret: Manifest) -> Credentials:
+    data = secret.get("data") or {}
+    return Credentials(**{field: _decoded(data[key], secret, key) for key, field in _KEYS.items() if key in data})
+
+
+def _decoded(text: str, secret: Manifest, key: str) -> str:
+    try:
+        return base64.b64decode(text).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        message = f"key {key} of Secret {_name(secret)} is no text"
+        raise SourceError(SourceFault.UNAUTHORIZED, message, "") from None
+
+
+def _name(secret: Manifest) -> str:
+    return f"{secret['metadata']['namespace']}/{secret['metadata']['name']}"
+
+
+def _not_meant(secret: Manifest, url: str) -> SourceError:
+    """Return the refusal to send the credentials of *secret* to *url*, with the line that allows it."""
+    # What the key url holds isn't shown, as no value of a Secret is; nor are entries that are no addresses.
+    known = [str(address) for address in CredentialScope.of(annotations_of(secret).get(URLS, "")).addresses]
+    message = f"Secret {_name(secret)} isn't for {url}"
+    if known:
+        message += f", but for {', '.join(known[:_LISTED])}{f' and {len(known) - _LISTED} more' if len(known) > _LISTED else ''}"
+    elif scope_of(secret) == CredentialScope():
+        message += f": it doesn't say which repositories it is for, in annotation {URLS} or key {_URL_KEY}"
+    if unusable := scope_of(secret).unusable:
+        message += f"; {unusable} of its entries {'is no URL' if unusable == 1 else 'are no URLs'} of a repository"
+    line = annotate_line(secret, [*known, url])
+    if len(line) > _LONGEST_LINE:
+        line = f"add the URL to its annotation {URLS}"
+    shown = "plain http shows its password to everybody on the way; " if url.lower().startswith("http:") else ""
+    return SourceError(SourceFault.UNAUTHORIZED, message, f"{shown}if its owner wants it sent there: {line}")
+
+
+def annotate_line(secret: Manifest, urls: list[str]) -> str:
+    """Return the command that has *secret* name these URLs."""
+    metadata = secret["metadata"]
+    overwrite = " --overwrite" if URLS in annotations_of(secret) else ""
+    value = shlex.quote(f"{URLS}={' '.join(urls)}")
+    return f"kubectl annotate{overwrite} secret {metadata['name']} -n {metadata['namespace']} {value}"
