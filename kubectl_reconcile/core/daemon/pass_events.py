@@ -193,7 +193,10 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """Ask the source for news: ``SourceRead`` or ``SourceFailed``. Credentials are read anew where it is *opened*."""
+    """Ask the source for news: ``SourceRead`` or ``SourceFailed``. Credentials are read anew where it is *opened*.
+
+    That is at first, after a failure, and whenever somebody asks for a sync.
+    """
 
     opened: bool
 

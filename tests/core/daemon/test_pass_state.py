@@ -69,6 +69,10 @@ def test_a_source_is_asked_when_its_time_has_come_and_opened_only_once():
     assert after(rested, turn(rested))[1] == (on.ReadSource(opened=False),)
 
 
+def test_a_sync_that_is_asked_for_reads_credentials_anew():
+    assert after(at_rest(), turn(at_rest(), is_asked=True))[1] == (on.ReadSource(opened=True),)
+
+
 def test_news_has_the_set_planned_at_once_even_in_the_pause_after_a_failure():
     failing = at_rest(is_due=True, settled=None, retry_s=NOW_S + 50)
     asleep = after(failing, turn(failing))[1]

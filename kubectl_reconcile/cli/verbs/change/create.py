@@ -53,5 +53,7 @@ Examples:
 def create() -> None:
     """Create the Sync SYNC, once its repository and path have been read. Writes the Sync.
 
+    Where its Secret doesn't say yet which repositories it is for, that is written into it too: https and ssh alone.
+
     With --dry-run -o yaml it prints the manifest, to be kept in Git itself.
     """
