@@ -29,7 +29,7 @@ $(READY): requirements-dev.lock pyproject.toml setup.py
 	@touch $@
 
 sandbox: $(READY) ## Build the sandbox's control plane (some six minutes the first time)
-	@$(BIN)/kubectl-reconcile sandbox build
+	@folder=$$($(BIN)/kubectl-reconcile sandbox build) && echo "==> the control plane's programs are in $$folder"
 
 demo: sandbox ## See it work: git push to running pods on a real control plane (KEEP=1 leaves it running)
 	@$(BIN)/python examples/demo.py $(if $(KEEP),--keep)

@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +42,9 @@ _SOURCES = Path(__file__).parent
 _SOURCE_FILES = ("go.mod", "go.sum", "main.go")
 _MODULE = "kubectl-reconcile.dev/sandbox"
 _PROGRESS_S = 10.0
+_ENOUGH_TO_TELL = 0.05
+"""Share of the packages from which on their pace says something of the rest."""
+
 _WITHOUT_GO = (
     "or set KUBEBUILDER_ASSETS to a folder with prebuilt etcd, kube-apiserver and kubectl (then nothing is built); "
     "or do without a sandbox and point KUBECONFIG at a cluster you have"
@@ -174,7 +178,9 @@ def _build_into(target: Path, log: Log, environ: Mapping[str, str]) -> None:
         (sources / name).write_bytes((_SOURCES / name).read_bytes())
     log(f"building the control plane of Kubernetes {kubernetes_version()} into {target} (some minutes the first time)")
     started = time.monotonic()
-    _compile([go, *_build_command(str(output / "control-plane"))], sources, go_environ, log)
+    command = [go, *_build_command(str(output / "control-plane"))]
+    packages = stale_packages(command, sources, go_environ, log)
+    _run(command, sources, go_environ, log, total=packages)
     for part in (*PARTS, "kwok-stages"):
         (output / part).symlink_to("control-plane")
     stages = subprocess.run([output / "kwok-stages"], check=True, capture_output=True).stdout
@@ -226,44 +232,69 @@ def _install(needed: str) -> str:
     return f"install Go {needed} or newer from https://go.dev/dl/; {_WITHOUT_GO}"
 
 
-def _compile(command: list[str], folder: Path, environ: Mapping[str, str], log: Log) -> None:
-    """Run the compiler in *folder* and tell *log* every few seconds how far it is."""
+def stale_packages(build: list[str], folder: Path, environ: Mapping[str, str], log: Log) -> int:
+    """Return how many packages the command *build* will compile in *folder*; downloads the modules that it needs.
+
+    Raises:
+        BuildError: a module can't be had.
+    """
+    go, flags = build[0], [word for word in build[2:-1] if word != "-v"]
+    output = flags.index("-o")
+    del flags[output : output + 2]
+    template = "{{if .Stale}}{{.ImportPath}}{{end}}"
+    listed = _run([go, "list", "-deps", *flags, "-f", template, build[-1]], folder, environ, log)
+    return sum(1 for each in listed.splitlines() if each)
+
+
+def _run(command: list[str], folder: Path, environ: Mapping[str, str], log: Log, *, total: int = 0) -> str:
+    """Run go in *folder*, tell *log* every few seconds how far it is, and return what it prints."""
     started = time.monotonic()
     lines: list[str] = []
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=dict(environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as compiler:
-        assert compiler.stderr is not None  # noqa: S101 - for the type checker: PIPE was asked for
-        reader = threading.Thread(target=lines.extend, args=(compiler.stderr,), daemon=True)
-        reader.start()
-        try:
-            while reader.is_alive():
-                reader.join(_PROGRESS_S)
-                if reader.is_alive():
-                    log(f"  {_elapsed(started)}  {_progress(lines)}")
-        except BaseException:
-            compiler.terminate()
-            raise
-    if compiler.returncode:
-        hint = f"the Go modules must be reachable (see GOPROXY), and the disk needs 5 GB; {_WITHOUT_GO}"
-        raise BuildError(f"go build exited {compiler.returncode}", hint, output=_last_words(lines))
+    with tempfile.TemporaryFile("w+") as printed:
+        with subprocess.Popen(
+            command,
+            cwd=folder,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        ) as compiler:
+            assert compiler.stderr is not None  # noqa: S101 - for the type checker: PIPE was asked for
+            reader = threading.Thread(target=lines.extend, args=(compiler.stderr,), daemon=True)
+            reader.start()
+            try:
+                while reader.is_alive():
+                    reader.join(_PROGRESS_S)
+                    if reader.is_alive():
+                        log(f"  {_elapsed(started)}  {progress(lines, total, time.monotonic() - started)}")
+            except BaseException:
+                compiler.terminate()
+                raise
+        if compiler.returncode:
+            hint = f"the Go modules must be reachable (see GOPROXY), and the disk needs 5 GB; {_WITHOUT_GO}"
+            raise BuildError(f"go {command[1]} exited {compiler.returncode}", hint, output=_last_words(lines))
+        printed.seek(0)
+        return printed.read()
 
 
-def _progress(lines: list[str]) -> str:
+def progress(lines: list[str], total: int, elapsed_s: float) -> str:
+    """Return how far go is by the *lines* that it printed, and how long it will take once enough was done to tell.
+
+    *total* is how many packages it compiles, *elapsed_s* for how long it has.
+    """
     downloads = sum(line.startswith("go: downloading ") for line in lines)
     packages = [line.strip() for line in lines if not line.startswith(("go: ", "#"))]
-    if packages and packages[-1] == _MODULE:
-        return f"compiled {len(packages)} packages, linking them"
-    if packages:
-        return f"compiled {len(packages)} packages, the latest {packages[-1]}"
-    return f"downloaded {downloads} modules" if downloads else "looking at what is compiled already"
+    if not packages:
+        return f"downloaded {downloads} modules" if downloads else "looking at what is compiled already"
+    done, total = len(packages), max(total, len(packages))
+    said = f"compiled {done} of {total} packages ({done * 100 // total} %)"
+    if packages[-1] == _MODULE or done == total:
+        return f"{said}, linking them"
+    if done < total * _ENOUGH_TO_TELL:
+        return said
+    return f"{said}, about {_minutes(elapsed_s * (total - done) / done)} left"
 
 
 def _last_words(lines: list[str]) -> str:
@@ -277,5 +308,9 @@ def _last_words(lines: list[str]) -> str:
 
 
 def _elapsed(since: float) -> str:
-    minutes, seconds = divmod(round(time.monotonic() - since), 60)
+    return _minutes(time.monotonic() - since)
+
+
+def _minutes(of_s: float) -> str:
+    minutes, seconds = divmod(round(of_s), 60)
     return f"{minutes}:{seconds:02}"

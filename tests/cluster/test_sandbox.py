@@ -14,7 +14,7 @@ import psutil
 import pytest
 import yaml
 
-from kubectl_reconcile.sandbox.build import build, cache_dir, find_go
+from kubectl_reconcile.sandbox.build import build, cache_dir, find_go, progress, stale_packages
 from kubectl_reconcile.sandbox.components import Component, Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox, SandboxState
 from kubectl_reconcile.sandbox.errors import BuildError, SandboxError
@@ -292,6 +292,56 @@ def test_what_the_user_set_for_go_changes_nothing(monkeypatch):
         check=True,
     )
     assert answer.stdout.split() == ["-mod=readonly", "-buildvcs=false", "off", sys.platform, "on", "local"]
+
+
+def compiled(count):
+    return [f"example.com/p{number}\n" for number in range(count)]
+
+
+PROGRESS = {
+    "nothing said yet": ([], 0, 5.0, "looking at what is compiled already"),
+    "downloads": (["go: downloading a v1\n", "go: downloading b v1\n"], 0, 5.0, "downloaded 2 modules"),
+    "too few to tell": (compiled(10), 2000, 5.0, "compiled 10 of 2000 packages (0 %)"),
+    "some": (compiled(500), 2000, 60.0, "compiled 500 of 2000 packages (25 %), about 3:00 left"),
+    "what go says beside it": (
+        ["go: downloading a v1\n", "# example.com/p\n", *compiled(3)], 4, 6.0,
+        "compiled 3 of 4 packages (75 %), about 0:02 left",
+    ),
+    "all": (compiled(4), 4, 6.0, "compiled 4 of 4 packages (100 %), linking them"),
+    "more than foreseen": (compiled(5), 4, 6.0, "compiled 5 of 5 packages (100 %), linking them"),
+    "the last of a part": (
+        [*compiled(3), "kubectl-reconcile.dev/sandbox\n"], 9, 6.0, "compiled 4 of 9 packages (44 %), linking them",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "total", "elapsed_s", "said"), PROGRESS.values(), ids=PROGRESS)
+def test_a_build_says_how_far_it_is_and_how_long_it_will_take(lines, total, elapsed_s, said):
+    assert progress(lines, total, elapsed_s) == said
+
+
+def test_a_build_knows_how_many_packages_it_will_compile(tmp_path):
+    sources, cache = tmp_path / "sources", tmp_path / "cache"
+    sources.mkdir()
+    (sources / "go.mod").write_text("module example.com/few\n\ngo 1.21\n")
+    (sources / "main.go").write_text('package main\n\nimport "errors"\n\nfunc main() { panic(errors.New("few")) }\n')
+    go, environ = find_go(os.environ)
+    environ["GOCACHE"] = str(cache)
+    build = [go, "build", "-v", "-trimpath", "-o", str(tmp_path / "few"), "."]
+    foreseen = stale_packages(build, sources, environ, print)
+    said = subprocess.run(build, cwd=sources, env=environ, capture_output=True, text=True, check=True, timeout=150)
+    assert foreseen == len(said.stderr.splitlines())
+    assert stale_packages(build, sources, environ, print) <= 1  # the program itself
+
+
+def test_making_the_sandbox_prints_no_bare_line(binaries):
+    tools = Path(sys.executable).parent
+    command = ["make", f"VENV={tools.parent}", f"--old-file={tools.parent}/.ready", "sandbox"]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True, timeout=60
+    )
+    said, folder = done.stdout.rstrip("\n").split(" are in ")
+    assert (said, Path(folder).resolve()) == ("==> the control plane's programs", binaries.folder.resolve())
 
 
 def test_a_build_is_done_once(binaries):
