@@ -7,6 +7,7 @@ Rules:
 - Deletions beyond what the Sync allows, or of what holds other things, wait for a person. What a deletion takes along counts,
   and where nobody could count it, it waits.
 - What was written last goes first: deletions run through waves, phases and dependencies backwards.
+- What a Sync can't outlive goes after all else, and its end is waited for by nobody: it waits for the Sync itself.
 
 Pure.
 """
@@ -14,18 +15,19 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
 from kubectl_reconcile.core.objects import ObjectRef, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.cascade import Cascade, Listing, cascade_of, uncounted_in
-from kubectl_reconcile.core.planning.kinds import PRECIOUS
+from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
-from kubectl_reconcile.core.planning.plan import Hold, is_approved
+from kubectl_reconcile.core.planning.plan import Hold, Plan, is_approved
 from kubectl_reconcile.core.planning.snapshot import Stored
 from kubectl_reconcile.core.resources import applyset
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,23 @@ def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
     members = builder.inputs.live.labelled(applyset.PART_OF, builder.set_id)
     _delete(builder, {each.ref: each for each in members if _may_go(builder, each)}, frozenset(), {})
+
+
+def holders_of(sync: Sync, daemon_namespace: str = "") -> frozenset[ObjectRef]:
+    """Return what ends with *sync* or its daemon: their namespaces, and the kind Sync.
+
+    Where one of them is a member, its end waits for our finalizer on the Sync, so the finalizer must not wait for it.
+    """
+    namespaces = {sync.namespace, daemon_namespace} - {""}
+    crd = ObjectRef(CRD.group, CRD.kind, "", f"syncs.{SYNC.group}")
+    return frozenset({crd, *(ObjectRef(NAMESPACE.group, NAMESPACE.kind, "", name) for name in namespaces)})
+
+
+def parted(made: Plan, holders: Collection[ObjectRef]) -> tuple[Plan, Plan]:
+    """Return *made* in two plans: without the deletion of *holders*, and that alone."""
+    first = tuple(change for change in made.changes if change.ref not in holders)
+    last = tuple(change.gated(needs=()) for change in made.changes if change.ref in holders)
+    return replace(made, changes=first), replace(made, changes=last)
 
 
 def _delete(

@@ -17,7 +17,7 @@ from kubectl_reconcile.core.annotations import PRUNE_FINALIZER
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
-from kubectl_reconcile.core.planning import planner
+from kubectl_reconcile.core.planning import planner, prune
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
@@ -80,19 +80,31 @@ async def foresee(session: Session, live: Manifest, *, orphan: bool) -> Deletion
 
 
 async def delete_members(session: Session, deletion: Deletion) -> list[Result]:
-    """Delete the members that go with a Sync that is kept by hand; return how each ended."""
-    return await Writer(session.client, timeout_s=deletion.sync.timeout_s).run(deletion.plan)
+    """Delete the members that go with a Sync that is kept by hand; return how each ended.
+
+    What the Sync can't outlive, as its own namespace, goes last, and only once the others went.
+    """
+    writer = Writer(session.client, timeout_s=deletion.sync.timeout_s)
+    first, last = prune.parted(deletion.plan, prune.holders_of(deletion.sync))
+    results = await writer.run(first)
+    return results if failed(results) else [*results, *await writer.run(last)]
 
 
 async def delete(session: Session, deletion: Deletion) -> None:
     """Delete the Sync, having made sure that its members stay, or that a daemon deletes them first.
 
+    One that went with its own namespace meanwhile is deleted.
+
     Raises:
         NotFound: it was gone already.
         ApiError: the server refuses, or doesn't answer.
     """
-    live = await _prepared(session, deletion)
-    await session.client.delete(sync_path(deletion.sync), uid=live["metadata"]["uid"])
+    try:
+        live = await _prepared(session, deletion)
+        await session.client.delete(sync_path(deletion.sync), uid=live["metadata"]["uid"])
+    except NotFound:
+        if not prune.holders_of(deletion.sync).intersection(deletion.goes):
+            raise
 
 
 async def until_gone(session: Session, deletion: Deletion, *, timeout_s: float) -> None:

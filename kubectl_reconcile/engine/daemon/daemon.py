@@ -119,7 +119,7 @@ class Daemon:
         self.shard = Shard(leases, self._on_share, self._fences.look, self._fences.others_let_go)
         self._held: set[ObjectRef] = set()
         self._tasks: list[asyncio.Task[None]] = []
-        self._syncs = SyncController(context)
+        self._syncs = SyncController(context, lease_namespace)
         self._crs = CrController(context)
         self._index = ItemIndex(namespace)
         changed = asyncio.Event()

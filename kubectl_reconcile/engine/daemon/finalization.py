@@ -3,21 +3,28 @@
 With ``deletionPolicy: Prune`` the Sync carries a finalizer of ours: its members are deleted first,
 then it goes. With ``Orphan``, the default, nothing holds it: members stay, and so do those of a Sync that is suspended. A Sync that can't get
 rid of its members is let go after an hour, so that no namespace hangs on it for ever.
+
+A Sync may have members that it can't outlive: its own namespace, the kind Sync, the daemon's namespace. Their end waits for our
+finalizer, so it isn't waited for: they are deleted when all others are gone, and then the Sync is let go at once. In this
+order nothing is lost. A daemon that dies between the two leaves a Sync that is being deleted, and whoever looks after it
+next finds these deletions under way, and lets it go.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER, MemberOptions
+from kubectl_reconcile.core.apply.results import ResultState
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.objects import Manifest
-from kubectl_reconcile.core.planning import planner
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning import planner, prune
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
@@ -36,9 +43,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Finalization:
-    """Looks after Syncs that are deleted, and those that will want looking after."""
+    """Looks after Syncs that are deleted, and those that will want looking after. *namespace* is where the daemon lives."""
 
     context: DaemonContext
+    namespace: str = ""
 
     async def prepare(self, sync: Sync, manifest: Manifest) -> None:
         """Put our finalizer on a Sync whose members go with it, and take it off any other.
@@ -82,7 +90,7 @@ class Finalization:
         return not sync.suspend
 
     async def _remove_members(self, sync: Sync, manifest: Manifest) -> int:
-        """Delete what is left of the set; return how many members are still there."""
+        """Delete what is left of the set; return how many members are still there that the Sync may outlive."""
         session, recorded = self.context.session, Contents.recorded(manifest)
         kinds = gather.member_kinds(session, recorded, ())
         feeds = gather.member_feeds(session, kinds, self.context.view.selects(set_id_of(sync)))
@@ -96,8 +104,12 @@ class Finalization:
             now=now_text(),
             unsynced=gather.failures_by_kind(failures),
         )
-        await self.context.writer(self.context.stop(sync.ref)).run(planner.build_removal(inputs))
-        return len(failures) + _members(self.context.view.snapshot(), sync)
+        holders, writer = prune.holders_of(sync, self.namespace), self.context.writer(self.context.stop(sync.ref))
+        first, last = prune.parted(planner.build_removal(inputs), holders)
+        await writer.run(first)
+        if left := len(failures) + _members(self.context.view.snapshot(), sync, holders):
+            return left
+        return sum(1 for result in await writer.run(last) if result.state is not ResultState.SUCCEEDED)
 
     async def _set_finalizers(self, sync: Sync, manifest: Manifest, finalizers: list[str]) -> None:
         """Set the finalizers, unless somebody else changed the Sync meanwhile: then its event brings us back."""
@@ -110,9 +122,9 @@ class Finalization:
             return
 
 
-def _members(snapshot: Snapshot, sync: Sync) -> int:
-    """Count the members that are still there; those that ask to be kept don't count."""
-    found = snapshot.labelled(PART_OF, set_id_of(sync))
+def _members(snapshot: Snapshot, sync: Sync, holders: Collection[ObjectRef]) -> int:
+    """Count the members that are still there; those that ask to be kept don't count, nor do *holders*."""
+    found = (each for each in snapshot.labelled(PART_OF, set_id_of(sync)) if each.ref not in holders)
     return sum(1 for each in found if not MemberOptions.of(each.manifest()).kept)
 
 

@@ -28,9 +28,10 @@ from kubectl_reconcile.engine.daemon.sync_work import FollowedSync, SyncWork
 
 @dataclass(slots=True)
 class SyncController:
-    """The passes of all Syncs."""
+    """The passes of all Syncs. *namespace* is where the daemon lives."""
 
     context: DaemonContext
+    namespace: str = ""
     _followed: dict[ObjectRef, FollowedSync] = field(default_factory=dict)
     _work: SyncWork = field(init=False)
     _finalization: Finalization = field(init=False)
@@ -38,7 +39,7 @@ class SyncController:
     def __post_init__(self) -> None:
         """Make what carries out instructions, and what looks after Syncs that are deleted."""
         self._work = SyncWork(self.context, lambda ref: self.notify(ref, on.Pushed()))
-        self._finalization = Finalization(self.context)
+        self._finalization = Finalization(self.context, self.namespace)
 
     # Between turns ---------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
@@ -112,3 +114,20 @@ def test_a_sync_whose_members_nobody_would_delete_is_not_left_hanging(follow, gi
     assert plugin("delete", "shop", "--yes", "--orphan").status == 0
     assert cluster.get("Sync", "shop") is None
     assert cluster.get("ConfigMap", "web")
+
+
+def test_the_namespace_of_a_sync_that_is_kept_by_hand_goes_last(
+    cluster, namespace, plugin, tmp_path, config_map, eventually
+):
+    home = cluster.at(f"{namespace}-hand")
+    cluster.kubectl("create", "namespace", home.namespace)
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home.namespace}}
+    (tmp_path / "home.json").write_text(json.dumps(space))
+    (tmp_path / "web.json").write_text(config_map("web"))
+    assert plugin.on(home)("sync", "-f", str(tmp_path), "--name", "shop").status == 0
+    home.edit("Sync", "shop", {"spec": {"deletionPolicy": "Prune"}})
+    done = plugin.on(home)("delete", "shop", "--yes", "--timeout", "40s")
+    assert done.status == 0, done.err
+    told = ["ConfigMap {0}/web", "Namespace {0}", "Sync {0}/shop"]
+    assert done.out.splitlines() == [f"deleted  {each.format(home.namespace)}" for each in told]
+    eventually(lambda: home.get("Namespace", home.namespace) is None, "the namespace is gone")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
+
+from tests.e2e.conftest import ROOT
 
 
 def colour(cluster, name="web"):
@@ -135,3 +138,66 @@ def test_a_field_manager_of_its_own_owns_what_a_sync_applies(
     assert (other.status, "applies as ci" in other.err) == (2, True)
     assert plugin("diff", *words, "--field-manager", "kubectl-reconcile-candy").status == 2
     assert plugin("diff", "by-hand", "--field-manager", "ci").status == 2
+
+
+# -- a Sync whose own namespace is its member --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_home(cluster, namespace, new_daemon, git_server, follow, config_map):
+    """at_home(**spec) follows a Sync into a namespace of its own, which is a member of it; returns that namespace."""
+    home = cluster.at(f"{namespace}-home")
+    cluster.kubectl("create", "namespace", home.namespace)
+    new_daemon(cluster.kubectl.kubeconfig, home.namespace, ("--lease-namespace", namespace)).start()
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home.namespace}}
+
+    def make(**spec):
+        sha = git_server.push({"home.yaml": json.dumps(space), "web.yaml": config_map("web")})
+        follow(git_server.url, on=home, deletionPolicy="Prune", **spec).until_synced(sha)
+        return home
+
+    yield make
+    with contextlib.suppress(Exception):
+        cluster.kubectl("delete", "namespace", home.namespace, "--wait=false")
+
+
+def gone_with(home, eventually):
+    eventually(lambda: home.get("Namespace", home.namespace) is None, "the namespace is gone", timeout_s=45)
+    assert home.get("Sync", "shop") is None
+
+
+def test_a_sync_in_a_namespace_that_is_its_member_goes_with_it(at_home, eventually):
+    home = at_home()
+    home.delete("Sync", "shop")
+    gone_with(home, eventually)
+
+
+def test_a_sync_goes_though_its_namespace_was_deleted_first(at_home, eventually):
+    home = at_home()
+    home.delete("Namespace", home.namespace)
+    gone_with(home, eventually)
+
+
+def test_the_delete_verb_doesnt_wait_for_the_namespace_that_waits_for_the_sync(at_home, plugin, eventually):
+    home = at_home()
+    done = plugin.on(home)("delete", "shop", "--yes", "--timeout", "40s")
+    assert done.status == 0, done.err
+    assert f"Namespace {home.namespace}" in done.err
+    gone_with(home, eventually)
+
+
+def test_a_sync_goes_with_the_kind_sync_that_is_its_member(
+    own_cluster, crds_of, new_daemon, git_server, follow, config_map, eventually
+):
+    own, sandbox = own_cluster(components=("etcd", "kube-apiserver"))
+    crds_of(own)
+    new_daemon(sandbox.kubeconfig).start()
+    sha = git_server.push(
+        {"crd.yaml": (ROOT / "crds" / "syncs.reconcile.dev.yaml").read_text(), "web.yaml": config_map("web")}
+    )
+    follow(git_server.url, on=own, deletionPolicy="Prune").until_synced(sha)
+    own.delete("Sync", "shop")
+    eventually(
+        lambda: own.get("CustomResourceDefinition", "syncs.reconcile.dev") is None, "the kind is gone", timeout_s=30
+    )
+    assert own.get("ConfigMap", "web") is None
