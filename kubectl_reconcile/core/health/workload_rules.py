@@ -160,6 +160,14 @@ def job_done(manifest: Manifest) -> Health:
     return in_progress(f"running: {counts}" if status_of(manifest).get("startTime") else "not started yet")
 
 
+def removes_itself(manifest: Manifest) -> bool:
+    """Tell whether the cluster deletes a Job some time after it has ended, so that its absence says nothing.
+
+    https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
+    """
+    return manifest.get("kind") == "Job" and spec_of(manifest).get("ttlSecondsAfterFinished") is not None
+
+
 # --- pods -------------------------------------------------------------------------------------
 
 _FATAL_WAITS = frozenset({

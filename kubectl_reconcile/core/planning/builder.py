@@ -268,7 +268,7 @@ class PlanBuilder:
         for change in changes if barrier or named else ():
             if change.is_quiet and (change.gate.wave < barrier or change.ref in named):
                 live = self.live(change.ref)
-                if self.inputs.sync.health.passes(live).status is not HealthStatus.CURRENT:
+                if live is not None and self.inputs.sync.health.passes(live).status is not HealthStatus.CURRENT:
                     yield change
 
 

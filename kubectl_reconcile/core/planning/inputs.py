@@ -27,12 +27,14 @@ class Memory:
 
     *verdicts* are what an earlier build found unchanged; *bases* the manifests applied last, where they are known;
     *contentions* fields to be left alone. *sets* names the Syncs behind the ids of other sets.
+    *settled* is True where a sync of this very state has ended well before: what removes itself may be gone since.
     """
 
     verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
     bases: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
     contentions: Contentions = field(default_factory=dict)
     sets: Mapping[str, ObjectRef] = field(default_factory=dict)
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

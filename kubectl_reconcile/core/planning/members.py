@@ -4,6 +4,7 @@ Rules:
 
 - What can't be meant as it is written becomes a problem; the others go on.
 - An object of another set is left alone, unless it says that it moved here from there.
+- A Job that the cluster removes once it has ended runs once for each state of the source.
 
 Pure.
 """
@@ -20,6 +21,7 @@ from kubectl_reconcile.core.annotations import (
     WAVE,
     MemberOptions,
 )
+from kubectl_reconcile.core.health.workload_rules import removes_itself
 from kubectl_reconcile.core.manifests import hooks
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import (
@@ -316,6 +318,8 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
     other = _other_set(builder, each, live)
     if other and MemberOptions.of(live or {}).moved_from == builder.inputs.sync.ref:
         return Change(each.ref, Op.UNCHANGED, each.kind)  # it has moved there: its new home says so
+    if live is None and builder.inputs.memory.settled and removes_itself(manifest):
+        return Change(each.ref, Op.UNCHANGED, each.kind)  # it has run; to run it again would be to run it for ever
     rules = builder.inputs.sync
     if hook := each.options.hook:
         change = _hook(builder, each, manifest, live, hook)

@@ -16,6 +16,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.health.workload_rules import removes_itself
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, annotations_of, controller_of, labels_of
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
@@ -68,9 +69,12 @@ class HealthWait:
 
     async def _until_healthy(self, ref: ObjectRef, kind: Kind, live: Manifest | None) -> str:
         began_s, poll_s, broken = time.monotonic(), _FIRST_POLL_S, _Broken(self)
-        path = kind.path(ref.namespace, ref.name)
+        path, seen = kind.path(ref.namespace, ref.name), live
         while True:
             live = live or await self._get(path)
+            if live is None and seen is not None and removes_itself(seen):
+                return ""  # it has ended, as far as anybody can tell any more
+            seen = live
             found = self.rules.passes(live)
             if found.status is HealthStatus.CURRENT and not self._is_silent(kind, live, began_s):
                 return ""

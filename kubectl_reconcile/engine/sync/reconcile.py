@@ -22,13 +22,14 @@ from kubectl_reconcile.core.apply.results import Result, report_of, untouched, v
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.module.call import Ask
-from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, mapping_of, maps_in
 from kubectl_reconcile.core.planning import planner, simulation
 from kubectl_reconcile.core.planning.inputs import Inputs, Memory, Modules
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
+from kubectl_reconcile.core.resources.history import current_of
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
@@ -183,11 +184,17 @@ async def _inputs(session: Session, target: Target, desired: Desired, view: Clus
         now=now_text(),
         problems=desired.problems,
         unsynced=gather.failures_by_kind(failures),
-        memory=Memory(target.verdicts, contentions=target.contentions),
+        memory=Memory(target.verdicts, contentions=target.contentions, settled=_is_settled(target, desired)),
         grouped=target.grouped,
         whole=desired.whole,
         served=session.namesakes(asked - kinds.keys()),
     )
+
+
+def _is_settled(target: Target, desired: Desired) -> bool:
+    """Tell whether the state that is asked for is the one that was synced last."""
+    rows = maps_in(mapping_of((target.parent or {}).get("status")).get("history"))
+    return bool(desired.digest) and (current_of(rows) or {}).get("digest") == desired.digest
 
 
 def _bases(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Inputs | None]]:

@@ -1,5 +1,7 @@
 """What becomes of each object that Git asks for, by what it says of itself: sentences, marks, places and verdicts."""
 
+from dataclasses import replace
+
 import pytest
 
 from kubectl_reconcile.core.manifests.parse import Located
@@ -12,7 +14,7 @@ from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id, member
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy, Reason, three_way
-from kubectl_reconcile.core.ssa.schema import schema_of_crd
+from kubectl_reconcile.core.ssa.schema import UNKNOWN, schema_of_crd
 from tests.core.planning.changes import known
 from tests.core.ssa.test_built_in_kinds import SCHEMAS
 
@@ -517,3 +519,37 @@ def test_no_hook_is(wanted, message):
     )
     assert [problem.message for problem in made.problems] == [message]
     assert [change.ref.name for change in made.changes] == ["web"]
+
+
+# --- Jobs that the cluster removes ---
+
+
+LENIENT = {gvk: replace(kind, schema=UNKNOWN) for gvk, kind in KINDS.items()}
+
+
+def passing(name="load", ttl=0):
+    return {**service(name, "batch/v1/Job"), "spec": {} if ttl is None else {"ttlSecondsAfterFinished": ttl}}
+
+
+ABSENT = {
+    "the Job of a state that was synced has run": (passing(), True, Op.UNCHANGED),
+    "a Job of a new state runs": (passing(), False, Op.CREATE),
+    "a Job that nobody removes is missed": (passing(ttl=None), True, Op.CREATE),
+    "what is no Job is missed": ({**service("load"), "spec": {"ttlSecondsAfterFinished": 0}}, True, Op.CREATE),
+}
+
+
+@pytest.mark.parametrize(("wanted", "settled", "op"), ABSENT.values(), ids=ABSENT)
+def test_of_what_is_not_there(wanted, settled, op):
+    assert only(plan([wanted], settled=settled, kinds=LENIENT), "load").op is op
+
+
+def test_a_later_wave_waits_for_no_job_that_has_run_and_is_gone():
+    made = plan([passing(), service("late", wave="1")], settled=True)
+    assert only(made, "late").op is Op.CREATE
+    assert made.schedule.awaited == ()
+
+
+def test_a_job_that_is_there_still_is_judged_as_any_other_object():
+    made = plan([passing()], [live(service("load", "batch/v1/Job"))], settled=True, kinds=LENIENT)
+    assert only(made, "load").op is Op.UPDATE

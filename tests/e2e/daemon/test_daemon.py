@@ -177,6 +177,30 @@ def test_fields_that_git_does_not_ask_for_are_left_alone(
     assert cluster.get("Deployment", "cache")["metadata"]["annotations"]["team"] == "web"
 
 
+def test_a_job_that_the_cluster_removes_runs_once_for_each_push(
+    follow, cluster, daemon, git_server, config_map, plugin, eventually
+):
+    def runs():
+        return daemon.log.count('object="Job.batch')
+
+    jobs = f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs"
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "migrate:1"}]}}
+    job = {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate"},
+        "spec": {"ttlSecondsAfterFinished": 0, "template": pod},
+    }  # fmt: skip
+    sync = follow(git_server.url)
+    sync.until_synced(git_server.push({"job.yaml": json.dumps(job), "web.yaml": config_map("web", color="red")}))
+    eventually(lambda: not cluster.api.ask(jobs)["items"], "the Job has run and is gone")
+    cluster.edit("ConfigMap", "web", {"data": {"color": "blue"}})
+    eventually(lambda: cluster.get("ConfigMap", "web")["data"] == {"color": "red"}, "drift is put back")
+    assert plugin("diff", "shop").status == 0
+    assert plugin("sync", "shop").status == 0
+    assert runs() == 1
+    sync.until_synced(git_server.push({"web.yaml": config_map("web", color="green")}))
+    eventually(lambda: runs() == 2, "a new state runs it again")
+
+
 # --- an idle daemon ---
 
 
