@@ -308,9 +308,7 @@ def _reconciled(tree: Tree, of: Type | None) -> Tree:
             return {}
     elif not of.scalar and of.list is not None and of.list.atomic:
         return {}
-    out: Tree = {}
-    for element, node in tree.items():
-        out[element] = node if element == "." else _reconciled(node, _below(element, of))
+    out = {element: _reconciled(node, _below(element, of)) for element, node in tree.items()}
     return tree if all(out[element] is tree[element] for element in tree) else out
 
 

@@ -299,3 +299,46 @@ def test_a_sync_that_nobody_could_have_written_is_refused(sync):
 def test_bytes_that_are_no_text_are_refused():
     with pytest.raises(PlanFileError, match="it isn't JSON"):
         PlanFile.parse(b"\xff\xfe\x00")
+
+
+# --- what a fingerprint heeds ---
+
+
+def before(**more):
+    """The update of a Deployment, by what it was before."""
+    was = body(WEB, size=1)
+    metadata = {**was["metadata"], "labels": {"app": "web"}, "uid": "u", **more.pop("metadata", {})}
+    return a_change(WEB, Op.UPDATE, before={**was, **more, "metadata": metadata}, intent=body(WEB, size=2))
+
+
+UNHEEDED = {
+    "its version": {"metadata": {"resourceVersion": "8"}},
+    "its generation": {"metadata": {"generation": 4}},
+    "its owners": {"metadata": {"managedFields": [{"manager": "x"}]}},
+    "its status": {"status": {"replicas": 1}},
+}
+
+
+@pytest.mark.parametrize("more", UNHEEDED.values(), ids=UNHEEDED)
+def test_a_change_is_the_same_whatever_the_server_keeps_of_the_object(more):
+    assert fingerprint(before(**more)) == fingerprint(before())
+
+
+HEEDED = {
+    "a field of the object": {"size": 3},
+    "a label": {"metadata": {"labels": {"app": "api"}}},
+    "that it is another object of that name": {"metadata": {"uid": "another"}},
+}
+
+
+@pytest.mark.parametrize("more", HEEDED.values(), ids=HEEDED)
+def test_a_change_is_another_one_by(more):
+    assert fingerprint(before(**more)) != fingerprint(before())
+
+
+def test_a_change_is_the_same_in_whatever_order_its_fields_are_written():
+    there, intent = body(WEB, a=1, b=2), body(WEB, a=2, b=2)
+    backwards = [dict(reversed(each.items())) for each in (there, intent)]
+    one = a_change(WEB, Op.UPDATE, before=there, intent=intent)
+    other = a_change(WEB, Op.UPDATE, before=backwards[0], intent=backwards[1])
+    assert fingerprint(one) == fingerprint(other)

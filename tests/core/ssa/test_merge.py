@@ -132,6 +132,26 @@ def test_a_field_that_leaves_git_is_removed():
     ]
 
 
+def test_a_map_goes_with_the_last_entry_that_is_ours():
+    result = judge(thing(text="x"), after_apply(thing(text="x", table={"a": "1"}, names=["n"])))
+    assert result.merged["spec"] == {"text": "x", "size": 3}
+
+
+def test_where_the_server_will_forget_an_owner_something_changes_though_no_field_does():
+    both = entry("m1", fields(thing(table={"a": "1"}))), entry("m1", fields(thing(plain=["a"])))
+    live = after_apply(thing(text="x"), *both)
+    result = judge(thing(text="x"), live)
+    assert (result.verdict, result.changes) == (Verdict.DIFFERENT, ())
+    assert judge(thing(text="x"), after_apply(thing(text="x"), both[1])).verdict is Verdict.SAME
+
+
+def test_status_is_sent_where_it_is_no_subresource():
+    crd = copy.deepcopy(CRD)
+    del crd["spec"]["versions"][0]["subresources"]
+    desired = {**thing(text="x"), "status": {"ready": True}}
+    assert three_way(desired=desired, live=None, schema=schema_of_crd(crd, "v1")).intent == desired
+
+
 def test_a_field_that_another_manager_owns_too_stays():
     live = after_apply(thing(text="x"), entry("m1", FieldSet.of([("f:spec", "f:text")])))
     result = judge(thing(), live)
@@ -514,6 +534,20 @@ REASONS = {
     "Git, base unknown": (thing(text="y"), after_apply(thing(text="x")), None, Reason.GIT, ""),
     "drift, base unknown": (thing(text="x"), drifted("z"), None, Reason.DRIFT, "kubectl-edit"),
     "never ours": (thing(text="x"), living(thing(text="z")), None, Reason.ADOPT, ""),
+    "Git changed it, of equal values that aren't one": (
+        thing(text="".join("yz")),
+        after_apply(thing(text="".join("xz"))),
+        thing(text="".join("xz")),
+        Reason.GIT,
+        "",
+    ),
+    "somebody drifted it, of equal values that aren't one": (
+        thing(text="".join("xz")),
+        drifted("zz"),
+        thing(text="".join("xz")),
+        Reason.DRIFT,
+        "kubectl-edit",
+    ),
     "gone from Git": (thing(), after_apply(thing(text="x")), thing(text="x"), Reason.GIT, ""),
 }
 

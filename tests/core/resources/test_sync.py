@@ -1,0 +1,240 @@
+"""A Sync as its users write it: what each field comes to, what it is without, and what is said of one that can't be meant."""
+
+import pytest
+
+from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, ObjectRef
+from kubectl_reconcile.core.resources.sync import (
+    DeleteLimit,
+    DeletionPolicy,
+    DriftPolicy,
+    GitSpec,
+    Sync,
+    SyncSpecError,
+    duration_s,
+)
+from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS
+from kubectl_reconcile.core.ssa.merge import ConflictPolicy
+
+URL = "https://git.example.com/shop.git"
+
+
+def sync(_annotations=None, **spec):
+    metadata = {"name": "web", "namespace": "shop", "uid": "u", "generation": 3, "annotations": _annotations or {}}
+    return Sync.of({"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": metadata, "spec": spec})
+
+
+def git(**fields):
+    return sync(source={"git": {"url": URL, **fields}}).git
+
+
+def test_a_sync_knows_its_name_its_uid_and_its_generation():
+    found = sync()
+    assert (found.ref, found.uid, found.generation) == (ObjectRef("reconcile.dev", "Sync", "shop", "web"), "u", 3)
+
+
+def test_a_sync_that_says_nothing_has_the_defaults_that_its_crd_tells():
+    found = sync()
+    assert found.git is None
+    assert (found.suspend, found.prune, found.replace, found.atomic) == (False, True, False, False)
+    assert (found.conflicts, found.drift, found.deletion) == (
+        ConflictPolicy.OVERRIDE,
+        DriftPolicy.CORRECT,
+        DeletionPolicy.ORPHAN,
+    )
+    assert (found.max_deletes, found.timeout_s, found.field_manager) == (DeleteLimit(), 300.0, FIELD_MANAGER)
+    assert (found.ignore, found.health.rules, found.health.strict, found.depends_on) == ((), (), False, ())
+    assert (found.take_over, found.requested_at, found.approved_plan) == (KNOWN_TOOLS, "", "")
+    assert found.default_namespace == "shop"
+
+
+def test_a_source_that_says_only_where_it_is_follows_the_whole_of_its_default_branch_each_minute():
+    assert git() == GitSpec(URL, branch="", tag="", commit="", path=".", interval_s=60.0, secret="", webhook_secret="")
+
+
+SOURCE = {
+    "a branch": ({"branch": "main"}, "branch", "main"),
+    "a tag": ({"tag": "v1"}, "tag", "v1"),
+    "a commit": ({"commit": "c0ffee"}, "commit", "c0ffee"),
+    "a folder": ({"path": "apps"}, "path", "apps"),
+    "an interval": ({"interval": "5m"}, "interval_s", 300.0),
+    "a Secret to read it with": ({"secretRef": {"name": "token"}}, "secret", "token"),
+    "a Secret of its webhook": ({"webhookSecretRef": {"name": "hook"}}, "webhook_secret", "hook"),
+}
+
+
+@pytest.mark.parametrize(("fields", "name", "value"), SOURCE.values(), ids=SOURCE)
+def test_a_source_has(fields, name, value):
+    assert getattr(git(**fields), name) == value
+
+
+FIELDS = {
+    "suspend": ({"suspend": True}, "suspend", True),
+    "prune": ({"prune": False}, "prune", False),
+    "replace": ({"replace": True}, "replace", True),
+    "atomic": ({"atomic": True}, "atomic", True),
+    "conflicts": ({"conflicts": "Yield"}, "conflicts", ConflictPolicy.YIELD),
+    "drift": ({"drift": "Ask"}, "drift", DriftPolicy.ASK),
+    "deletionPolicy": ({"deletionPolicy": "Prune"}, "deletion", DeletionPolicy.PRUNE),
+    "maxDeletes, a number": ({"maxDeletes": 3}, "max_deletes", DeleteLimit(number=3)),
+    "maxDeletes, none": ({"maxDeletes": 0}, "max_deletes", DeleteLimit(number=0)),
+    "maxDeletes, a share": ({"maxDeletes": "20%"}, "max_deletes", DeleteLimit(percent=20)),
+    "timeout": ({"timeout": "1h30m"}, "timeout_s", 5400.0),
+    "targetNamespace": ({"targetNamespace": "ops"}, "default_namespace", "ops"),
+    "fieldManager": ({"fieldManager": "team-a"}, "field_manager", "team-a"),
+    "the longest fieldManager": ({"fieldManager": "m" * 128}, "field_manager", "m" * 128),
+    "dependsOn, in its own namespace": (
+        {"dependsOn": [{"name": "base"}]},
+        "depends_on",
+        (ObjectRef("reconcile.dev", "Sync", "shop", "base"),),
+    ),
+    "dependsOn, in another one": (
+        {"dependsOn": [{"name": "base", "namespace": "ops"}]},
+        "depends_on",
+        (ObjectRef("reconcile.dev", "Sync", "ops", "base"),),
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "name", "value"), FIELDS.values(), ids=FIELDS)
+def test_it_is_read(spec, name, value):
+    assert getattr(sync(**spec), name) == value
+
+
+def test_what_it_ignores_is_read_with_whose_it_is():
+    anyone, hpa = sync(ignore=[{"path": "/spec/replicas"}, {"path": ".spec.size", "manager": "hpa"}]).ignore
+    assert (anyone.matches(FieldPath.fields("spec", "replicas")), anyone.manager) == (True, "")
+    assert (hpa.matches(FieldPath.fields("spec", "size")), hpa.manager) == (True, "hpa")
+
+
+def test_its_rules_of_health_are_read():
+    rule = {"apiVersion": "example.com/v1", "kind": "Thing", "current": "true"}
+    found = sync(health={"strict": True, "rules": [rule]}).health
+    assert (found.strict, len(found.rules)) == (True, 1)
+
+
+def test_whom_it_takes_over_is_read():
+    assert sync(takeOver=["pulumi"]).take_over != KNOWN_TOOLS
+
+
+def test_what_was_asked_of_it_and_approved_is_read_from_its_annotations():
+    found = sync({"reconcile.dev/sync-requested-at": "now", "reconcile.dev/approved-plan": "sha256:1"})
+    assert (found.requested_at, found.approved_plan) == ("now", "sha256:1")
+
+
+MANAGER = "can't be a field manager: up to 128 printable characters, and not kubectl-reconcile-…, which is for modules"
+REFUSED = {
+    "two things to follow": (
+        {"source": {"git": {"url": URL, "branch": "main", "tag": "v1"}}},
+        "spec.source.git",
+        "branch and tag are both set; keep one",
+    ),
+    "a source without an address": ({"source": {"git": {"branch": "main"}}}, "spec.source.git.url", "is required"),
+    "an interval that is none": (
+        {"source": {"git": {"url": URL, "interval": "soon"}}},
+        "spec.source.git.interval",
+        "'soon' is no duration; write it as 30s, 5m or 1h30m",
+    ),
+    "a timeout that is none": (
+        {"timeout": "5"},
+        "spec.timeout",
+        "'5' is no duration; write it as 30s, 5m or 1h30m",
+    ),
+    "a policy that there isn't": (
+        {"conflicts": "Win"},
+        "spec.conflicts",
+        "'Win' is none of Override, Yield, Fail",
+    ),
+    "a word on drift that there isn't": ({"drift": "Shrug"}, "spec.drift", "'Shrug' is none of Correct, Report, Ask"),
+    "a word on deletion that there isn't": (
+        {"deletionPolicy": "Keep"},
+        "spec.deletionPolicy",
+        "'Keep' is none of Prune, Orphan",
+    ),
+    "fewer deletions than none": (
+        {"maxDeletes": -1},
+        "spec.maxDeletes",
+        "-1 is neither a number nor a percentage such as 20%",
+    ),
+    "a share that is none": (
+        {"maxDeletes": "few"},
+        "spec.maxDeletes",
+        "'few' is neither a number nor a percentage such as 20%",
+    ),
+    "a manager with too long a name": ({"fieldManager": "m" * 129}, "spec.fieldManager", f"{'m' * 129!r} {MANAGER}"),
+    "a manager with a line break": ({"fieldManager": "a\nb"}, "spec.fieldManager", f"'a\\nb' {MANAGER}"),
+    "a manager of a module": (
+        {"fieldManager": "kubectl-reconcile-cache"},
+        "spec.fieldManager",
+        f"'kubectl-reconcile-cache' {MANAGER}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "field", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused_is(spec, field, message):
+    with pytest.raises(SyncSpecError) as refused:
+        sync(**spec)
+    assert (refused.value.field, refused.value.message) == (field, message)
+    assert str(refused.value) == f"{field}: {message}"
+
+
+PLACED = {
+    "a path to ignore": (
+        {"ignore": [{"path": "/spec/size"}, {"path": ".spec["}]},
+        "spec.ignore[1].path",
+        "write",
+    ),
+    "a rule of health": (
+        {"health": {"rules": [{"apiVersion": "v1", "kind": "Pod", "current": "1 +"}]}},
+        "spec.health.rules[0].current",
+        "1 +",
+    ),
+    "whom to take over": ({"takeOver": ["*"]}, "spec.takeOver", "names no field manager"),
+    "a field of another type": ({"source": "here"}, "spec", "of another type than its CRD asks for"),
+}
+
+
+@pytest.mark.parametrize(("spec", "field", "words"), PLACED.values(), ids=PLACED)
+def test_what_is_wrong_is_told_where_it_stands(spec, field, words):
+    with pytest.raises(SyncSpecError) as refused:
+        sync(**spec)
+    assert refused.value.field == field
+    assert words in refused.value.message
+
+
+DURATIONS = {"90s": 90.0, "1.5s": 1.5, "2m": 120.0, "1h": 3600.0, "1h30m": 5400.0, "1h2m3s": 3723.0}
+
+
+@pytest.mark.parametrize(("text", "seconds"), DURATIONS.items(), ids=DURATIONS)
+def test_a_duration(text, seconds):
+    assert duration_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "1d", "m", "-1m", "1m1h", "1.5h"])
+def test_no_duration_is(text):
+    with pytest.raises(SyncSpecError, match="is no duration"):
+        duration_s(text)
+
+
+@pytest.mark.parametrize("text", ["0s", "0h0m"])
+def test_a_duration_of_zero_can_not_be_kept(text):
+    with pytest.raises(SyncSpecError, match="a duration of zero can't be kept"):
+        duration_s(text)
+
+
+LIMITS = {
+    "ten of a few": (DeleteLimit(), 10, 12, True),
+    "not eleven of a few": (DeleteLimit(), 11, 12, False),
+    "a fifth of many": (DeleteLimit(), 20, 100, True),
+    "not more than a fifth of many": (DeleteLimit(), 21, 100, False),
+    "as many as it says": (DeleteLimit(number=3), 3, 100, True),
+    "no more than it says": (DeleteLimit(number=3), 4, 100, False),
+    "no more than none": (DeleteLimit(number=0), 1, 100, False),
+    "the share that it says": (DeleteLimit(percent=50), 5, 10, True),
+    "no more than the share that it says": (DeleteLimit(percent=50), 6, 10, False),
+}
+
+
+@pytest.mark.parametrize(("limit", "deletes", "members", "allowed"), LIMITS.values(), ids=LIMITS)
+def test_one_sync_may_delete(limit, deletes, members, allowed):
+    assert limit.allows(deletes, members) is allowed
