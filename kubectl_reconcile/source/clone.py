@@ -9,7 +9,8 @@ the files those that somebody asked for. That the server has the rest is said to
 time alone: to a reader a file that isn't here is just missing, and is fetched by name, in one request for all of them.
 
 Git runs in a process group of its own, without a terminal, in an environment that neither the
-repository nor whoever started us has a say in, until its deadline; then the whole group is killed.
+repository nor whoever started us has a say in, until its deadline; then the whole group is killed. The kernel holds each
+process to its memory and the size of its files, and who says or lists too much is killed while it does.
 What it complains of is turned into one of ``SourceFault``, in a line that holds no secret.
 """
 
@@ -32,6 +33,7 @@ from typing import Any, BinaryIO, TypeVar
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES
 from kubectl_reconcile.source.complaints import explained
 from kubectl_reconcile.source.errors import SourceError, SourceFault, scrubbed
+from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, MOST_SAID_BYTES, SAID_KEPT_BYTES, GitLimits
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.tls import why_untrusted
 
@@ -40,6 +42,9 @@ T = TypeVar("T")
 LOCAL_TIMEOUT_S = 600.0
 """How long a git command may take that stays on this machine, in seconds."""
 
+_ABANDONED_S = 3600.0
+"""After how long a pack that isn't written to any more is what a killed fetch has left."""
+
 _PARTIAL = "reconcile-partial"
 """The file in a clone that says that files may be missing from it."""
 
@@ -47,7 +52,8 @@ _PARTIAL = "reconcile-partial"
 class Clone:
     """One bare clone in a cache folder; the repository's URL alone decides which."""
 
-    def __init__(self, repository: Repository, cache_dir: Path) -> None:
+    def __init__(self, repository: Repository, cache_dir: Path, limits: GitLimits | None = None) -> None:
+        self._limits = limits or GitLimits()
         digest = hashlib.sha256(repository.url.encode()).hexdigest()[:32]
         self._repository = repository
         self._folder = cache_dir / f"{digest}.git"
@@ -93,6 +99,9 @@ class Clone:
             self.begin(partial=partial)
         for stale in (*self._folder.glob("*.lock"), *self._folder.glob("refs/**/*.lock")):
             stale.unlink(missing_ok=True)
+        for begun in self._folder.glob("objects/pack/tmp_*"):
+            if time.time() - begun.stat().st_mtime > _ABANDONED_S:
+                begun.unlink(missing_ok=True)
 
     def begin(self, *, partial: bool) -> None:
         """Make an empty clone in place of what is there. Call it locked."""
@@ -189,12 +198,17 @@ class Clone:
         place = _NOWHERE if arguments[0] == "ls-remote" else self._place()
         try:
             with self._repository.environment(partial=fills) as environment:
-                return self._run(arguments, {**_QUIET, **place, **environment}, timeout_s, stdin)
+                output = self._run(arguments, {**_QUIET, **place, **environment}, timeout_s, stdin)
         except SourceError as error:
             if error.fault is not SourceFault.UNTRUSTED:
                 raise
             why = why_untrusted(self._repository.url, self._repository.credentials.ca_bundle)
             raise (explained(self._repository, why) if why else error) from None
+        if FETCH[0] in arguments and _bytes_of(self._folder) > (most := self._limits.clone_bytes):
+            self.discard()
+            message = f"{self._repository}: its clone takes more than {most // MEBIBYTE} MiB"
+            raise SourceError(SourceFault.REFUSED, message, "start the daemon with a larger --git-max-clone")
+        return output
 
     def objects(self, names: list[str], *, kind: bytes = b"blob") -> Iterator[bytes | None]:
         """Yield the content of each object of that kind, None for any other; nothing beyond ``MAX_BYTES`` is kept."""
@@ -212,8 +226,11 @@ class Clone:
     def _run(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
         with _given(stdin) as given:
             process = _start(arguments, environment, given)
+            self._limits.impose(process.pid)
             with _ended(process, timeout_s) as late:
-                output, complaint = process.communicate()
+                output, complaint, excess = _heard(process, self._limits.files)
+        if excess:
+            raise SourceError(SourceFault.REFUSED, f"{self._repository}: {excess}", _TOO_MUCH)
         if late.is_set():
             message = f"{self._repository}: no answer within {timeout_s:g} s"
             raise SourceError(SourceFault.UNREACHABLE, message, "is the server overloaded, or a proxy in between?")
@@ -221,6 +238,11 @@ class Clone:
             said = scrubbed(complaint.decode(errors="replace"), self._repository.credentials.secrets())
             raise explained(self._repository, said)
         return bytes(output)
+
+
+def _bytes_of(clone: Path) -> int:
+    """Return what the packs of a clone take, in bytes; its other files are small."""
+    return sum(file.stat().st_size for file in clone.glob("objects/pack/*"))
 
 
 def git_version() -> tuple[int, ...]:
@@ -262,6 +284,10 @@ _QUIET = {
     "GIT_TRACE_PACKET": "0",
 }
 _NOWHERE = {"GIT_DIR": os.devnull}
+_BLOCK = 64 * 1024
+_TOO_MUCH = (
+    "follow a folder of it by path, or start the daemon with a larger --git-max-files; a flood is the server's fault"
+)
 FETCH = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
 
 
@@ -323,6 +349,40 @@ def _ended(process: Any, timeout_s: float) -> Iterator[threading.Event]:
         for stream in (process.stdout, process.stderr):
             stream.close()
         process.wait()
+
+
+def _heard(process: Any, most_entries: int) -> tuple[bytes, bytes, str]:
+    """Listen to *process* to its end; return what it printed, what it complained of, and what was too much, if anything.
+
+    Whoever says too much is killed. Entries are what a zero byte ends, as in listings.
+    """
+    complaint = bytearray()
+    excess: list[str] = []
+
+    def listen() -> None:
+        said = 0
+        while block := process.stderr.read1(_BLOCK):
+            said += len(block)
+            complaint.extend(block[: SAID_KEPT_BYTES - len(complaint)])
+            if said > MOST_SAID_BYTES and not excess:
+                excess.append(f"the server said more than {MOST_SAID_BYTES // MEBIBYTE} MiB, which nobody reads")
+                _kill_group(process)
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    output, entries = bytearray(), 0
+    while block := process.stdout.read1(_BLOCK):
+        output += block
+        entries += block.count(b"\0")
+        if entries > most_entries or len(output) > MOST_OUTPUT_BYTES:
+            excess.append(
+                f"there are more than {most_entries:,} files" if entries > most_entries else "git prints too much"
+            )
+            _kill_group(process)
+            break
+    listener.join()  # before the process is waited for: until then its whole group can be killed when time is up
+    process.wait()
+    return bytes(output), bytes(complaint), "".join(excess[:1])
 
 
 def _kill_group(process: Any) -> None:

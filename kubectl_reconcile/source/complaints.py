@@ -23,6 +23,18 @@ _DAMAGED = (
 
 _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
     (
+        r"[Oo]ut of memory|malloc failed|unable to create thread|mmap failed: Cannot allocate",
+        SourceFault.REFUSED,
+        "git wants more memory than it may have",
+        "start the daemon with a larger --git-max-memory",
+    ),
+    (
+        r"died of signal 25|File too large",
+        SourceFault.REFUSED,
+        "its clone takes more of the disk than it may",
+        "start the daemon with a larger --git-max-clone",
+    ),
+    (
         r"! \[remote rejected\]|hook declined|protected branch",
         SourceFault.REFUSED,
         "the server refused the push",

@@ -27,6 +27,7 @@ from typing import Self
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.missing_files import MissingFiles
 from kubectl_reconcile.source.remote import Credentials, Repository, check_path, check_ref
 from kubectl_reconcile.source.tree import blobs_at, listed, rfc3339
@@ -94,6 +95,7 @@ class GitSource:
         cache_dir: Path,
         timeout_s: float = 60.0,
         fetch_timeout_s: float = 600.0,
+        limits: GitLimits | None = None,
     ) -> None:
         self.repository = repository
         self.ref = ref or Ref()
@@ -103,7 +105,7 @@ class GitSource:
         if self.ref.kind is RefKind.COMMIT and not _HASH.fullmatch(self.ref.name):
             raise SourceError(SourceFault.REFUSED, f"{self.ref} is no full hash", "give all 40 digits, in lower case")
         self._timeout_s, self._fetch_timeout_s = timeout_s, fetch_timeout_s
-        self._clone = Clone(repository, cache_dir)
+        self._clone = Clone(repository, cache_dir, limits)
         self._state = threading.Lock()
         self._admitted = False
         self._listed: Revision | None = None

@@ -9,6 +9,7 @@ from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.session import access_of
 from kubectl_reconcile.engine.daemon.daemon import serve
 from kubectl_reconcile.engine.telemetry import logs
+from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 
 
 def daemon(
@@ -17,6 +18,9 @@ def daemon(
     listen: str,
     lease_namespace: str | None,
     repositories: Path | None,
+    git_max_memory: int,
+    git_max_clone: int,
+    git_max_files: int,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -29,5 +33,6 @@ def daemon(
             listen=listen,
             lease_namespace=lease_namespace or "",
             repositories=repositories,
+            git_limits=GitLimits(git_max_memory * MEBIBYTE, git_max_clone * MEBIBYTE, git_max_files),
         )
     )

@@ -107,7 +107,7 @@ async def resolve(session: Session, live: Manifest, text: str) -> str:
     source = await source_of(session, sync, git)
     if found := await asyncio.to_thread(_found, source, text):
         return found
-    named = GitSource(source.repository, Ref(name=text), cache_dir=session.cache_dir / "git")
+    named = GitSource(source.repository, Ref(name=text), cache_dir=session.cache_dir / "git", limits=session.git_limits)
     return await asyncio.to_thread(named.fetch)
 
 

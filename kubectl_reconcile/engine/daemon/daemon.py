@@ -48,6 +48,7 @@ from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry import loop_monitor
 from kubectl_reconcile.engine.telemetry.logs import event
+from kubectl_reconcile.source.limits import GitLimits
 
 _WORKERS = 24
 _STUCK_S = 30.0
@@ -58,12 +59,18 @@ log = logging.getLogger(__name__)
 
 
 async def serve(
-    access: Access, *, cache_dir: Path | None, listen: str, lease_namespace: str, repositories: Path | None = None
+    access: Access,
+    *,
+    cache_dir: Path | None,
+    listen: str,
+    lease_namespace: str,
+    repositories: Path | None = None,
+    git_limits: GitLimits | None = None,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT, with its HTTP answers and its Lease.
 
     *access* says which cluster, and with a namespace, which part of it; *repositories* below which folder Syncs may
-    follow repositories of this machine. A server that doesn't answer yet is waited for.
+    follow repositories of this machine; *git_limits* what any repository may make it hold. A server that doesn't answer yet is waited for.
 
     Raises:
         KubeconfigError: nothing says how to reach a cluster.
@@ -78,6 +85,7 @@ async def serve(
         if session is None:
             return
         session.repositories = repositories
+        session.git_limits = git_limits or session.git_limits
         namespace, leases = access.namespace or "", lease_namespace or client.namespace
         daemon = Daemon(session, stopping, namespace=namespace, lease_namespace=leases)
         pushes = PushReceiver(client, daemon.context.metrics, daemon.context.live, daemon.pushed)

@@ -29,6 +29,7 @@ from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.engine.telemetry.logs import event
+from kubectl_reconcile.source.limits import GitLimits
 
 _MODULES = "kubectl_reconcile.modules"
 
@@ -73,7 +74,8 @@ def known_modules(discovery: Discovery) -> dict[GroupVersionKind, Module]:
 class Session:
     """One connection to a cluster with what is known of its kinds.
 
-    *repositories* is the folder of this machine below which Syncs may follow repositories, None for none.
+    *repositories* is the folder of this machine below which Syncs may follow repositories, None for none;
+    *git_limits* is what any repository may make this process hold.
     """
 
     client: Client
@@ -82,6 +84,7 @@ class Session:
     modules: Mapping[GroupVersionKind, Module]
     systems: ExternalSystems = field(default_factory=ExternalSystems)
     repositories: Path | None = None
+    git_limits: GitLimits = field(default_factory=GitLimits)
     _kinds: dict[GroupVersionKind, Kind] = field(default_factory=dict)
 
     def reader(self) -> ManifestReader:

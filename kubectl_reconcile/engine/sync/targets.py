@@ -169,7 +169,13 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     """
     live, sync, git = await _following(session, name, namespace)
     followed = await source_of(session, sync, git)
-    source = GitSource(followed.repository, Ref(RefKind.ANY, revision), git.path, cache_dir=session.cache_dir / "git")
+    source = GitSource(
+        followed.repository,
+        Ref(RefKind.ANY, revision),
+        git.path,
+        cache_dir=session.cache_dir / "git",
+        limits=session.git_limits,
+    )
     return Target(sync, source, parent=live, reader=session.reader())
 
 
@@ -272,7 +278,9 @@ async def repository_target(
         ApiError: the server refuses, or doesn't answer.
     """
     repository = Repository.of(url, allow_local=True, user_config=True)
-    source = GitSource(repository, Ref(RefKind.ANY, ref), path, cache_dir=session.cache_dir / "git")
+    source = GitSource(
+        repository, Ref(RefKind.ANY, ref), path, cache_dir=session.cache_dir / "git", limits=session.git_limits
+    )
     sync = _kept_by_hand(name, namespace, manager)
     target = Target(sync, source, grouped=bool(name), reader=session.reader())
     return await _with_parent(session, target, manager)
@@ -330,7 +338,13 @@ async def source_of(session: Session, sync: Sync, git: GitSpec) -> GitSource:
             f"repository {git.url} is a path of the machine that reads it",
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
-    return GitSource(await repository_of(session, sync, git), ref, git.path, cache_dir=session.cache_dir / "git")
+    return GitSource(
+        await repository_of(session, sync, git),
+        ref,
+        git.path,
+        cache_dir=session.cache_dir / "git",
+        limits=session.git_limits,
+    )
 
 
 def may_read(session: Session, url: str) -> bool:

@@ -32,6 +32,18 @@ Examples:
     help="Let Syncs follow repositories below this folder, by file:///… URLs.",
 )  # fmt: skip
 @click.option(
+    "--git-max-memory", type=click.IntRange(min=64), default=2048, show_default=True, metavar="MIB",
+    help="Memory of each git process; a repository that takes more isn't followed.",
+)  # fmt: skip
+@click.option(
+    "--git-max-clone", type=click.IntRange(min=1), default=5120, show_default=True, metavar="MIB",
+    help="Disk of the clone of one repository; one that takes more isn't followed.",
+)  # fmt: skip
+@click.option(
+    "--git-max-files", type=click.IntRange(min=1), default=100_000, show_default=True, metavar="COUNT",
+    help="Files at the path of one Sync; one with more isn't followed.",
+)  # fmt: skip
+@click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
