@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from kubectl_reconcile.core.health.workload_rules import removes_itself
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.sandbox.controlplane import Sandbox
@@ -86,6 +87,13 @@ _Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: loader.c
 def loaded(content: bytes) -> list[Any]:
     """Return the documents of one file."""
     return list(yaml.load_all(content, Loader=_Loader))
+
+
+def without_removed(content: bytes) -> bytes:
+    """Return a file without the Jobs that the cluster removes once they have ended, which kubectl would create again."""
+    whole = loaded(content)
+    kept = [each for each in whole if not (isinstance(each, dict) and removes_itself(each))]
+    return content if len(kept) == len(whole) else yaml.safe_dump_all(kept).encode()
 
 
 def documents(content: bytes) -> Iterator[dict[str, Any]]:
@@ -214,7 +222,7 @@ class Follow:
             for path, content in self.files.items():
                 file = Path(name, path)
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(content)
+                file.write_bytes(without_removed(content))
             # Not by -n: that refuses objects of other namespaces.
             config = Path(name, "kubeconfig")
             config.write_bytes(self.bench.sandbox.kubeconfig.read_bytes())
