@@ -26,6 +26,7 @@ def items(of, **more):
     return {"type": "array", "items": of, **more}
 
 
+STRINGS = {"type": "object", "additionalProperties": TEXT}
 KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 DEFINITIONS = {
     "Spec": {
@@ -34,7 +35,6 @@ DEFINITIONS = {
             kind=TEXT,
             metadata=struct(name=TEXT, resourceVersion=TEXT),
             probe=ref("Probe"),
-            pod=ref("PodSpec"),
             strategy=ref("DeploymentStrategy"),
             service=ref("ServiceSpec"),
             containers=items(ref("Container"), **KEYED),
@@ -48,14 +48,26 @@ DEFINITIONS = {
         ),
         "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Spec"}],
     },
-    "PodSpec": struct(tolerations=items({"type": "object"})),
+    "PodSpec": struct(
+        tolerations=items({"type": "object"}, **{"x-kubernetes-list-type": "atomic"}),
+        containers=items(ref("Container"), **KEYED),
+        priority=NUMBER,
+        dnsPolicy=TEXT,
+    ),
+    "PodTemplateSpec": struct(spec=ref("PodSpec")),
+    "ResourceRequirements": struct(limits=STRINGS, requests=STRINGS),
     "Probe": struct(timeoutSeconds=NUMBER, initialDelaySeconds=NUMBER, periodSeconds=NUMBER),
     "DeploymentStrategy": struct(type=TEXT, rollingUpdate=ref("RollingUpdateDeployment")),
     "RollingUpdateDeployment": struct(maxSurge=TEXT, maxUnavailable=TEXT),
     "ServiceSpec": struct(type=TEXT, externalTrafficPolicy=TEXT, ports=items(ref("ServicePort"))),
     "ServicePort": struct(port=NUMBER, targetPort=NUMBER, nodePort=NUMBER),
     "Container": struct(
-        name=TEXT, image=TEXT, imagePullPolicy=TEXT, tty={"type": "boolean"}, securityContext=ref("SecurityContext")
+        name=TEXT,
+        image=TEXT,
+        imagePullPolicy=TEXT,
+        tty={"type": "boolean"},
+        securityContext=ref("SecurityContext"),
+        resources=ref("ResourceRequirements"),
     ),
     "SecurityContext": struct(privileged={"type": "boolean"}),
     "ObjectFieldSelector": struct(fieldPath=TEXT, apiVersion=TEXT),
@@ -98,10 +110,6 @@ FILLED_IN = {
     "a field that is absent": ({"probe": {}}, {"probe": {"timeoutSeconds": 1}}),
     "a field at zero": ({"probe": {"timeoutSeconds": 0}}, {"probe": {"timeoutSeconds": 1}}),
     "a zero that isn't stored": ({"probe": {"initialDelaySeconds": 0}}, {"probe": {}}),
-    "what admission has every pod tolerate": (
-        {"pod": {}},
-        {"pod": {"tolerations": [tolerated("not-ready"), tolerated("unreachable")]}},
-    ),
     "a struct in a struct": ({"strategy": {}}, {"strategy": {"type": "RollingUpdate", "rollingUpdate": ROLLING}}),
     "in the items of a list map": (
         {"containers": [{"name": "b", "image": "b:1"}, {"name": "a", "image": "a"}]},
@@ -123,10 +131,6 @@ FILLED_IN = {
     "how an autoscaler scales, once it is told anything of it": (
         {"behavior": {}},
         {"behavior": {"scaleDown": SCALE_DOWN, "scaleUp": SCALE_UP}},
-    ),
-    "how it scales in one direction, once it is told anything of that": (
-        {"behavior": {"scaleDown": {}, "scaleUp": {"stabilizationWindowSeconds": 30}}},
-        {"behavior": {"scaleDown": SCALE_DOWN, "scaleUp": {**SCALE_UP, "stabilizationWindowSeconds": 30}}},
     ),
     "how often a Job is tried": (
         {"job": {}},
@@ -183,10 +187,6 @@ LEFT = {
     "atomic lists of other lengths": (
         {"sources": [{"fieldPath": "x"}]},
         {"sources": [{"fieldPath": "x", "apiVersion": "v1"}, {"fieldPath": "y", "apiVersion": "v1"}]},
-    ),
-    "what an autoscaler does in the other direction": (
-        {"behavior": {"scaleUp": {}}},
-        {"behavior": {"scaleUp": {"policies": [ALL_AT_ONCE]}}},
     ),
     "the limit of a Job, where each index has its own": (
         {"job": {"backoffLimitPerIndex": 1}},
@@ -269,20 +269,109 @@ def test_else_a_jobs_labels_are_its_own(wanted, live):
     assert completed(wanted, live, JOB)["metadata"] == wanted["metadata"]
 
 
-# --- what the server alone writes ---------------------------------------------------------------------------
+# --- what depends on the kind that it is in ---------------------------------------------------------------------
 
 
-def root_of(kind):
-    """Return the type of a kind whose metadata and spec are structs."""
-    strings = {"type": "object", "additionalProperties": TEXT}
+def root_of(kind, spec):
+    """Return the type of a kind with this *spec*."""
     described = {
-        **struct(metadata=struct(labels=strings, annotations=strings), spec=struct(finalizers=items(TEXT))),
+        **struct(metadata=struct(labels=STRINGS, annotations=STRINGS), spec=spec),
         "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": kind}],
     }
-    document = {"components": {"schemas": {PLACE + kind: described}}}
-    return schemas_of_document(document)[GroupVersionKind("", "v1", kind)].root
+    schemas = {PLACE + name: definition for name, definition in {**DEFINITIONS, kind: described}.items()}
+    return schemas_of_document({"components": {"schemas": schemas}})[GroupVersionKind("", "v1", kind)].root
 
 
+POD = ("Pod", ref("PodSpec"), lambda spec: {"spec": spec})
+DEPLOYMENT = (
+    "Deployment",
+    struct(template=ref("PodTemplateSpec")),
+    lambda spec: {"spec": {"template": {"spec": spec}}},
+)
+SCALER = (
+    "HorizontalPodAutoscaler",
+    struct(behavior=ref("HorizontalPodAutoscalerBehavior")),
+    lambda behavior: {"spec": {"behavior": behavior}},
+)
+NOT_READY, UNREACHABLE = tolerated("not-ready"), tolerated("unreachable")
+MINE = {"key": "mine", "operator": "Exists"}
+NEVER_READY = {**NOT_READY, "tolerationSeconds": 5}
+
+
+def resources(**of):
+    return {"containers": [{"name": "a", "image": "a:1", "resources": of}]}
+
+
+IN_ITS_KIND = {
+    "what admission has every pod tolerate": (POD, {}, {"tolerations": [NOT_READY, UNREACHABLE]}),
+    "what it adds to what one tolerates": (
+        POD,
+        {"tolerations": [MINE]},
+        {"tolerations": [MINE, NOT_READY, UNREACHABLE]},
+    ),
+    "what one tolerates for another time": (
+        POD,
+        {"tolerations": [NEVER_READY]},
+        {"tolerations": [NEVER_READY, UNREACHABLE]},
+    ),
+    "the priority of a pod": (POD, {}, {"priority": 0}),
+    "what a pod requests that is limited": (
+        POD,
+        resources(limits={"cpu": "1"}),
+        resources(limits={"cpu": "1"}, requests={"cpu": "1"}),
+    ),
+    "what it requests of what it doesn't say": (
+        POD,
+        resources(limits={"cpu": "1", "memory": "1Mi"}, requests={"cpu": "500m"}),
+        resources(limits={"cpu": "1", "memory": "1Mi"}, requests={"cpu": "500m", "memory": "1Mi"}),
+    ),
+    "the defaults of any pod": (DEPLOYMENT, {}, {"dnsPolicy": "ClusterFirst"}),
+    "how an autoscaler scales in a direction that it is told something of": (
+        SCALER,
+        {"scaleDown": {}, "scaleUp": {"stabilizationWindowSeconds": 30}},
+        {"scaleDown": SCALE_DOWN, "scaleUp": {**SCALE_UP, "stabilizationWindowSeconds": 30}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("where", "wanted", "live"), IN_ITS_KIND.values(), ids=IN_ITS_KIND)
+def test_in_its_kind_it_is_filled_in(where, wanted, live):
+    kind, spec, put = where
+    assert completed(put(wanted), put(live), root_of(kind, spec)) == put(live)
+
+
+IN_ANOTHER = {
+    "what a template tolerates": (DEPLOYMENT, {}, {"tolerations": [NOT_READY, UNREACHABLE]}),
+    "the priority of a template": (DEPLOYMENT, {}, {"priority": 0}),
+    "what a template requests": (
+        DEPLOYMENT,
+        resources(limits={"cpu": "1"}),
+        resources(limits={"cpu": "1"}, requests={"cpu": "1"}),
+    ),
+    "tolerations in another order": (POD, {"tolerations": [MINE]}, {"tolerations": [NOT_READY, UNREACHABLE, MINE]}),
+    "tolerations of somebody else": (POD, {}, {"tolerations": [MINE, NOT_READY, UNREACHABLE]}),
+    "what somebody else has a pod request": (
+        POD,
+        resources(limits={"cpu": "1"}),
+        resources(limits={"cpu": "1"}, requests={"cpu": "500m"}),
+    ),
+    "how an autoscaler scales in the other direction": (
+        SCALER,
+        {"scaleUp": {}},
+        {"scaleUp": {"policies": [ALL_AT_ONCE]}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("where", "wanted", "live"), IN_ANOTHER.values(), ids=IN_ANOTHER)
+def test_elsewhere_it_stays_as_it_is_wanted(where, wanted, live):
+    kind, spec, put = where
+    assert completed(put(wanted), put(live), root_of(kind, spec)) == put(wanted)
+
+
+# --- what the server alone writes ---------------------------------------------------------------------------
+
+FINALIZED = struct(finalizers=items(TEXT))
 COUNT, NAME = "deprecated.daemonset.template.generation", "kubernetes.io/metadata.name"
 ITS_OWN = {
     "the count of a DaemonSet's templates": (
@@ -310,7 +399,7 @@ ITS_OWN = {
 
 @pytest.mark.parametrize(("kind", "wanted", "live"), ITS_OWN.values(), ids=ITS_OWN)
 def test_stays_as_it_is_live(kind, wanted, live):
-    assert completed(wanted, live, root_of(kind)) == live
+    assert completed(wanted, live, root_of(kind, FINALIZED)) == live
 
 
 ASKED = {
@@ -322,4 +411,4 @@ ASKED = {
 
 @pytest.mark.parametrize(("kind", "wanted", "live"), ASKED.values(), ids=ASKED)
 def test_stays_as_it_is_asked_for(kind, wanted, live):
-    assert completed(wanted, live, root_of(kind)) == wanted
+    assert completed(wanted, live, root_of(kind, FINALIZED)) == wanted

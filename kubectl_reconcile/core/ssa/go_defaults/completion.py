@@ -14,6 +14,7 @@ from kubectl_reconcile.core.ssa.go_defaults.table import (
     DEFAULTS,
     DROPPED_ZEROS,
     DROPPED_ZEROS_OF,
+    GROWN,
     LABELLED_AS_PODS,
     WRITTEN_BY_SERVER,
 )
@@ -39,14 +40,15 @@ def _completed(wanted: Any, live: Any, of: Type | None, place: str = "") -> Any:
         return _completed_map(wanted, live, of, of.map, place)
     if isinstance(wanted, list) and isinstance(live, list) and of.list is not None:
         item, partners = of.list.item, _partners(wanted, live, of.list)
-        return [_completed(one, other, item) for one, other in zip(wanted, partners, strict=True)]
+        return [_completed(one, other, item, place) for one, other in zip(wanted, partners, strict=True)]
     return wanted
 
 
 def _completed_map(
     wanted: dict[str, Any], live: dict[str, Any], of: Type, fields: MapType, place: str
 ) -> dict[str, Any]:
-    defaults = DEFAULTS.get(place) or DEFAULTS.get(of.definition, {})
+    place = place or of.definition
+    defaults = {**DEFAULTS.get(of.definition, {}), **DEFAULTS.get(place, {})}
     out: dict[str, Any] = {}
     for name, value in wanted.items():
         declared = name in fields.names
@@ -57,10 +59,14 @@ def _completed_map(
         elif declared and is_zero(value) and name in defaults and _is_default(defaults[name], live[name], wanted):
             out[name] = live[name]
         else:
-            out[name] = _completed(value, live[name], fields.type_at(name), f"{of.definition}.{name}")
+            out[name] = _completed(value, live[name], fields.type_at(name), f"{place}.{name}")
     for name, default in defaults.items():
         if name not in out and name in live and _is_default(default, live[name], wanted):
             out[name] = live[name]
+    for name, value in live.items():
+        grown = GROWN.get(f"{place}.{name}")
+        if grown is not None and _is_default(grown, value, out):
+            out[name] = value
     for path in WRITTEN_BY_SERVER.get(of.definition, ()):
         out = _with_live(out, live, path)
     return _labelled_as_pods(out, live) if of.definition in LABELLED_AS_PODS else out

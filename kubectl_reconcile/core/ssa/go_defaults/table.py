@@ -1,8 +1,8 @@
 """The table of Go defaults: what ``SetDefaults_…`` functions and strategies of Kubernetes make of what people write.
 
 Keys are definitions of the server's OpenAPI document without their packages (``PodSpec``), or, where one definition
-has other defaults by where it stands, a field of another one (``HorizontalPodAutoscalerBehavior.scaleUp``). A default is a
-value, or a function from the struct that the field is missing in to one; None stands for no default.
+has other defaults by where it stands, the place from the kind on (``Pod.spec``). A default is a value, or a function
+from the struct that the field is missing in to one; None stands for no default.
 
 Pure: data, and functions from values to values.
 """
@@ -56,10 +56,6 @@ _ROLLING: dict[str, dict[str, Any]] = {
     "DaemonSet": {"maxSurge": 0, "maxUnavailable": 1},
     "StatefulSet": {"partition": 0},
 }
-_TOLERATED = [  # by admission, for pods alone
-    {"key": f"node.kubernetes.io/{trouble}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-    for trouble in ("not-ready", "unreachable")
-]
 _RETAIN: dict[str, Any] = {"whenDeleted": "Retain", "whenScaled": "Retain"}
 _CPU: dict[str, Any] = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
 _AT_ONCE = {"type": "Percent", "value": 100, "periodSeconds": 15}
@@ -72,6 +68,24 @@ _MATCH: dict[str, Any] = {"matchPolicy": "Equivalent", "namespaceSelector": {}, 
 _SCALE_IO: dict[str, Any] = {"fsType": "xfs", "storageMode": "ThinProvisioned"}
 _RBD: dict[str, Any] = {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"}
 _ISCSI: dict[str, Any] = {"iscsiInterface": "default"}
+
+
+def _tolerated(spec: Mapping[str, Any]) -> list[Any]:
+    """Return the tolerations of a pod with what admission adds: a node in trouble is borne with for five minutes."""
+    stated = spec.get("tolerations") or []
+    keys = [f"node.kubernetes.io/{trouble}" for trouble in ("not-ready", "unreachable")]
+    added = [key for key in keys if not any(_bears(each, key) for each in stated)]
+    how = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    return [*stated, *({"key": key, **how} for key in added)]
+
+
+def _bears(toleration: Mapping[str, Any], key: str) -> bool:
+    return (toleration.get("key") or key) == key and (toleration.get("effect") or "NoExecute") == "NoExecute"
+
+
+def _requested(resources: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what a pod's container requests: what it is limited to, where it says nothing else."""
+    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})} or None
 
 
 def _counted(request: Mapping[str, Any]) -> int | None:
@@ -134,9 +148,9 @@ DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "FlowSchemaSpec": {"matchingPrecedence": 1000},
     "GRPCAction": {"service": ""},
     "HTTPGetAction": {"path": "/", "scheme": "HTTP"},
+    "HorizontalPodAutoscaler.spec.behavior.scaleDown": _SCALE_DOWN,
+    "HorizontalPodAutoscaler.spec.behavior.scaleUp": _SCALE_UP,
     "HorizontalPodAutoscalerBehavior": {"scaleDown": _SCALE_DOWN, "scaleUp": _SCALE_UP},
-    "HorizontalPodAutoscalerBehavior.scaleDown": _SCALE_DOWN,
-    "HorizontalPodAutoscalerBehavior.scaleUp": _SCALE_UP,
     "HorizontalPodAutoscalerSpec": {"metrics": [{"type": "Resource", "resource": _CPU}], "minReplicas": 1},
     "HostPathVolumeSource": {"type": ""},
     "ISCSIPersistentVolumeSource": _ISCSI,
@@ -158,11 +172,11 @@ DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "PersistentVolumeClaim": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}},
     "PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
     "PersistentVolumeSpec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"},
+    "Pod.spec": {"enableServiceLinks": True, "preemptionPolicy": "PreemptLowerPriority", "priority": 0},
     "PodFailurePolicyOnPodConditionsPattern": {"status": "True"},
     "PodSpec": {
-        "dnsPolicy": "ClusterFirst", "enableServiceLinks": True, "preemptionPolicy": "PreemptLowerPriority", "priority": 0,
-        "restartPolicy": "Always", "schedulerName": "default-scheduler", "securityContext": {},
-        "terminationGracePeriodSeconds": 30, "tolerations": _TOLERATED,
+        "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler", "securityContext": {},
+        "terminationGracePeriodSeconds": 30,
     },
     "PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "Probe": {"failureThreshold": 3, "periodSeconds": 10, "successThreshold": 1, "timeoutSeconds": 1},
@@ -205,6 +219,13 @@ DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "Volume": {"emptyDir": lambda volume: {} if volume.keys() <= {"name"} else None},
 }  # fmt: skip
 """What the ``SetDefaults_…`` functions of Kubernetes (``pkg/apis/*/v*/defaults.go``) set, by definition and field."""
+
+GROWN: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "Pod.spec.tolerations": _tolerated,
+    "Pod.spec.containers.resources.requests": _requested,
+    "Pod.spec.initContainers.resources.requests": _requested,
+}
+"""What the server makes of fields that may say something already, by place, from the struct that they stand in."""
 
 WRITTEN_BY_SERVER: Final = {
     "DaemonSet": (("metadata", "annotations", "deprecated.daemonset.template.generation"),),
