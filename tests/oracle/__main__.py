@@ -21,14 +21,16 @@ from kubectl_reconcile.core.objects import GroupVersionKind
 from kubectl_reconcile.core.ssa.schema import Schema, schema_of_crd, schemas_of_document
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
-from oracle.builtins import KINDS
+from oracle.builtins import KINDS as EVERYDAY
 from oracle.crds import GROUP, random_crd
+from oracle.infrastructure import INFRASTRUCTURE
 from oracle.judge import Subject
 from oracle.shapes import Shape
 from oracle.shrink import shrunk
 from oracle.stories import Story
 
 GROUP_VERSION = f"{GROUP}/v1"
+KINDS = EVERYDAY + INFRASTRUCTURE
 QUESTIONS = 5
 MOST_UNSURE = 0.02
 """The share of verdicts that may be left to the server; a run says about 0.1 %."""

@@ -441,6 +441,26 @@ METRIC = Obj(
         ),
     }
 )
+SCALING = Obj(
+    {
+        "stabilizationWindowSeconds": (Choice((0, 300)), 0.5),
+        "selectPolicy": (text("Max", "Min"), 0.3),
+        "policies": (
+            Items(
+                Obj(
+                    {
+                        "type": (text("Pods", "Percent"), 1),
+                        "value": (Choice((4, 100)), 1),
+                        "periodSeconds": (Choice((15, 60)), 1),
+                    }
+                ),
+                least=1,
+                most=2,
+            ),
+            0.3,
+        ),
+    }
+)
 PEER = Either(
     (
         Obj({"podSelector": (Obj({"matchLabels": (labels(), 0.7)}), 1)}),
@@ -699,22 +719,7 @@ KINDS = (
                             "maxReplicas": (Choice((5, 10)), 1),
                             "minReplicas": (Choice((1, 2)), 0.5),
                             "metrics": (Items(METRIC, most=2, key=lambda item: item["resource"]["name"]), 0.6),
-                            "behavior": (
-                                Obj(
-                                    {
-                                        "scaleDown": (
-                                            Obj(
-                                                {
-                                                    "stabilizationWindowSeconds": (Choice((0, 300)), 0.7),
-                                                    "selectPolicy": (text("Max", "Min"), 0.3),
-                                                }
-                                            ),
-                                            0.8,
-                                        )
-                                    }
-                                ),
-                                0.3,
-                            ),
+                            "behavior": (Obj({"scaleDown": (SCALING, 0.6), "scaleUp": (SCALING, 0.6)}), 0.4),
                         }
                     ),
                     1,

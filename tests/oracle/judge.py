@@ -58,7 +58,12 @@ def _without_uids(job: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-DRAWN = {"Service": _without_addresses, "Job": _without_uids}
+def _without_times(volume: dict[str, Any]) -> dict[str, Any]:
+    status = {name: value for name, value in volume["status"].items() if name != "lastPhaseTransitionTime"}
+    return {**volume, "status": status}
+
+
+DRAWN = {"Service": _without_addresses, "Job": _without_uids, "PersistentVolume": _without_times}
 """Kinds of which each create draws something anew, and what is left of one without that."""
 
 BY_SERVICE_TYPE = {f"f:{name}" for name in ("nodePort", "healthCheckNodePort", "clusterIP", "clusterIPs")}

@@ -96,7 +96,9 @@ class Story:
     async def grow(self) -> None:
         """Let one more thing happen."""
         rng, way = self.rng, self.rng.random()
-        if way < 0.25:
+        if way < 0.03:  # as one whose manifests are an export of what is live
+            await self.do("force", US, self.exported(await self.live()))
+        elif way < 0.25:
             await self.do("force", US, self.varied(self.last or self.seed, 0.2))
         elif way < 0.5:
             await self.do(
@@ -124,6 +126,11 @@ class Story:
                 {"status": {}} if not self.subject.schema.is_custom else {"status": {"phase": "x"}},
             )
 
+    def exported(self, live: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all that *live* says, defaults included, but for what is the server's own."""
+        metadata = {name: value for name, value in live["metadata"].items() if name not in SERVERS_OWN}
+        return {**live, "metadata": metadata}
+
     def question(self, live: Mapping[str, Any]) -> dict[str, Any]:
         """Return what we might want next."""
         rng, way = self.rng, self.rng.random()
@@ -135,9 +142,7 @@ class Story:
         if way < 0.75:
             return self.varied(last, 0.5)
         if way < 0.9:
-            desired = {name: value for name, value in live.items() if name != "metadata"}
-            metadata = {name: value for name, value in live["metadata"].items() if name not in SERVERS_OWN}
-            desired["metadata"] = metadata
+            desired = self.exported(live)
             return desired if rng.random() < 0.5 else self.varied(desired, 0.1)
         return self.fresh()
 

@@ -142,6 +142,7 @@ DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "DeploymentStrategy": _strategy("Deployment"),
     "DeviceSubRequest": _DEVICES,
     "DownwardAPIVolumeSource": _MODE,
+    "Endpoint": {"conditions": {}},
     "EndpointPort": {"name": "", "protocol": "TCP"},
     "ExactDeviceRequest": _DEVICES,
     "ExemptPriorityLevelConfiguration": {"lendablePercent": 0, "nominalConcurrencyShares": 0},
