@@ -248,4 +248,6 @@ DROPPED_ZEROS: Final = frozenset(
 )  # fmt: skip
 """Fields that Go structs hold by value and omit at zero, wherever they are; a pointer would keep ``false``, ``0`` and ``""``."""
 
-DROPPED_ZEROS_OF: Final = frozenset({("EnvVar", "value"), ("Toleration", "value"), ("VolumeMount", "readOnly")})
+DROPPED_ZEROS_OF: Final = frozenset(
+    {("EnvVar", "value"), ("PriorityClass", "globalDefault"), ("Toleration", "value"), ("VolumeMount", "readOnly")}
+)
