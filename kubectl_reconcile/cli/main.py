@@ -6,6 +6,7 @@ One-line helps stand in the table here, so that ``--help``, ``version`` and comp
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import gc
 import importlib
@@ -153,7 +154,8 @@ def _invoked(words: list[str]) -> object:
 
 def main() -> None:
     """Run the command line of this process, and end it."""
-    gc.set_threshold(50_000, 20, 20)  # what we make is needed until the end, so looking for garbage finds little
+    gc.set_threshold(100_000, 20, 10)  # what we make is needed until the end, so looking for garbage finds little
+    atexit.register(gc.freeze)  # nor does the interpreter then look through all of it once more
     if sys.argv[1:2] == [_COMPLETE]:
         importlib.import_module("kubectl_reconcile.cli.complete").main(sys.argv[2:])  # it imports us
         return

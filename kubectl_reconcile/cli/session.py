@@ -6,13 +6,14 @@ Imports all that talks to clusters: for what verbs do, not for how they are decl
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
@@ -21,11 +22,13 @@ from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.engine.commands.selection import Only, Selection, SelectionError, SelectionTerms
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry import logs
+
+if TYPE_CHECKING:  # most work is about everything
+    from kubectl_reconcile.engine.commands.selection import Selection, SelectionError
 
 _T = TypeVar("_T")
 
@@ -139,8 +142,11 @@ def unmatched(session: Session, chosen: Chosen, among: list[Plan]) -> list[Selec
 def _selection(session: Session, chosen: Chosen, plan: Plan) -> Selection:
     files = [each for each in chosen.objects if is_path(each)]
     names = [each for each in chosen.objects if not is_path(each)]
-    terms = SelectionTerms(names, chosen.kinds, chosen.selector, files, frozenset(map(Only, chosen.only)))
-    return Selection.of(terms, session.discovery, plan)
+    selection = importlib.import_module("kubectl_reconcile.engine.commands.selection")
+    happenings = frozenset(map(selection.Only, chosen.only))
+    terms = selection.SelectionTerms(names, chosen.kinds, chosen.selector, files, happenings)
+    found: Selection = selection.Selection.of(terms, session.discovery, plan)
+    return found
 
 
 async def live_sync(session: Session, name: str) -> Manifest:

@@ -22,6 +22,7 @@ from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.perform import Done, perform
 from kubectl_reconcile.engine.sync.session import Session
 
 ROOT = Path(__file__).parents[2]
@@ -86,11 +87,11 @@ class Shop:
         made = await engine.plan(self.session, target)
         return await dry_run.confirm(self.session.client, made, target.sync) if confirmed else made
 
-    async def sync(self, writer: Writer | None = None) -> engine.Done:
+    async def sync(self, writer: Writer | None = None) -> Done:
         target = await self.target()
         hooks = Hooks(result=self.results.append)
         made = await engine.plan(self.session, target)
-        return await engine.perform(self.session, target, made, writer or Writer(self.session.client, hooks))
+        return await perform(self.session, target, made, writer or Writer(self.session.client, hooks))
 
     async def approve(self, made: Plan) -> None:
         from kubectl_reconcile.engine.api import sync_requests  # noqa: PLC0415

@@ -46,6 +46,7 @@ from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.commands import custom_resource, install
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.perform import perform, settle, tell
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -279,18 +280,18 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
     with _told_what_is_left(progress):
         async with progress.drawn():
             with _stopped_by_ctrl_c(stopping, progress):
-                done = await engine.perform(session, target, plan, writer)
+                done = await perform(session, target, plan, writer)
                 plan = done.plan
             if stopping.is_set():
                 raise asyncio.CancelledError
             if not plan.partial:  # part of a Sync says nothing of the whole
-                await engine.tell(session, target, done.report)
+                await tell(session, target, done.report)
             if _has_modules(session, plan):
 
                 def choose(made: Plan) -> Plan:
                     return progress.expect(selected(session, options.chosen, made, among=[]))
 
-                await engine.settle(session, target, progress.hooks(), choose=choose)
+                await settle(session, target, progress.hooks(), choose=choose)
     counts = progress.counts(plan)
     options.err.write([*progress.slowest(), *render.problems_and_holds(plan)])
     if options.look.output:

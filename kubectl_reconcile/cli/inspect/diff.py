@@ -22,7 +22,6 @@ from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of, unmatched
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply import dry_run
-from kubectl_reconcile.engine.commands import blame
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
@@ -76,7 +75,8 @@ def _show(plans: Sequence[Plan], titles: Sequence[str] = (), *, view: PlanView, 
 
 
 async def _simulated(session: Session, *, origin: Origin, chosen: Chosen) -> list[Plan]:
-    plans = await reconcile.foresee(session, await target_of(session, origin))
+    foresight = importlib.import_module("kubectl_reconcile.engine.sync.foresight")  # for one flag
+    plans: list[Plan] = await foresight.foresee(session, await target_of(session, origin))
     first, *later = plans
     return [selected(session, chosen, first), *(selected(session, chosen, plan, among=[]) for plan in later)]
 
@@ -106,7 +106,11 @@ async def _preview_of(
 ) -> Plan:
     made = selected(session, chosen, await reconcile.plan(session, target), among=among)
     judged = made if offline else await dry_run.confirm(session.client, made, target.sync)
-    return await blame.with_commits(target, judged)
+    if judged.is_clean:
+        return judged
+    blame = importlib.import_module("kubectl_reconcile.engine.commands.blame")  # only changes have somebody to blame
+    explained: Plan = await blame.with_commits(target, judged)
+    return explained
 
 
 def status_of(plan: Plan) -> ExitStatus:

@@ -38,8 +38,7 @@ from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.module_call import KEPT_BY_ENGINE, Parent, ask, fault
 from kubectl_reconcile.core.planning.plan import Change, Contention, Gate, Op, StatusWrite
 from kubectl_reconcile.core.planning.snapshot import Stored
-from kubectl_reconcile.core.resources.status import CONTENDED
-from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
 
 ADD_FINALIZER = "keep-until-cleaned-up"
 REMOVE_FINALIZER = "let-go"

@@ -16,9 +16,7 @@ from typing import Any
 
 from kubectl_reconcile.core.objects import Condition, Manifest, mapping_of, maps_in, merge_conditions
 from kubectl_reconcile.core.resources.history import with_row
-
-CONTENDED = "Contended"
-"""The condition that names fields which somebody else keeps overwriting, on Syncs and on CRs."""
+from kubectl_reconcile.core.resources.sync import CONTENDED
 
 _PROBLEMS = 20
 _SENTENCE = 1024

@@ -31,6 +31,9 @@ from kubectl_reconcile.core.ssa.merge import ConflictPolicy
 SYNC = GroupVersionKind(API_GROUP, "v1alpha1", "Sync")
 """The kind of the Sync at the version that this program speaks."""
 
+CONTENDED = "Contended"
+"""The condition that names fields which somebody else keeps overwriting, on Syncs and on CRs."""
+
 _Policy = TypeVar("_Policy", bound=StrEnum)
 
 _LONGEST_MANAGER = 128  # as the server has it

@@ -37,8 +37,7 @@ from kubectl_reconcile.core.planning.explain import (
 )
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.applyset import ID, PART_OF, is_marked_by_us
-from kubectl_reconcile.core.resources.status import CONTENDED
-from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.schema import UNKNOWN, Schema
 from kubectl_reconcile.engine.api.sync_requests import SYNCS

@@ -34,7 +34,7 @@ from kubectl_reconcile.engine.daemon.listeners import EventListener, Listener, L
 from kubectl_reconcile.engine.daemon.queue import WorkQueue
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls
-from kubectl_reconcile.engine.sync.reconcile import write_sync_status
+from kubectl_reconcile.engine.sync.perform import write_sync_status
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.engine.telemetry.logs import event

@@ -15,8 +15,8 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.contention import ContentionBegun, ContentionSettled
 from kubectl_reconcile.core.daemon.cr_pass import CrApplied, CrFailed
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
-from kubectl_reconcile.core.resources.status import CONTENDED, ConditionReason, Report
-from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.core.resources.status import ConditionReason, Report
+from kubectl_reconcile.core.resources.sync import CONTENDED, SYNC
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.engine.telemetry.logs import News, event
 from kubectl_reconcile.engine.telemetry.metrics import Metrics

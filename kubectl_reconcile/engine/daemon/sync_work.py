@@ -21,7 +21,8 @@ from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync.credentials import local_folder
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.reconcile import Target, perform, plan_for, read
+from kubectl_reconcile.engine.sync.perform import perform
+from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read
 from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.source.errors import SourceError
 

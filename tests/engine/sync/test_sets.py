@@ -15,6 +15,7 @@ from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.perform import perform
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ async def test_what_somebody_keeps_between_plan_and_deletion_stays(shop, config_
     made = await engine.plan(shop.session, target)
     await shop.patch("ConfigMap", "a", {"metadata": {"labels": {PART_OF: None}}})
     await shop.patch("ConfigMap", "b", {"metadata": {"annotations": {"reconcile.dev/prune": "false"}}})
-    done = await engine.perform(shop.session, target, made)
+    done = await perform(shop.session, target, made)
     assert {each.change.ref.name: "changed its membership" in each.error for each in done.results} == {
         "a": True,
         "b": True,

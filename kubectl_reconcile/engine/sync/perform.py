@@ -1,0 +1,162 @@
+"""One pass of one Sync, from its plan on: have the server try it, write, report.
+
+What is written to members and children goes through the writer; here are the set's parent, which says beforehand what
+the set may hold, and the Sync's status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import kubectl_reconcile
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.core.apply.results import Result, report_of, untouched, verdicts_of
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
+from kubectl_reconcile.core.planning.kinds import CRD
+from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.resources.applyset import Contents
+from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
+from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
+from kubectl_reconcile.engine.apply.dry_run import confirm_before_writing, trouble
+from kubectl_reconcile.engine.apply.guarded import patched
+from kubectl_reconcile.engine.apply.object_writer import write_status
+from kubectl_reconcile.engine.apply.writer import Hooks, Writer
+from kubectl_reconcile.engine.modules.action_runner import ActionRunner
+from kubectl_reconcile.engine.sync.reconcile import Target, plan
+from kubectl_reconcile.engine.sync.session import Session
+
+_SHARE_FOR_WRITING = 0.9
+"""Of a Sync's timeout; the rest is for telling how it went."""
+
+TOOLING = f"kubectl-reconcile/v{kubectl_reconcile.__version__}"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A plan carried out, as far as it went."""
+
+    plan: Plan
+    results: tuple[Result, ...]
+    report: Report
+
+
+async def perform(session: Session, target: Target, made: Plan, writer: Writer | None = None) -> Done:
+    """Carry out *made*, and return how it went.
+
+    What the server hasn't tried yet it tries first, so that what it refuses is known before anything is
+    written. Then the set's parent says what it may hold, and only then is anything written.
+
+    Raises:
+        ApiError: the parent could not be brought up to date; nothing was written.
+    """
+    sync = target.sync
+    writer = replace(
+        writer or Writer(session.client),
+        rules=sync.health, timeout_s=sync.timeout_s * _SHARE_FOR_WRITING, atomic=sync.atomic,
+    )  # fmt: skip
+    writer.act = writer.act or ActionRunner(session.client, session.systems, session.modules).run
+    if not made.confirmed:
+        made = await confirm_before_writing(session.client, made, sync, pace=writer.pace)
+    if sync.atomic and (reason := trouble(made)):
+        results = untouched(made, reason)
+    else:
+        if target.grouped:
+            await _record(session.client, target, made, exact=False)
+        results = tuple(await writer.run(made))
+    report = report_of(made, results, stopped=writer.stopping.is_set())
+    report = report if made.partial else replace(report, digest=target.digest)
+    target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
+    if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
+        await _record(session.client, target, made, exact=True)
+    if any(result.change.ref.group_kind == CRD and result.wrote for result in results):
+        await session.refresh()
+    return Done(made, results, report)
+
+
+async def _record(client: Client, target: Target, made: Plan, *, exact: bool) -> None:
+    """Note on the parent which kinds and namespaces its members have: all before writing, no more than that after."""
+    if target.parent is None:
+        return
+    wanted = Contents.of(made.refs())
+
+    def marks_for(parent: Manifest) -> Manifest | None:
+        recorded = Contents.recorded(parent)
+        enough = (wanted | _home(target.sync)) == recorded if exact else wanted <= recorded
+        marks = (wanted if exact else wanted | recorded).metadata(target.sync.ref, TOOLING)
+        return None if enough and _has(parent, marks) else {"metadata": marks}
+
+    target.parent = await patched(client, sync_path(target.sync), target.parent, marks_for)
+
+
+def _home(sync: Sync) -> Contents:
+    """Return what a set contains before it has members: its parent's own namespace."""
+    return Contents(frozenset(), frozenset({sync.namespace}))
+
+
+def _has(parent: Manifest, marks: Mapping[str, Any]) -> bool:
+    carried = parent["metadata"].get("labels") or {}
+    return all(carried.get(key) == value for key, value in marks["labels"].items())
+
+
+async def write_sync_status(session: Session, live: Manifest, status: Manifest) -> Manifest:
+    """Give a Sync its status, and return it as the server now holds it.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer; Conflict and NotFound where it is another one by now.
+    """
+    kinds, metadata = await session.kinds([SYNC]), live["metadata"]
+    body = {
+        "apiVersion": SYNC.api_version,
+        "kind": SYNC.kind,
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+        "status": status,
+    }
+    return await write_status(
+        session.client, kinds[SYNC], body, manager=FIELD_MANAGER, uid=metadata["uid"],
+        version=metadata["resourceVersion"],
+    )  # fmt: skip
+
+
+async def tell(session: Session, target: Target, report: Report) -> None:
+    """Write how a pass went onto the target's Sync, where it has one.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    if target.parent is None:
+        return
+    live, sync = target.parent, target.sync
+    status = sync_status(
+        live.get("status") or {}, report,
+        generation=live["metadata"]["generation"], requested_at=sync.requested_at, now=now_text(),
+    )  # fmt: skip
+    if status != (live.get("status") or {}):
+        target.parent = await write_sync_status(session, live, status)
+
+
+async def settle(
+    session: Session,
+    target: Target,
+    hooks: Hooks,
+    *,
+    rounds: int = 5,
+    choose: Callable[[Plan], Plan] = lambda made: made,
+) -> Done | None:
+    """Go on until nothing more is to be done at once: statuses and children follow what a pass has made.
+
+    Of each plan only what *choose* returns is done. Returns the last round that wrote something, None where none did.
+
+    Raises:
+        SourceError: the source can't be read.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    last = None
+    for _ in range(rounds):
+        made = choose(await plan(session, target))
+        if not any(change.writes for change in made.changes) and not made.outcomes.statuses:
+            return last
+        last = await perform(session, target, made, Writer(session.client, hooks))
+    return last
