@@ -39,6 +39,11 @@ async def _delete(session: Session, *, name: str, orphan: bool, yes: bool, timeo
     warn_of_keeper(live, err)
     await _require_daemon(session, deletion)
     _require_consent(deletion, yes=yes)
+    if deletion.prunes and deletion.unlisted and not deletion.by_daemon:
+        raise Failure(
+            f"members that can't be listed can't be deleted, so Sync {_named(deletion)} stays",
+            "have somebody delete it who may list these kinds, or keep the members with --orphan",
+        )
     if deletion.goes and not deletion.by_daemon:
         results = await delete_sync.delete_members(session, deletion)
         out.write(result_line(result) for result in results)
@@ -60,10 +65,26 @@ def _foretold(deletion: Deletion) -> Iterator[Line]:
         yield from (line(f"  {ref}", Tone.REMOVED) for ref in goes[:_SHOWN])
         if len(goes) > _SHOWN:
             yield line(f"  and {len(goes) - _SHOWN} more", Tone.REMOVED)
+    yield from _taken_along(deletion)
     if left := there - len(goes):
         yield line(f"{_counted(left)} of {_named(deletion)} stay{'s' * (left == 1)}: {_reason(deletion)}")
-    if not there:
+    if deletion.unlisted:
+        kinds = ", ".join(map(str, deletion.unlisted))
+        yield line(f"not known, since you may not list them: members of {_named(deletion)} of the kinds {kinds}")
+    elif not there:
         yield line(f"{_named(deletion)} has no members")
+
+
+def _taken_along(deletion: Deletion) -> Iterator[Line]:
+    """Yield what goes along with members, and what of that isn't known."""
+    if along := deletion.along:
+        objects = "1 other object" if len(along) == 1 else f"{len(along)} other objects"
+        yield line(f"with these {'goes' if len(along) == 1 else 'go'} {objects}:", Tone.WARNING)
+        yield from (line(f"  {ref}", Tone.REMOVED) for ref in along[:_SHOWN])
+        if len(along) > _SHOWN:
+            yield line(f"  and {len(along) - _SHOWN} more", Tone.REMOVED)
+    if deletion.uncounted:
+        yield line(f"not known, since it can't be listed: {', '.join(deletion.uncounted)}", Tone.WARNING)
 
 
 def _reason(deletion: Deletion) -> str:

@@ -8,18 +8,21 @@ by hand, so there whoever deletes it deletes its members first, with rights of t
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kubectl_reconcile.cluster.cache import Cache
-from kubectl_reconcile.cluster.errors import Conflict, NotFound
+from kubectl_reconcile.cluster.cache import Cache, Feed
+from kubectl_reconcile.cluster.errors import ApiError, Conflict, Forbidden, NotFound
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, prune
+from kubectl_reconcile.core.planning.cascade import Listed, Listing, cascade_of, uncounted_in
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
+from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
@@ -34,25 +37,35 @@ _MANAGER = "kubectl-reconcile-cli"
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What deleting a Sync would do. *members* are all that could be listed, *plan* deletes those that may go."""
+    """What deleting a Sync would do. *members* are all that could be listed, *plan* deletes those that may go.
+
+    *unlisted* are kinds of which nobody knows here whether they have members. *along* is what goes with the members that
+    go, and *uncounted* says what of that can't be listed.
+    """
 
     sync: Sync
     live: Manifest
     plan: Plan
     members: tuple[ObjectRef, ...]
     orphan: bool
+    unlisted: tuple[GroupKind, ...] = ()
+    along: tuple[ObjectRef, ...] = ()
+    uncounted: tuple[str, ...] = ()
+
+    @property
+    def prunes(self) -> bool:
+        """Whether members go with the Sync."""
+        return not (self.orphan or self.sync.suspend) and self.sync.deletion is DeletionPolicy.PRUNE
 
     @property
     def goes(self) -> tuple[ObjectRef, ...]:
         """The members that are deleted, too."""
-        if self.orphan or self.sync.suspend or self.sync.deletion is not DeletionPolicy.PRUNE:
-            return ()
-        return tuple(change.ref for change in self.plan.changes)
+        return tuple(change.ref for change in self.plan.changes) if self.prunes else ()
 
     @property
     def by_daemon(self) -> bool:
         """Whether a daemon deletes what goes."""
-        return bool(self.goes) and (self.sync.git is not None or _is_held(self.live))
+        return self.prunes and bool(self.goes or self.unlisted) and (self.sync.git is not None or _is_held(self.live))
 
 
 async def foresee(session: Session, live: Manifest, *, orphan: bool) -> Deletion:
@@ -60,13 +73,12 @@ async def foresee(session: Session, live: Manifest, *, orphan: bool) -> Deletion
 
     Raises:
         SyncSpecError: the Sync can't be meant as it is written.
-        ApiError: the server refuses, or doesn't answer; members that can't be listed can't be told.
+        ApiError: the server doesn't answer.
     """
     sync, view = Sync.of(live), OneShotView(Cache(session.client))
-    kinds = gather.member_kinds(session, Contents.recorded(live), ())
-    failures = await view.ensure(gather.member_feeds(session, kinds, view.selects(set_id_of(sync))))
-    for failure in failures.values():
-        raise failure
+    recorded = Contents.recorded(live)
+    kinds = gather.member_kinds(session, recorded, ())
+    unlisted = await _listed(view, gather.member_feeds(session, kinds, view.selects(set_id_of(sync))), recorded)
     inputs = Inputs(
         sync=sync,
         revision=Revision("", "", {}),
@@ -76,7 +88,43 @@ async def foresee(session: Session, live: Manifest, *, orphan: bool) -> Deletion
         now=now_text(),
     )
     members = tuple(sorted(each.ref for each in view.snapshot().labelled(PART_OF, set_id_of(sync))))
-    return Deletion(sync, live, planner.build_removal(inputs), members, orphan)
+    found = Deletion(sync, live, planner.build_removal(inputs), members, orphan, unlisted)
+    return await _with_cascades(session, found, view.snapshot()) if found.goes else found
+
+
+async def _listed(view: OneShotView, feeds: Iterable[Feed], recorded: Contents) -> tuple[GroupKind, ...]:
+    """List members in all namespaces, or else in each that the Sync names; return the kinds that can't be listed so.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    refused = _forbidden(await view.ensure(feeds))
+    places = sorted(recorded.namespaces)
+    narrow = [replace(feed, namespace=place) for feed in refused if feed.resource.namespaced for place in places]
+    unseen = [feed for feed in refused if not feed.resource.namespaced]
+    unseen += _forbidden(await view.ensure(narrow))
+    return tuple(sorted({feed.resource.gvk.group_kind for feed in unseen}))
+
+
+def _forbidden(failures: Mapping[Feed, ApiError]) -> list[Feed]:
+    for failure in failures.values():
+        if not isinstance(failure, Forbidden):
+            raise failure
+    return list(failures)
+
+
+async def _with_cascades(session: Session, found: Deletion, live: Snapshot) -> Deletion:
+    """Return a deletion with what its members take along, as far as whoever asks may list it."""
+    roots = [change.before for change in found.plan.changes if change.before is not None]
+    listed: dict[Listing, Listed] = {}
+    while True:
+        cascades = [cascade_of(root, listed, live) for root in roots]
+        lacking = {listing for cascade in cascades for listing in cascade.lacking}
+        if not lacking:
+            break
+        listed |= await gather.list_along(session, lacking)
+    along = {ref for cascade in cascades for ref in cascade.taken} - set(found.goes) - {found.sync.ref}
+    return replace(found, along=tuple(sorted(along)), uncounted=uncounted_in(cascades))
 
 
 async def delete_members(session: Session, deletion: Deletion) -> list[Result]:

@@ -131,3 +131,57 @@ def test_the_namespace_of_a_sync_that_is_kept_by_hand_goes_last(
     told = ["ConfigMap {0}/web", "Namespace {0}", "Sync {0}/shop"]
     assert done.out.splitlines() == [f"deleted  {each.format(home.namespace)}" for each in told]
     eventually(lambda: home.get("Namespace", home.namespace) is None, "the namespace is gone")
+
+
+def may(cluster, user, verbs, resources, namespace):
+    name = f"{user}-{resources.partition(',')[0].partition('.')[0]}"
+    cluster.kubectl("create", "role", name, f"--verb={verbs}", f"--resource={resources}", "-n", namespace)
+    cluster.kubectl("create", "rolebinding", name, f"--role={name}", f"--user={user}", "-n", namespace)
+
+
+def test_who_has_rights_in_one_namespace_deletes_its_sync(kept_by_hand, plugin, cluster, namespace):
+    kept_by_hand(deletionPolicy="Prune")
+    user = f"tenant-{namespace}"
+    may(cluster, user, "get,list,patch,delete", "syncs.reconcile.dev,configmaps", namespace)
+    done = plugin("delete", "shop", "--yes", "--as", user)
+    assert done.status == 0, done.err
+    assert f"deleted from here: 1 member of {namespace}/shop, too" in done.err
+    assert (cluster.get("Sync", "shop"), cluster.get("ConfigMap", "web")) == (None, None)
+
+
+def test_members_that_may_not_be_listed_are_not_known(kept_by_hand, plugin, cluster, namespace):
+    kept_by_hand(deletionPolicy="Prune")
+    user = f"guest-{namespace}"
+    may(cluster, user, "get,list,patch,delete", "syncs.reconcile.dev", namespace)
+    refused = plugin("delete", "shop", "--yes", "--as", user)
+    assert refused.status == ExitStatus.FAILED
+    assert f"not known, since you may not list them: members of {namespace}/shop of the kinds ConfigMap" in refused.err
+    assert f"so Sync {namespace}/shop stays" in refused.err
+    done = plugin("delete", "shop", "--yes", "--orphan", "--as", user)
+    assert (done.status, "not known" in done.err) == (0, True)
+    assert cluster.get("ConfigMap", "web")
+
+
+def test_what_goes_along_with_members_is_told(plugin, cluster, namespace, tmp_path, config_map):
+    child = {
+        "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "child"},
+        "spec": {"deletionPolicy": "Prune"},
+    }  # fmt: skip
+    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{namespace}-other"}}
+    (tmp_path / "child.json").write_text(json.dumps(child))
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    assert plugin("sync", "-f", str(tmp_path), "--name", "shop").status == 0
+    cluster.edit("Sync", "shop", {"spec": {"deletionPolicy": "Prune"}})
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "web.json").write_text(config_map("web"))
+    assert plugin("sync", "-f", str(below), "--name", "child").status == 0
+    cluster.at(other["metadata"]["name"]).apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inside"}}
+    )
+    asked = plugin("delete", "shop")
+    assert asked.status == ExitStatus.USAGE
+    assert "with these go 2 other objects:\n" in asked.err
+    assert f"  ConfigMap {namespace}/web\n" in asked.err
+    assert f"  ConfigMap {namespace}-other/inside\n" in asked.err
+    cluster.kubectl("delete", "namespace", f"{namespace}-other", "--wait=false")
