@@ -20,6 +20,8 @@ from kubectl_reconcile.core.objects import Manifest, annotations_of
 _HIDDEN = "***"
 _SHORT = 4
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_PASSWORD = re.compile(r"^([^/@:]*):[^/]*@")
+_USERINFO = re.compile(r"^[^/?#]*@")
 _QUOTED = re.compile(r"&value\.\w+\{.*\}")
 
 
@@ -42,6 +44,19 @@ def without(text: str, values: Iterable[str]) -> str:
         pattern = escaped if len(value) > _SHORT else f"(?<![A-Za-z0-9]){escaped}(?![A-Za-z0-9])"
         text = re.sub(pattern, _HIDDEN, text)
     return text
+
+
+def without_credentials(url: str) -> str:
+    """Return a URL without a user and a password, which may be secret; of SSH, the user stays, who isn't.
+
+    Anything may be taken for a URL, also what is none: of ``user:password@host:path`` the password goes.
+    """
+    scheme, there, rest = url.partition("://")
+    if not there or "ssh" in scheme.lower():
+        rest = _PASSWORD.sub(r"\1@", rest if there else url)
+    else:
+        rest = _USERINFO.sub("", rest)
+    return f"{scheme}://{rest}" if there else rest
 
 
 def _values(secret: Manifest) -> Iterator[str]:

@@ -26,6 +26,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 
 
@@ -170,7 +171,7 @@ def _clean(text: str) -> bool:
 
 
 def _refused(url: str, why: str, hint: str) -> SourceError:
-    return SourceError(SourceFault.REFUSED, f"repository {re.sub(r'(?<=://)[^/@]+@', '', url)} {why}", hint)
+    return SourceError(SourceFault.REFUSED, f"repository {without_credentials(url)} {why}", hint)
 
 
 def _scheme_of(url: str) -> Scheme:

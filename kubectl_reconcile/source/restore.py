@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref, RefKind
@@ -54,7 +55,9 @@ class RestoreCommit:
         path = check_path(self.path)
         before, after = _listed(clone, tip, path), _listed(clone, self.sha, path)
         if not after:
-            raise SourceError(SourceFault.NO_SUCH_PATH, f"{self.url}: there is no {path} at {self.sha[:7]}")
+            raise SourceError(
+                SourceFault.NO_SUCH_PATH, f"{without_credentials(self.url)}: there is no {path} at {self.sha[:7]}"
+            )
         removed = (f"0 {_GONE}\t{name}" for name in before.keys() - after.keys())
         put = (f"{entry}\t{name}" for name, entry in after.items())
         with tempfile.TemporaryDirectory(prefix="kubectl-reconcile-") as folder:

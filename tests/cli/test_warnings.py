@@ -3,6 +3,7 @@
 import pytest
 
 from kubectl_reconcile.cli.change.sync import warned_of_putting_back
+from kubectl_reconcile.cli.inspect import get, status
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.output.terminal import Terminal
 from kubectl_reconcile.core.resources.sync import Sync
@@ -49,3 +50,16 @@ def test_a_password_in_the_repository_s_url_is_not_told():
     assert "follows git@git.example.com:shop.git," in warned(
         sync(url="git@git.example.com:shop.git"), FOREIGN["a folder"]
     )
+
+
+@pytest.mark.parametrize(
+    "url", ["https://ann:pass@word@git.example.com/shop.git", "ssh://git:password@git.example.com/x"]
+)
+def test_no_table_shows_a_password_in_a_url(url):
+    metadata = {"name": "shop", "namespace": "web", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    live = {"metadata": metadata, "spec": {"source": {"git": {"url": url}}}}
+    now = "2026-01-02T00:00:00Z"
+    lines = [*status.overview([live], now, wide=True), *status.details(live, now)]
+    shown = "".join(span.text for each in [*lines, get.row(live, now, wide=True)] for span in each)
+    assert shown.count("git.example.com/") == 3
+    assert "word" not in shown

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_reconcile.core.redaction import redacted
+from kubectl_reconcile.core.redaction import redacted, without_credentials
 from kubectl_reconcile.source.errors import scrubbed
 
 SENTENCES = {
@@ -22,3 +22,24 @@ def test_values_are_hidden_and_words_are_not(value, said, expected):
 @pytest.mark.parametrize(("value", "said", "expected"), SENTENCES.values(), ids=SENTENCES)
 def test_credentials_of_a_repository_are_hidden_by_the_same_rule(value, said, expected):
     assert scrubbed(said, [value]) == expected.replace("me:***@", "")
+
+
+SHOWN = {
+    "nothing to hide": ("https://git.example.com/shop", "https://git.example.com/shop"),
+    "user and password": ("https://ann:s3cret@git.example.com/shop", "https://git.example.com/shop"),
+    "a token as the user": ("https://s3cret@git.example.com/shop", "https://git.example.com/shop"),
+    "an at sign in the password": ("https://ann:s3@cret@git.example.com/a@b", "https://git.example.com/a@b"),
+    "no path": ("HTTP://ann:s3cret@git.example.com", "HTTP://git.example.com"),
+    "a user of SSH": ("ssh://git@git.example.com/shop", "ssh://git@git.example.com/shop"),
+    "a password of SSH": ("ssh://git:s3cret@git.example.com/shop", "ssh://git@git.example.com/shop"),
+    "no scheme": ("git@git.example.com:shop", "git@git.example.com:shop"),
+    "a password without a scheme": ("git:s3cret@git.example.com:shop", "git@git.example.com:shop"),
+    "a file": ("file://ann:s3cret@host/srv/shop", "file://host/srv/shop"),
+    "no URL": ("-", "-"),
+}
+
+
+@pytest.mark.parametrize(("url", "shown"), SHOWN.values(), ids=SHOWN)
+def test_a_url_is_shown_without_what_may_be_secret(url, shown):
+    assert without_credentials(url) == shown
+    assert "s3cret" not in without_credentials(url)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import re
 import signal
 import time
 from collections import Counter
@@ -37,6 +36,7 @@ from kubectl_reconcile.cli.session import readable, run, selected, target_of, un
 from kubectl_reconcile.core.objects import Manifest, condition_of
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.planning.planfile import PlanFile
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.status import Report
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
@@ -351,17 +351,12 @@ def warned_of_putting_back(sync: Sync, origin: Origin) -> list[Line]:
     is_own = origin.is_sync and not (origin.revision or origin.local)
     if is_own or sync.git is None or sync.suspend:
         return []
-    name, followed = f"{sync.namespace}/{sync.name}", f"{_shown_url(sync.git.url)}, path {sync.git.path}"
+    name, followed = f"{sync.namespace}/{sync.name}", f"{without_credentials(sync.git.url)}, path {sync.git.path}"
     text = (
         f"warning: Sync {name} follows {followed}: its daemon, or the next sync of it, puts back what that doesn't hold; "
         f"commit it there, or suspend the Sync first: kubectl reconcile suspend {sync.name} -n {sync.namespace}"
     )
     return [line(text, Tone.WARNING)]
-
-
-def _shown_url(url: str) -> str:
-    """Return a URL without a user and a password, which may be in it."""
-    return re.sub(r"(?<=://)[^/]*@", "", url)
 
 
 def _ask_before_deleting(plan: Plan, options: SyncOptions) -> float:

@@ -15,6 +15,7 @@ from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, li
 from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
 from kubectl_reconcile.cluster.errors import Gone
 from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync import targets
@@ -101,7 +102,7 @@ class _Table:
         wide = self.output == "wide"
         now = current_time()
         titles = ["NAME", "READY", "REF", "REVISION", "OBJECTS", "AGE", *(["URL", "PATH"] if wide else []), "STATUS"]
-        rows = [_row(sync, now, wide=wide) for sync in found]
+        rows = [row(sync, now, wide=wide) for sync in found]
         if self.everywhere:
             titles = ["NAMESPACE", *titles]
             rows = [[Span(sync["metadata"]["namespace"]), *row] for sync, row in zip(found, rows, strict=True)]
@@ -109,7 +110,8 @@ class _Table:
         return lines if self.headers else lines[1:]
 
 
-def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
+def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
+    """Return what a table tells of one Sync; *wide* tells what it follows, too."""
     found, git = sync.get("status") or {}, ((sync.get("spec") or {}).get("source") or {}).get("git") or {}
     word, tone = status.readiness(sync)
     kind, _, ref = suspend_resume.ref_text(suspend_resume.ref_of(sync)).partition(" ")
@@ -123,7 +125,7 @@ def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
         Span(status.short(str(found.get("lastAppliedRevision") or "")) or "-"),
         Span(str((found.get("summary") or {}).get("total", "-"))),
         Span(age or "-"),
-        *([Span(str(git.get("url") or "-")), Span(str(git.get("path") or "-"))] if wide else []),
+        *([Span(without_credentials(str(git.get("url") or "-"))), Span(str(git.get("path") or "-"))] if wide else []),
         Span(status.message_of(sync)),
     ]
 

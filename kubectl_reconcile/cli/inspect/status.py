@@ -15,6 +15,7 @@ from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
@@ -146,7 +147,7 @@ def _source(sync: Manifest) -> str:
     if not git:
         return "-"
     ref = git.get("branch") or git.get("tag") or str(git.get("commit") or "")[:7]
-    return f"{git.get('url', '')}{f' {ref}' if ref else ''} {git.get('path', '.')}"
+    return f"{without_credentials(str(git.get('url', '')))}{f' {ref}' if ref else ''} {git.get('path', '.')}"
 
 
 def _ago(then: Any, now: str) -> str:

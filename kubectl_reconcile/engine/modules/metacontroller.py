@@ -25,6 +25,7 @@ from kubectl_reconcile.core.module.api import Io, Module
 from kubectl_reconcile.core.module.inputs import Context, Facts, Owned
 from kubectl_reconcile.core.module.outcome import Outcome, in_turn, key_of
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, Manifest
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.engine.modules.external_systems import OutsideError, SystemIo
 from kubectl_reconcile.engine.telemetry.logs import event
 
@@ -68,9 +69,11 @@ class _Hooked:
         }
         answer = await io.systems.request("POST", url, body=question, timeout_s=timeout_s)
         if answer.status == 429:
-            raise HookError(f"the hook {url} is overloaded (429)")
+            raise HookError(f"the hook {without_credentials(url)} is overloaded (429)")
         if answer.status != 200 or not isinstance(answer.body, Mapping):
-            raise HookError(f"the hook {url} answers {answer.status}: {answer.text[:_SHOWN] or 'nothing'}")
+            raise HookError(
+                f"the hook {without_credentials(url)} answers {answer.status}: {answer.text[:_SHOWN] or 'nothing'}"
+            )
         return dict(answer.body)
 
     def reconcile(self, cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:

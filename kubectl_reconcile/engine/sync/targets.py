@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.sync.credentials import local_folder, repository_of
@@ -335,7 +336,7 @@ async def source_of(session: Session, sync: Sync, git: GitSpec) -> GitSource:
     if not may_read(session, git.url):
         raise SourceError(
             SourceFault.REFUSED,
-            f"repository {git.url} is a path of the machine that reads it",
+            f"repository {without_credentials(git.url)} is a path of the machine that reads it",
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
     return GitSource(
