@@ -99,8 +99,8 @@ class Clone:
             self.begin(partial=partial)
         for stale in (*self._folder.glob("*.lock"), *self._folder.glob("refs/**/*.lock")):
             stale.unlink(missing_ok=True)
-        for begun in self._folder.glob("objects/pack/tmp_*"):
-            if time.time() - begun.stat().st_mtime > _ABANDONED_S:
+        for begun, facts in _packs(self._folder):
+            if begun.name.startswith("tmp_") and time.time() - facts.st_mtime > _ABANDONED_S:
                 begun.unlink(missing_ok=True)
 
     def begin(self, *, partial: bool) -> None:
@@ -242,7 +242,14 @@ class Clone:
 
 def _bytes_of(clone: Path) -> int:
     """Return what the packs of a clone take, in bytes; its other files are small."""
-    return sum(file.stat().st_size for file in clone.glob("objects/pack/*"))
+    return sum(facts.st_size for _, facts in _packs(clone))
+
+
+def _packs(clone: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the files of a clone's packs with what is known of each; git may be repacking them meanwhile."""
+    for file in clone.glob("objects/pack/*"):
+        with contextlib.suppress(FileNotFoundError):
+            yield file, file.stat()
 
 
 def git_version() -> tuple[int, ...]:

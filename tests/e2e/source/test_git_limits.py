@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import subprocess
 import time
@@ -102,6 +103,28 @@ def test_a_clone_that_takes_too_much_of_the_disk_is_removed(git_server, source, 
     assert on_disk(cache) <= MEBIBYTE
 
 
+def test_files_that_vanish_while_they_are_counted_are_none(git_server, source, cache):
+    git_server.push({"a.yaml": "a: 1"})
+    source().revision()
+    [clone] = cache.glob("*.git")
+    (clone / "objects" / "pack" / "tmp_pack_gone").symlink_to("nowhere")  # what a file is that git removes meanwhile
+    sha = git_server.push({"a.yaml": "a: 2"})
+    assert source().revision().sha == sha
+
+
+def test_what_a_killed_fetch_began_is_removed_once_it_is_old(git_server, source, cache):
+    git_server.push({"a.yaml": "a: 1"})
+    source().revision()
+    [clone] = cache.glob("*.git")
+    old, young = (clone / "objects" / "pack" / f"tmp_pack_{age}" for age in ("old", "young"))
+    old.write_bytes(b"PACK")
+    young.write_bytes(b"PACK")
+    os.utime(old, (0, 0))
+    git_server.push({"a.yaml": "a: 2"})
+    source().revision()
+    assert (old.exists(), young.exists()) == (False, True)
+
+
 def test_one_file_that_is_larger_than_the_clone_may_be_ends_the_fetch(git_server, source, cache):
     git_server.push({"a.json": secrets.token_bytes(3 * MEBIBYTE)})
     assert "--git-max-clone" in refused(source(clone_bytes=MEBIBYTE).revision)
@@ -111,3 +134,17 @@ def test_one_file_that_is_larger_than_the_clone_may_be_ends_the_fetch(git_server
 def test_a_file_that_unpacks_to_more_memory_than_git_may_have_is_refused(git_server, source):
     git_server.push({"bomb.json": bytes(200 * MEBIBYTE)})
     assert "--git-max-memory" in refused(source(memory_bytes=64 * MEBIBYTE).revision)
+
+
+def test_a_sync_names_the_ceiling_that_its_repository_exceeds_and_others_go_on(
+    new_daemon, cluster, follow, git_host, config_map
+):
+    new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, ["--git-max-files", "2"]).start()
+    many, few = (git_host.create(f"{name}-{secrets.token_hex(4)}") for name in ("many", "few"))
+    many.push({f"{n}.yaml": config_map(f"m{n}") for n in range(3)})
+    large, small = follow(many.url, "large"), follow(few.url, "small")
+    message = large.until("SourceUnavailable")["message"]
+    assert f"{many.url}: there are more than 2 files" in message
+    assert "--git-max-files" in message
+    small.until_synced(few.push({"a.yaml": config_map("a")}))
+    assert cluster.names("ConfigMap") & {"m0", "m1", "m2", "a"} == {"a"}
