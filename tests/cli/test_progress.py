@@ -143,3 +143,16 @@ def test_a_wave_begins_with_how_far_it_is_and_no_guess_at_the_time(capsys):
     tell(progress, "a", op=Op.UPDATE, ms=400.0)
     progress.hooks().step(Step(2, 2, 2))
     assert capsys.readouterr().err == "wave 2 of 2: 2 objects, 2 of 4 done\n"
+
+
+def test_what_failed_and_then_came_right_has_not_failed():
+    progress = begun("a", "b", "c")
+    tell(progress, "a", "b", "c", state=ResultState.FAILED)
+    tell(progress, "a", op=Op.UPDATE)
+    tell(progress, "b", state=ResultState.SKIPPED)
+    assert progress.counts(plan("a", "b", "c")) == {"updated": 1, "skipped": 1, "failed": 1, "unchanged": 0, "held": 0}
+    assert progress.standing().failed == 2
+    progress.hooks().result(Result(a_change(config("c"), Op.UPDATE), ResultState.SUCCEEDED, "", 0.0, wrote=False))
+    assert progress.counts(plan("a", "b", "c")) == {"updated": 1, "skipped": 1, "unchanged": 1, "held": 0}
+    tell(progress, "a", state=ResultState.FAILED)
+    assert progress.counts(plan("a"))["failed"] == 1

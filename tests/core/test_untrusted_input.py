@@ -14,7 +14,7 @@ from kubectl_reconcile.core.apply.replace import as_restored
 from kubectl_reconcile.core.daemon import watch_events
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
-from kubectl_reconcile.core.manifests.export import why_not
+from kubectl_reconcile.core.manifests.export import as_manifest, why_not
 from kubectl_reconcile.core.module.action_journal import ActionJournal, approving, is_approved
 from kubectl_reconcile.core.module.inputs import Context, Owned, Select
 from kubectl_reconcile.core.module.outcome import Action
@@ -28,6 +28,7 @@ from kubectl_reconcile.core.objects import (
     labels_of,
     merge_conditions,
 )
+from kubectl_reconcile.core.planning.explain import ExplainFacts, explained, outlook
 from kubectl_reconcile.core.planning.kinds import kinds_of_crd
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.redaction import redacted
@@ -35,7 +36,10 @@ from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, reconciling, sync_status
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.core.ssa.csa_upgrade import managers_to_take_over
+from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.managed_fields import entry_of, owners_of, repeats_an_owner
+from kubectl_reconcile.core.ssa.merge import MergeError, Verdict, three_way
+from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
 from kubectl_reconcile.modules import memcached, threetierapp, webserver
 
@@ -261,3 +265,69 @@ def test_a_module_of_ours_answers_whatever_its_children_say(module, spec, childr
     children = [{**child, "spec": sound} for child in children]
     with suppress(SpecError):
         module.reconcile(cr, Owned(children, children), {}, Context("2026-11-20T12:00:00Z", module.name, cr))
+
+
+# -- whose fields are whose, explained, exported and merged ------------------------------------------------------------
+
+owner_entries = values | st.lists(
+    values
+    | st.fixed_dictionaries(
+        {
+            "manager": st.just("hand") | values,
+            "operation": st.sampled_from(["Apply", "Update"]),
+            "fieldsType": st.just("FieldsV1"),
+            "apiVersion": st.just("v1") | values,
+            "fieldsV1": values | st.fixed_dictionaries({}, optional={"f:spec": values, "f:data": values}),
+        },
+        optional={"time": values, "subresource": values},
+    ),
+    max_size=3,
+)
+
+
+@st.composite
+def owned_objects(draw):
+    live = draw(objects())
+    live["metadata"]["managedFields"] = draw(owner_entries)
+    return live
+
+
+@settings(deadline=None, max_examples=40)
+@given(live=owned_objects(), unread=st.sampled_from(["", "nobody knows"]))
+def test_any_object_is_explained(live, unread):
+    facts = ExplainFacts(live, UNKNOWN, unread=unread)
+    for query in (None, IgnoreRule.parse(".spec"), IgnoreRule.parse(".status")):
+        assert all(outlook(each, facts) for each in explained(facts, query))
+
+
+@settings(deadline=None, max_examples=40)
+@given(live=owned_objects())
+def test_any_object_is_exported_or_refused(live):
+    if not why_not(live):
+        manifest = as_manifest(live, UNKNOWN, "shop")
+        assert (manifest["kind"], manifest["metadata"]["name"]) == (live["kind"], "web")
+
+
+@settings(deadline=None, max_examples=40)
+@given(live=owned_objects(), wanted=values)
+def test_any_object_is_merged_or_left_to_the_server(live, wanted):
+    desired = {name: live[name] for name in ("apiVersion", "kind")} | {"metadata": {"name": "web"}, "spec": wanted}
+    with suppress(MergeError):
+        assert three_way(desired=desired, live=live, schema=UNKNOWN).verdict is not Verdict.SAME
+
+
+ODD_OWNERS = {
+    "owners that are no list": True,
+    "fields that are no map": [{"manager": "hand", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "v1",
+                                "fieldsV1": {"f:spec": None}}],
+    "a manager and a time that are no text": [{"manager": ["hand"], "operation": "Update", "fieldsType": "FieldsV1",
+                                               "apiVersion": "v1", "fieldsV1": {"f:spec": {}}, "time": 3}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("entries", ODD_OWNERS.values(), ids=ODD_OWNERS)
+def test_owners_of_any_shape_end_nothing(entries):
+    live = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "managedFields": entries}, "spec": {"a": 1}}
+    assert not explained(ExplainFacts(live, UNKNOWN), IgnoreRule.parse(".status"))
+    assert as_manifest(live, UNKNOWN, "shop")["kind"] == "Pod"
+    assert three_way(desired={**live, "metadata": {"name": "web"}}, live=live, schema=UNKNOWN).verdict is Verdict.UNSURE

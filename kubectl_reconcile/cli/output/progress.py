@@ -198,7 +198,10 @@ class Progress:
         if result.state.value != "succeeded":
             self.outcomes[result.change.ref] = result.state.value
             self.write_line(result_line(result, known=self._is_known(result)))
-        elif result.wrote:
+            return
+        if self.outcomes.get(result.change.ref) not in DONE.values():  # what failed before has come right
+            self.outcomes.pop(result.change.ref, None)
+        if result.wrote:
             self.outcomes.setdefault(result.change.ref, DONE[result.change.op.value])
             if self.tell_results:
                 self._erase()

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_reconcile.core.annotations import PREFIX
-from kubectl_reconcile.core.objects import Manifest, annotations_of, controller_of, labels_of
+from kubectl_reconcile.core.objects import Manifest, annotations_of, controller_of, labels_of, mapping_of, metadata_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.ssa.csa_upgrade import LAST_APPLIED_NAME
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
@@ -127,7 +127,10 @@ def _fields_meant(live: Manifest, of: Type) -> FieldSet | None:
             return fields_of(json.loads(copied), of)
         except ValueError:
             pass  # somebody wrote something else there: the owners still tell
-    owners = [owner for owner in owners_of(live) if not owner.subresource and owner.manager not in CONTROLLERS]
+    try:
+        owners = [owner for owner in owners_of(live) if not owner.subresource and owner.manager not in CONTROLLERS]
+    except ValueError:
+        return None  # entries that the server couldn't read either
     if not owners:
         return None
     meant = FieldSet()
@@ -137,14 +140,13 @@ def _fields_meant(live: Manifest, of: Type) -> FieldSet | None:
 
 
 def _metadata(live: Manifest, namespace: str) -> dict[str, Any]:
-    metadata = live.get("metadata") or {}
+    metadata = metadata_of(live)
     found = {name: metadata[name] for name in _KEPT_OF_METADATA if metadata.get(name)}
     if found.get("namespace") == namespace:
         del found["namespace"]
     for name in ("labels", "annotations"):
-        kept = {
-            key: value for key, value in (found.pop(name, None) or {}).items() if not key.startswith(_TOOL_PREFIXES)
-        }
+        noted = mapping_of(found.pop(name, None))
+        kept = {key: value for key, value in noted.items() if not key.startswith(_TOOL_PREFIXES)}
         if kept:
             found[name] = kept
     return found

@@ -99,9 +99,12 @@ class FieldSet:
         """Return the set that ``fieldsV1`` says, whatever order and spelling it has.
 
         Raises:
-            ValueError: a path element is malformed.
+            ValueError: a path element is malformed, or what should be a map of them is none.
         """
-        return cls(_read(fields_v1) or {})
+        try:
+            return cls(_read(fields_v1) or {})
+        except AttributeError:  # asking each of many thousand nodes for its type would cost more
+            raise ValueError("fieldsV1 holds something else than maps") from None
 
     @classmethod
     def of(cls, paths: Iterable[Iterable[str]]) -> Self:

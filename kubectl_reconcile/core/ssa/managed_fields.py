@@ -123,10 +123,10 @@ def _owner(entry: Mapping[str, Any]) -> Owner:
     if operation not in {APPLY, UPDATE} or not readable or not entry.get("apiVersion"):
         raise ValueError(f"managedFields entry of {entry.get('manager', '')!r} can't be read")
     return Owner(
-        manager=entry.get("manager", ""),
+        manager=str(entry.get("manager") or ""),
         operation=operation,
-        subresource=entry.get("subresource", ""),
-        api_version=entry["apiVersion"],
-        time=entry.get("time") or "",
+        subresource=str(entry.get("subresource") or ""),
+        api_version=str(entry["apiVersion"]),
+        time=str(entry.get("time") or ""),
         fields=FieldSet.of_wire(fields or {}),
     )

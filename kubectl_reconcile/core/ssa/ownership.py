@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kubectl_reconcile.core.objects import FieldPath, Manifest, annotations_of
+from kubectl_reconcile.core.objects import FieldPath, Manifest, annotations_of, maps_in
 from kubectl_reconcile.core.ssa.csa_upgrade import (
     LAST_APPLIED_NAME,
     TakeOver,
@@ -74,7 +74,7 @@ class LiveObject:
     @property
     def entries(self) -> list[Mapping[str, Any]]:
         """The managedFields."""
-        return list(self.manifest["metadata"].get("managedFields") or ())
+        return list(maps_in(self.manifest["metadata"].get("managedFields")))
 
     def at(self, path: tuple[str, ...]) -> Any:
         """Return the value at *path*, ABSENT if there is none."""
