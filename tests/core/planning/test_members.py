@@ -177,7 +177,8 @@ def test_an_object_of_another_set_is_left_alone_and_told_how_to_move_it():
 
 
 def test_an_object_of_another_set_is_told_of_though_nothing_differs():
-    assert only(plan([sized("x")], [live(sized("x"), set_id=OTHER_ID)])).gate.blocked
+    change = only(plan([sized("x")], [live(sized("x"), set_id=OTHER_ID)]))
+    assert (change.op, bool(change.gate.blocked)) == (Op.UPDATE, True)
 
 
 def test_an_object_that_says_where_it_comes_from_is_taken():
@@ -332,6 +333,19 @@ def test_what_can_not_be_read_is_told_with_its_kind_file_and_line():
 
 def ref_kind(ref):
     return GroupVersionKind(ref.group, "v1", ref.kind)
+
+
+def test_what_the_server_must_refuse_is_left_as_it_is_and_told_with_its_file():
+    change = only(plan([service("first"), {**service(), "spec": {"nonsense": 1}}], [live(sized("y"))]))
+    assert (change.op, change.gate.blocked) == (Op.UNCHANGED, ".spec.nonsense: no such field in the schema")
+    assert change.before == change.after == live(sized("y"))
+    assert (change.provenance.file, change.provenance.line) == ("b.yaml", 2)
+
+
+def test_an_update_tells_what_was_before_what_comes_after_and_what_is_sent():
+    there = live(sized("y"))
+    change = only(plan([sized("x")], [there]))
+    assert (change.before, change.after["spec"], change.intent["spec"]) == (there, {"type": "x"}, {"type": "x"})
 
 
 # --- kinds that a revision brings, or changes ---
