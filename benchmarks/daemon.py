@@ -183,7 +183,7 @@ class Bench:
                 self.repository.push({f"{number // 100:03}/{number}.yaml": manifest(number, version, self.size)})
                 proof = hmac.new(TOKEN.encode(), b"{}", hashlib.sha256).hexdigest()
                 began_s = time.monotonic()
-                url = f"http://{self.daemon.address}/hooks/default/bench"
+                url = f"http://{self.daemon.hooks}/hooks/default/bench"
                 async with session.post(url, data=b"{}", headers={"X-Signature-256": proof}) as answer:
                     assert answer.status == 202, answer.status
 

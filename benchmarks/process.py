@@ -34,7 +34,8 @@ class Daemon:
     def start(self) -> None:
         """Start it; its log goes on."""
         environ = {**os.environ, "XDG_CACHE_HOME": str(self.home)}
-        command = [str(PROGRAM), "daemon", "--listen=127.0.0.1:0", f"--kubeconfig={self.kubeconfig}", *self.options]
+        listen = ["--listen=127.0.0.1:0", "--listen-hooks=127.0.0.1:0"]
+        command = [str(PROGRAM), "daemon", *listen, f"--kubeconfig={self.kubeconfig}", *self.options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environ)
         self.facts = psutil.Process(self.process.pid)
@@ -70,6 +71,12 @@ class Daemon:
     def address(self) -> str:
         """Where it listens."""
         found: str = re.findall(r" started .*listen=([\w.:]+)", self.text())[-1]
+        return found
+
+    @property
+    def hooks(self) -> str:
+        """Where Git servers may tell it of pushes."""
+        found: str = re.findall(r" started .*hooks=([\w.:]+)", self.text())[-1]
         return found
 
     @property

@@ -11,10 +11,15 @@ from typing import Any
 from kubectl_reconcile.core.annotations import AGGREGATE_TO_DAEMON
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.rbac import daemon_rules
+from kubectl_reconcile.core.objects import API_GROUP
 
 NAMESPACE = "reconcile-system"
 """Where the daemon lives unless told otherwise."""
 
+
+MAY_TELL_OF_PUSHES = f"{API_GROUP}/may-tell-of-pushes"
+MAY_SCRAPE = f"{API_GROUP}/may-scrape"
+"""Labels of namespaces, ``true`` on those whose pods may reach the port that Git servers call, or the one with metrics."""
 
 _ENVIRONMENT = {"XDG_CACHE_HOME": "/cache", "HOME": "/cache", "PYTHONSAFEPATH": "1"}
 """The last has Python never look for modules in the current folder."""
@@ -46,6 +51,7 @@ def objects(
         *roles,
         _deployment(namespace, image, labels, replicas),
         _service(namespace, labels),
+        *_network_policies(namespace, labels),
     ]
 
 
@@ -65,13 +71,40 @@ def _binding(name: str, role: str, account: Mapping[str, str], labels: Mapping[s
 
 
 def _service(namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
-    """Return what pushes of a Git server and a Prometheus are sent to."""
+    """Return where Git servers tell of pushes, and where Prometheus asks."""
+    ports = [
+        {"name": "hooks", "port": 80, "targetPort": "hooks"},
+        {"name": "http", "port": 8080, "targetPort": "http"},
+    ]
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": "kubectl-reconcile", "namespace": namespace, "labels": dict(labels)},
-        "spec": {"selector": dict(labels), "ports": [{"name": "http", "port": 80, "targetPort": "http"}]},
+        "spec": {"selector": dict(labels), "ports": ports},
     }
+
+
+def _network_policies(namespace: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return who may reach the daemon: its hooks and its metrics, each from the namespaces that are labelled for it.
+
+    The kubelet of the pod's own node, which asks /healthz and /readyz, is let through by every implementation.
+    """
+    allowed = {"hooks": MAY_TELL_OF_PUSHES, "http": MAY_SCRAPE}
+    return [
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": {"name": f"kubectl-reconcile-{port}", "namespace": namespace, "labels": dict(labels)},
+            "spec": {
+                "podSelector": {"matchLabels": dict(labels)},
+                "policyTypes": ["Ingress"],
+                "ingress": [
+                    {"from": [{"namespaceSelector": {"matchLabels": {label: "true"}}}], "ports": [{"port": port}]}
+                ],
+            },
+        }
+        for port, label in allowed.items()
+    ]
 
 
 def _deployment(namespace: str, image: str, labels: Mapping[str, str], replicas: int) -> dict[str, Any]:
@@ -79,9 +112,15 @@ def _deployment(namespace: str, image: str, labels: Mapping[str, str], replicas:
     container = {
         "name": "daemon",
         "image": image,
-        "args": ["daemon", "--listen=:8080", "--log-format=json", f"--lease-namespace={namespace}"],
+        "args": [
+            "daemon",
+            "--listen=:8080",
+            "--listen-hooks=:8081",
+            "--log-format=json",
+            f"--lease-namespace={namespace}",
+        ],
         "env": [{"name": name, "value": value} for name, value in _ENVIRONMENT.items()],
-        "ports": [{"name": "http", "containerPort": 8080}],
+        "ports": [{"name": "http", "containerPort": 8080}, {"name": "hooks", "containerPort": 8081}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "failureThreshold": 6, **probe},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, **probe},
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},

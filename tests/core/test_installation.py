@@ -37,6 +37,8 @@ def test_the_daemon_has_a_namespace_an_account_rights_a_deployment_and_a_service
         ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "kubectl-reconcile-members"),
         ("apps/v1", "Deployment", "kubectl-reconcile"),
         ("v1", "Service", "kubectl-reconcile"),
+        ("networking.k8s.io/v1", "NetworkPolicy", "kubectl-reconcile-hooks"),
+        ("networking.k8s.io/v1", "NetworkPolicy", "kubectl-reconcile-http"),
     ]
 
 
@@ -118,15 +120,34 @@ def test_deployment_and_service_find_their_pods():
     assert found["Deployment", "kubectl-reconcile"]["spec"]["selector"] == {"matchLabels": LABELS}
     assert found["Service", "kubectl-reconcile"]["spec"] == {
         "selector": LABELS,
-        "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+        "ports": [
+            {"name": "hooks", "port": 80, "targetPort": "hooks"},
+            {"name": "http", "port": 8080, "targetPort": "http"},
+        ],
     }
+
+
+@pytest.mark.parametrize(("port", "label"), [("hooks", "may-tell-of-pushes"), ("http", "may-scrape")])
+def test_each_port_is_reached_from_namespaces_that_are_labelled_for_it_alone(port, label, container):
+    spec = installed()["NetworkPolicy", f"kubectl-reconcile-{port}"]["spec"]
+    assert spec["podSelector"] == {"matchLabels": LABELS}
+    [rule] = spec["ingress"]
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {f"reconcile.dev/{label}": "true"}}}]
+    assert rule["ports"] == [{"port": port}]
+    assert port in {each["name"] for each in container["ports"]}
 
 
 def test_the_daemon_runs_the_image_as_its_account_and_keeps_leases_in_its_namespace():
     pod = pod_of(installed("elsewhere"))["spec"]
     (container,) = pod["containers"]
     assert (container["name"], container["image"], pod["serviceAccountName"]) == ("daemon", IMAGE, "kubectl-reconcile")
-    assert container["args"] == ["daemon", "--listen=:8080", "--log-format=json", "--lease-namespace=elsewhere"]
+    assert container["args"] == [
+        "daemon",
+        "--listen=:8080",
+        "--listen-hooks=:8081",
+        "--log-format=json",
+        "--lease-namespace=elsewhere",
+    ]
 
 
 def test_it_is_restarted_when_it_hangs_and_left_out_of_the_service_while_it_is_not_ready(container):
@@ -141,7 +162,7 @@ def test_it_is_restarted_when_it_hangs_and_left_out_of_the_service_while_it_is_n
         "periodSeconds": 10,
         "timeoutSeconds": 5,
     }
-    assert container["ports"] == [{"name": "http", "containerPort": 8080}]
+    assert container["ports"] == [{"name": "http", "containerPort": 8080}, {"name": "hooks", "containerPort": 8081}]
 
 
 def test_it_fits_the_restricted_pod_security_standard(container):

@@ -230,6 +230,8 @@ class Daemon:
     options: Sequence[str] = ()
     process: subprocess.Popen[bytes] | None = None
     address: str = ""
+    hooks: str = ""
+    """Where it answers, and where Git servers may tell it of pushes."""
 
     @property
     def log(self) -> str:
@@ -238,7 +240,14 @@ class Daemon:
     def start(self, *, ready: bool = True) -> Daemon:
         """Start it, and wait until it answers; if *ready*, until its caches are filled."""
         said = len(self.log)
-        command = [PROGRAM, "daemon", "--listen=127.0.0.1:0", f"--kubeconfig={self.kubeconfig}", *self.options]
+        command = [
+            PROGRAM,
+            "daemon",
+            "--listen=127.0.0.1:0",
+            "--listen-hooks=127.0.0.1:0",
+            f"--kubeconfig={self.kubeconfig}",
+            *self.options,
+        ]
         if self.namespace:
             command.append(f"--namespace={self.namespace}")
         with self.log_file.open("ab") as log:
@@ -248,9 +257,9 @@ class Daemon:
 
         def listening() -> re.Match[str] | None:
             assert self.alive, f"the daemon ended by itself:\n{self.log[said:]}"
-            return re.search(r" started .*listen=([\w.:]+)", self.log[said:])
+            return re.search(r" started .*listen=([\w.:]+) hooks=([\w.:]+)", self.log[said:])
 
-        self.address = patiently(listening, "the daemon listens")[1]
+        _, self.address, self.hooks = patiently(listening, "the daemon listens").group(0, 1, 2)
         if ready:
             patiently(lambda: self.answer("/readyz")[0] == 200, "the daemon is ready")
         return self

@@ -39,6 +39,7 @@ from kubectl_reconcile.engine.daemon.cr_controller import CrController
 from kubectl_reconcile.engine.daemon.http import serving
 from kubectl_reconcile.engine.daemon.kinds_watch import KindsWatch
 from kubectl_reconcile.engine.daemon.push_receiver import PushReceiver
+from kubectl_reconcile.engine.daemon.push_server import serving_pushes
 from kubectl_reconcile.engine.daemon.replicas.fence import Fences
 from kubectl_reconcile.engine.daemon.replicas.leases import LEASE, Leases
 from kubectl_reconcile.engine.daemon.replicas.shard import Shard
@@ -63,6 +64,7 @@ async def serve(
     *,
     cache_dir: Path | None,
     listen: str,
+    listen_hooks: str = "",
     lease_namespace: str,
     repositories: Path | None = None,
     git_limits: GitLimits | None = None,
@@ -89,10 +91,18 @@ async def serve(
         namespace, leases = access.namespace or "", lease_namespace or client.namespace
         daemon = Daemon(session, stopping, namespace=namespace, lease_namespace=leases)
         pushes = PushReceiver(client, daemon.context.metrics, daemon.context.live, daemon.pushed)
-        async with serving(
-            listen, daemon.context.metrics, alive=daemon.alive, ready=daemon.ready, pushed=pushes.receive
-        ) as address:
-            event(log, logging.INFO, "started", server=client.server, listen=address)
+        async with (
+            serving(listen, daemon.context.metrics, alive=daemon.alive, ready=daemon.ready) as address,
+            serving_pushes(listen_hooks, pushes.receive) as hooks,
+        ):
+            event(
+                log,
+                logging.INFO,
+                "started",
+                server=client.server,
+                listen=address,
+                hooks=hooks or "none",
+            )
             with loop_monitor.watched(daemon.context.metrics):
                 await daemon.run()
     event(log, logging.INFO, "ended")

@@ -2,7 +2,7 @@
 
 ``/healthz`` answers as long as the event loop turns and some work got done lately; ``/readyz`` once the
 caches hold the cluster; ``/metrics`` in Prometheus' text format. Nothing here can be asked to
-do anything, but for a Git server that tells of a push (``pushes.py``).
+do anything; Git servers that tell of a push have a port of their own (``push_server.py``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from kubectl_reconcile.engine.daemon.push_receiver import LARGEST, ROUTE
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 
 
@@ -27,32 +26,40 @@ async def serving(
     *,
     alive: Callable[[], str],
     ready: Callable[[], str],
-    pushed: Callable[[web.Request], Awaitable[web.Response]],
 ) -> AsyncIterator[str]:
     """Serve on *address* (``host:port``, port 0 chooses one) and yield the address that came of it.
 
-    *alive* and *ready* return what is wrong, or nothing; *pushed* answers Git servers.
+    *alive* and *ready* return what is wrong, or nothing.
 
     Raises:
         ListenError: the address is malformed or taken.
     """
-    host, port = _split(address)
-    app = web.Application(client_max_size=LARGEST)
-    app.router.add_post(ROUTE, pushed)
+    app = web.Application()
     app.router.add_get("/healthz", _answering(alive))
     app.router.add_get("/readyz", _answering(ready))
     app.router.add_get("/metrics", _metrics(metrics))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        try:
+        async with listened_on(address, "--listen") as (host, port):
             await web.TCPSite(runner, host, port).start()
-        except OSError as error:
-            raise ListenError(f"can't listen on {address}: {error.strerror}; choose another with --listen") from error
         chosen = runner.addresses[0]
         yield f"{chosen[0]}:{chosen[1]}"
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def listened_on(address: str, flag: str) -> AsyncIterator[tuple[str, int]]:
+    """Yield host and port of *address*, to be listened on in the block; *flag* is what gives the address.
+
+    Raises:
+        ListenError: the address is malformed or taken.
+    """
+    try:
+        yield _split(address)
+    except OSError as error:
+        raise ListenError(f"can't listen on {address}: {error.strerror}; choose another with {flag}") from error
 
 
 def _split(address: str) -> tuple[str, int]:

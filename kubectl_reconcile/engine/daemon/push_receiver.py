@@ -1,12 +1,13 @@
 """Takes word of pushes from Git servers over HTTP, so that a Sync needn't wait for its next poll.
 
-``POST /hooks/NAMESPACE/NAME``, for a Sync that names a Secret in ``spec.source.git.webhookSecretRef``. A word is only
-that: the repository is asked, as at any poll. Who isn't genuine learns nothing, not even which Syncs there are.
+``POST /hooks/NAMESPACE/NAME``, for a Sync that names a Secret in ``spec.source.git.webhookSecretRef``. A word is only that: the
+repository is asked, as at any poll. The Sync and its secret are looked up before anything of a body is read, and who bears no proof is
+refused then; who isn't genuine learns at most that a hook is there. A body is read in pieces and never held: only as much
+is kept as it takes to see which branch it speaks of.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import logging
@@ -14,23 +15,25 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from aiohttp import web
-
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
-from kubectl_reconcile.core.daemon.webhook_signature import concerns, is_genuine
+from kubectl_reconcile.core.daemon.webhook_signature import HeardWords, Word, concerns
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
+from kubectl_reconcile.engine.daemon.push_server import HookAnswer, HookRequest
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 
-ROUTE = "/hooks/{namespace}/{name}"
 LARGEST = 5 * 2**20
 """Bytes of a body, at most; a push of thousands of commits is less."""
 
-_PATIENCE_S = 10.0
+_KEPT = 64 * 1024
+"""Bytes of a body that are kept; a larger one counts as being about any branch."""
+
 _REMEMBERED_S = 10.0
+_MOST_SECRETS = 1024
 _KEY = "token"
+_STRANGER = HookAnswer(401, "no such hook, or not signed with its secret")
 
 log = logging.getLogger(__name__)
 
@@ -44,32 +47,49 @@ class PushReceiver:
     live: Callable[[ObjectRef], Manifest | None]
     wake: Callable[[ObjectRef], Awaitable[None]]
     _secrets: dict[tuple[str, str], tuple[float, str]] = field(default_factory=dict)
+    _heard: HeardWords = field(default_factory=HeardWords)
 
-    async def receive(self, request: web.Request) -> web.Response:
-        """Answer one word of a push."""
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
-        ref = ObjectRef(SYNC.group, SYNC.kind, namespace, name)
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                body = await request.read()  # larger ones are refused while they come in
-        except TimeoutError:
-            return self._answer(408, "too slow")
+    async def receive(self, request: HookRequest) -> HookAnswer:
+        """Answer one word of a push.
+
+        Raises:
+            asyncio.IncompleteReadError: it ended too early.
+        """
+        answer = await self._answer(request)
+        self.metrics.sources.pushes.labels(str(answer.status)).inc()
+        return answer
+
+    async def _answer(self, request: HookRequest) -> HookAnswer:
+        place = request.path.partition("?")[0].split("/")
+        if len(place) != 4 or place[:2] != ["", "hooks"]:
+            return HookAnswer(404, "hooks are at /hooks/NAMESPACE/NAME")
+        if request.method != "POST":
+            return HookAnswer(405, "hooks are told by POST")
+        if request.length > LARGEST:
+            return HookAnswer(413, f"more than {LARGEST} bytes")
+        ref = ObjectRef(SYNC.group, SYNC.kind, place[2], place[3])
         git = self._followed(ref)
-        secret = await self._secret(namespace, git.webhook_secret) if git and git.webhook_secret else ""
-        if not is_genuine(request.headers, body, secret) or git is None:
-            return self._answer(401, "no such hook, or not signed with its secret")
+        secret = await self._secret(ref.namespace, git.webhook_secret) if git and git.webhook_secret else ""
+        word = Word(request.headers, secret)
+        if git is None or not word.may_be_genuine:
+            return _STRANGER
+        kept = await _taken_in(request, word)
+        return await self._heed(ref, git, word, kept) if word.is_genuine else _STRANGER
+
+    async def _heed(self, ref: ObjectRef, git: GitSpec, word: Word, body: bytes) -> HookAnswer:
+        """Act on a word that is genuine; only one that was acted on makes those after it replays."""
+        hook = f"{ref.namespace}/{ref.name}"
+        if self._heard.is_replay(hook, word):
+            return HookAnswer(202, "heard before")
         if not concerns(body, git):
-            return self._answer(202, "about another branch or tag")
+            return HookAnswer(202, "about another branch or tag")
         try:
             await self.wake(ref)
         except ApiError as error:
-            event(log, logging.WARNING, "push not passed on", sync=f"{namespace}/{name}", error=error)
-            return self._answer(503, "not passed on; the next poll finds it")
-        return self._answer(202, "looking")
-
-    def _answer(self, status: int, text: str) -> web.Response:
-        self.metrics.sources.pushes.labels(str(status)).inc()
-        return web.Response(status=status, text=f"{text}\n")
+            event(log, logging.WARNING, "push not passed on", sync=hook, error=error)
+            return HookAnswer(503, "not passed on; the next poll finds it")
+        self._heard.remember(hook, word)
+        return HookAnswer(202, "looking")
 
     def _followed(self, ref: ObjectRef) -> GitSpec | None:
         manifest = self.live(ref)
@@ -91,5 +111,17 @@ class PushReceiver:
         except (ApiError, binascii.Error, UnicodeDecodeError) as error:
             event(log, logging.WARNING, "hook's Secret not read", secret=f"{namespace}/{name}", error=error)
             known = ""
+        if len(self._secrets) >= _MOST_SECRETS:
+            self._secrets.clear()
         self._secrets[namespace, name] = time.monotonic(), known
         return known
+
+
+async def _taken_in(request: HookRequest, word: Word) -> bytes:
+    """Have *word* take in the body; return it if it is small enough to be looked at, else nothing."""
+    kept = bytearray()
+    async for piece in request.pieces():
+        word.take(piece)
+        if request.length <= _KEPT:
+            kept += piece
+    return bytes(kept)

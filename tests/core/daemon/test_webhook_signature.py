@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from kubectl_reconcile.core.daemon.webhook_signature import concerns, is_genuine
+from kubectl_reconcile.core.daemon.webhook_signature import HeardWords, Word, concerns, is_genuine
 from kubectl_reconcile.core.resources.sync import GitSpec
 
 BODY = b'{"ref": "refs/heads/main"}'
@@ -72,3 +72,56 @@ def test_a_push_concerns_who_follows_what_was_pushed(ref, git, expected):
 @pytest.mark.parametrize("body", [b"", b"payload=%7B%7D", b"[]", b"[" * 100_000, b"\xff"])
 def test_a_body_that_says_nothing_may_concern_anybody(body):
     assert concerns(body, GitSpec("https://git.example.com/shop", branch="main"))
+
+
+def word(body=BODY, **headers):
+    made = Word(headers, SECRET)
+    made.take(body)
+    return made
+
+
+def test_a_word_that_comes_in_pieces_is_the_same_word():
+    made = Word(GENUINE["GitHub"], SECRET)
+    for byte in BODY:
+        assert not made.is_genuine
+        made.take(bytes([byte]))
+    assert made.is_genuine
+
+
+@pytest.mark.parametrize("headers", GENUINE.values(), ids=GENUINE)
+def test_a_body_is_read_only_of_what_bears_a_proof(headers):
+    assert Word(headers, SECRET).may_be_genuine
+    assert not Word(headers, "").may_be_genuine
+    assert not Word({}, SECRET).may_be_genuine
+
+
+def test_a_word_heard_before_is_known_by_its_number_and_by_its_body():
+    heard = HeardWords()
+    first = word(**{"X-GitHub-Delivery": "1"})
+    assert not heard.is_replay("a/b", first)
+    heard.remember("a/b", first)
+    assert heard.is_replay("a/b", first)
+    assert heard.is_replay("a/b", word(**{"X-GitHub-Delivery": "2"})), "numbers aren't signed"
+    assert heard.is_replay("a/b", word(b"{}", **{"X-GitHub-Delivery": "1"}))
+    assert not heard.is_replay("a/b", word(b"{}", **{"X-GitHub-Delivery": "2"}))
+    assert not heard.is_replay("a/c", first), "another hook"
+
+
+def test_words_without_a_number_are_all_new():
+    heard = HeardWords()
+    heard.remember("a/b", word())
+    assert not heard.is_replay("a/b", word())
+
+
+def test_memory_of_words_is_bounded_and_one_hook_does_not_make_another_forget():
+    heard = HeardWords(most=4, most_hooks=3)
+    kept = word(**{"X-GitHub-Delivery": "kept"})
+    heard.remember("quiet", kept)
+    loud = [word(b"%d" % number, **{"X-GitHub-Delivery": str(number)}) for number in range(10)]
+    for each in loud:
+        heard.remember("loud", each)
+    assert heard.is_replay("quiet", kept)
+    assert [heard.is_replay("loud", each) for each in loud] == [False] * 6 + [True] * 4
+    for hook in "abc":
+        heard.remember(hook, kept)
+    assert not heard.is_replay("quiet", kept)

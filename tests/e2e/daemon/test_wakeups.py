@@ -23,7 +23,7 @@ def secret(name, **data):
 
 def post(daemon, path, body=b"{}", headers=()):
     """The status of the answer to a POST."""
-    connection = http.client.HTTPConnection(daemon.address, timeout=30)
+    connection = http.client.HTTPConnection(daemon.hooks, timeout=30)
     try:
         connection.request("POST", path, body, dict(headers))
         return connection.getresponse().status

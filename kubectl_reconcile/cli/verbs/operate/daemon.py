@@ -22,7 +22,11 @@ Examples:
 )
 @click.option(
     "--listen", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT",
-    help="Where to serve /healthz, /readyz, /metrics and /hooks; port 0 chooses one.",
+    help="Where to serve /healthz, /readyz and /metrics; port 0 chooses one.",
+)  # fmt: skip
+@click.option(
+    "--listen-hooks", default="", metavar="HOST:PORT",
+    help="Where Git servers may tell of pushes, at /hooks/NAMESPACE/NAME.  [default: nowhere]",
 )  # fmt: skip
 @click.option(
     "--lease-namespace", metavar="NAME", help="Namespace of the Lease that says it is alive.  [default: the context's]"
