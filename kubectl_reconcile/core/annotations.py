@@ -72,6 +72,8 @@ REPLACES: Final = f"{PREFIX}replaces"
 # Elsewhere.
 MODULE_LABEL: Final = f"{PREFIX}module"
 AGGREGATE_TO_DAEMON: Final = f"{PREFIX}aggregate-to-daemon"
+MAY_TELL_OF_PUSHES: Final = f"{PREFIX}may-tell-of-pushes"
+MAY_SCRAPE: Final = f"{PREFIX}may-scrape"
 EVENT_CONTROLLER: Final = f"{PREFIX}daemon"
 
 
@@ -187,6 +189,10 @@ TABLE: Final = (
         "The module that made the object."),
     Row(AGGREGATE_TO_DAEMON, Place.LABEL, "ClusterRoles", WrittenBy.ANYBODY, '`"true"`',
         "The role's rules become the daemon's, by the cluster's own aggregation."),
+    Row(MAY_TELL_OF_PUSHES, Place.LABEL, "namespaces", WrittenBy.ANYBODY, '`"true"`',
+        "Pods of the namespace may reach the port where Git servers tell of pushes, by the NetworkPolicy that is installed."),
+    Row(MAY_SCRAPE, Place.LABEL, "namespaces", WrittenBy.ANYBODY, '`"true"`',
+        "Pods of the namespace may reach the daemon's metrics, by the NetworkPolicy that is installed."),
     Row(COMPONENT, Place.LABEL, "Leases of daemons", WrittenBy.DAEMON, "`daemon`, `group`",
         "Whether the Lease is a replica's or that of the group of replicas."),
     Row(FOLLOWS, Place.LABEL, "Leases of daemons", WrittenBy.DAEMON, "a namespace",

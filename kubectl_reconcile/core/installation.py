@@ -8,18 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubectl_reconcile.core.annotations import AGGREGATE_TO_DAEMON
+from kubectl_reconcile.core.annotations import AGGREGATE_TO_DAEMON, MAY_SCRAPE, MAY_TELL_OF_PUSHES
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.rbac import daemon_rules
-from kubectl_reconcile.core.objects import API_GROUP
 
 NAMESPACE = "reconcile-system"
 """Where the daemon lives unless told otherwise."""
 
-
-MAY_TELL_OF_PUSHES = f"{API_GROUP}/may-tell-of-pushes"
-MAY_SCRAPE = f"{API_GROUP}/may-scrape"
-"""Labels of namespaces, ``true`` on those whose pods may reach the port that Git servers call, or the one with metrics."""
 
 _ENVIRONMENT = {"XDG_CACHE_HOME": "/cache", "HOME": "/cache", "PYTHONSAFEPATH": "1"}
 """The last has Python never look for modules in the current folder."""

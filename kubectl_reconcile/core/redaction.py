@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kubectl_reconcile.core.objects import Manifest, annotations_of
+from kubectl_reconcile.core.objects import API_GROUP, Manifest, annotations_of
 
 _HIDDEN = "***"
 _SHORT = 4
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _PASSWORD = re.compile(r"^([^/@:]*):[^/]*@")
 _USERINFO = re.compile(r"^[^/?#]*@")
+_TELLING = 8  # what is shorter, as "true", is in sentences that have nothing to do with it
 _QUOTED = re.compile(r"&value\.\w+\{.*\}")
 
 
@@ -63,8 +64,38 @@ def _values(secret: Manifest) -> Iterator[str]:
     for name in ("data", "stringData"):
         tree = secret.get(name)
         yield from _spelled(tree)
-    if noted := annotations_of(secret).get(_LAST_APPLIED):
-        yield str(noted)
+    for name, text in annotations_of(secret).items():
+        if not is_ours(name) and len(str(text)) > _TELLING:
+            yield str(text)
+            yield from _copied(str(text))
+
+
+def without_values(secret: Manifest | None) -> Manifest | None:
+    """Return a Secret without its values and annotations, but with the names of both: what may be known of it by everybody."""
+    if secret is None:
+        return None
+    metadata = {name: value for name, value in (secret.get("metadata") or {}).items() if name != "annotations"}
+    names = {"annotations": sorted(map(str, annotations_of(secret)))}
+    for name in ("data", "stringData"):
+        tree = secret.get(name)
+        names[name] = sorted(map(str, tree)) if isinstance(tree, dict) else []
+    kept = {name: value for name, value in secret.items() if name not in {"data", "stringData", "metadata"}}
+    return {**kept, "metadata": metadata, "names": names}
+
+
+def is_ours(annotation: str) -> bool:
+    """Tell whether an annotation is one that we write, none of which holds a value of the object."""
+    return annotation.startswith((API_GROUP + "/", "applyset.kubernetes.io/"))
+
+
+def _copied(text: str) -> Iterator[str]:
+    """Yield the values in an annotation that holds a copy of the Secret, as tools keep it for their next merge."""
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    for name in ("data", "stringData"):
+        yield from _spelled(tree.get(name) if isinstance(tree, dict) else None)
 
 
 def _spelled(value: Any) -> Iterator[str]:

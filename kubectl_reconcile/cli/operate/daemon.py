@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from kubectl_reconcile.cli.options.connection import Connection
@@ -26,6 +27,7 @@ def daemon(
     log_format: str,
 ) -> None:
     """Follow all Syncs of a cluster, and all custom resources that a module knows."""
+    os.umask(0o077)  # what it writes are caches, which are nobody else's
     logs.set_up(log_level, log_format)
     asyncio.run(
         serve(

@@ -1,27 +1,26 @@
 """Keeps the values of Secrets off screens, out of pipes and out of plan files.
 
 A value is shown as ``***``, and as ``*** (changed)`` where it becomes another; not even its length
-shows. That holds for ``data`` and ``stringData``, for the copy of them that ``kubectl apply`` keeps in
-an annotation, and for the same values where single fields are listed.
+shows. That holds for ``data`` and ``stringData``, for annotations, since tools keep copies of the object in those (``kubectl apply``,
+kapp, and who knows who else), and for the same values where single fields are listed. Our own annotations hold no values.
 
 Objects of a kind called Secret are masked whatever their group: a lookalike costs nothing, a leak does.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Change
+from kubectl_reconcile.core.redaction import is_ours
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
 
 HIDDEN = "***"
 CHANGED = "*** (changed)"
 
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _VALUES = ("data", "stringData")
 
 
@@ -60,36 +59,28 @@ def _value(value: Any, before: Any) -> str:
 
 
 def _metadata(tree: Manifest, before: Manifest) -> dict[str, Any]:
-    """Mask the annotation that holds a copy of the object."""
+    """Mask the annotations, any of which may hold a copy of the object."""
     metadata = tree.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if not isinstance(metadata, Mapping) or not isinstance(annotations, Mapping) or _LAST_APPLIED not in annotations:
+    if not isinstance(metadata, Mapping) or not isinstance(annotations, Mapping):
         return {}
-    earlier = ((before.get("metadata") or {}).get("annotations") or {}).get(_LAST_APPLIED)
-    copied = _copy(annotations[_LAST_APPLIED], earlier)
-    return {"metadata": {**metadata, "annotations": {**annotations, _LAST_APPLIED: copied}}}
+    earlier = (before.get("metadata") or {}).get("annotations") or {}
+    shown = {name: _annotation(name, value, earlier.get(name)) for name, value in annotations.items()}
+    return {"metadata": {**metadata, "annotations": shown}}
 
 
-def _copy(text: Any, before: Any) -> str:
-    tree, known = _parsed(text), _parsed(before)
-    if tree is None:
-        return _value(text, before)
-    return json.dumps(_manifest(tree, known), sort_keys=True)
-
-
-def _parsed(text: Any) -> Manifest | None:
-    try:
-        tree = json.loads(text)
-    except (TypeError, ValueError):
-        return None
-    return tree if isinstance(tree, dict) else None
+def _annotation(name: str, value: Any, before: Any) -> Any:
+    return value if is_ours(name) else _value(value, before)
 
 
 def _hides(path: Iterable[str]) -> bool:
     elements = tuple(path)
     if not elements or elements[0] in {f"f:{name}" for name in _VALUES}:
         return True
-    return elements[:1] == ("f:metadata",) and (len(elements) < 3 or elements[2] == f"f:{_LAST_APPLIED}")
+    if elements[0] != "f:metadata":
+        return False
+    annotation = elements[2].removeprefix("f:") if len(elements) > 2 else ""
+    return len(elements) < 3 or (elements[1] == "f:annotations" and not is_ours(annotation))
 
 
 def _field(field: FieldChange) -> FieldChange:

@@ -335,7 +335,9 @@ def _text_map_faults(metadata: Manifest, key: str, where: _Where) -> Iterator[_F
         return
     for name, value in found.items():
         if not isinstance(value, str):
-            hint = f"quote it: {shown(_spelled(value))}" if not isinstance(value, dict | list) else ""
+            # An annotation may be a copy of a Secret's value.
+            told = f"quote it: {shown(_spelled(value))}" if key == "labels" else "quote it"
+            hint = told if not isinstance(value, dict | list) else ""
             yield _Fault(where.at(name), f"{key[:-1]} {shown(name)} is {_kind_of(value)}, not text", hint)
         elif key == "labels" and not _LABEL_VALUE.fullmatch(value):
             hint = "at most 63 letters, digits, - _ and ., starting and ending with a letter or digit"

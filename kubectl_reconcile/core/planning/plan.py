@@ -35,6 +35,7 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.redaction import without_values
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
@@ -365,13 +366,20 @@ def plan_hash(sync: ObjectRef | None, revision: str, changes: Iterable[Change]) 
 
 
 def fingerprint(change: Change) -> str:
-    """Return the digest of one change: of what, from which state, to which, and whether it may go."""
+    """Return the digest of one change: of what, from which state, to which, and whether it may go.
+
+    Fingerprints are shown where Secrets aren't, in plan files and reviews, and whoever has one can try values for as long as they
+    like: a PIN is found in seconds however slow the digest. A key would have to be known to everybody who previews and to
+    nobody else who reads plans, and there is no such thing. So no value of a Secret goes in. What the live one
+    holds is told by its uid and version, which the server changes with each write; what it is to hold is told by the
+    revision, which the plan's hash covers, and by which keys there are.
+    """
     facts = [
         change.op,
         change.ref,
         ((change.before or {}).get("metadata") or {}).get("uid"),
-        _without_bookkeeping(change.before),
-        change.intent,
+        _told_apart_by(change.before) if change.ref.kind == "Secret" else _without_bookkeeping(change.before),
+        without_values(change.intent) if change.ref.kind == "Secret" else change.intent,
         bool(change.takeover),
         change.provenance.owner,
         change.gate.held,
@@ -379,13 +387,15 @@ def fingerprint(change: Change) -> str:
         None if change.action is None else [change.action.key, change.action.verb, change.action.parameters],
     ]
     text = json.dumps(facts, sort_keys=True, default=str).encode()
-    if change.ref.kind == "Secret":  # slow to guess at: a plan's fingerprints are shown where Secrets aren't
-        return hashlib.pbkdf2_hmac("sha256", text, b"kubectl-reconcile", _GUESSES).hex()
     return hashlib.sha256(text).hexdigest()
 
 
-_GUESSES = 2_000
 _BOOKKEEPING = frozenset({"resourceVersion", "managedFields", "generation", "creationTimestamp", "uid"})
+
+
+def _told_apart_by(live: Manifest | None) -> list[Any] | None:
+    metadata = (live or {}).get("metadata") or {}
+    return None if live is None else [metadata.get("uid"), metadata.get("resourceVersion")]
 
 
 def _without_bookkeeping(manifest: Manifest | None) -> Manifest | None:

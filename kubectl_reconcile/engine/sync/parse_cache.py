@@ -3,7 +3,7 @@
 Equal blob ids mean equal bytes, so what was parsed once is good for ever, for this very parser. It is a cache and
 nothing else: it may be deleted, damaged, locked or full at any time, and then files are parsed as if it weren't there.
 
-Rules: each entry carries a digest of itself and isn't used without; a file that is no database any more is removed. Beyond
+Rules: nothing that holds a Secret is kept, and nobody else may read the file. Each entry carries a digest of itself and isn't used without; a file that is no database any more is removed. Beyond
 a bound the entries go that were used longest ago. Other programs may use the same file meanwhile.
 """
 
@@ -99,6 +99,8 @@ class ParsedFiles:
         """Do *work*; a fault ends it, and the file if that is what is at fault."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.path.touch(mode=0o600)
+            self.path.chmod(0o600)  # one that an earlier version made
             with closing(sqlite3.connect(self.path, timeout=_LOCKED_S)) as database:
                 database.execute("PRAGMA synchronous = OFF")
                 database.execute(_SCHEMA)
@@ -134,7 +136,9 @@ def _key(file: File) -> bytes:
 
 
 def _packed(key: bytes, parsed: Parsed) -> bytes:
-    """Return an entry's bytes; none where JSON can't say it all."""
+    """Return an entry's bytes; none where JSON can't say it all, or where a Secret's values might be in it."""
+    if any(each.gvk.kind == "Secret" for each in parsed.manifests):
+        return b""
     tree = [
         [[each.line, each.manifest] for each in parsed.manifests],
         [asdict(problem) for problem in parsed.problems],
