@@ -27,6 +27,7 @@ def confirmed(question: str) -> bool:
     try:
         return click.confirm(question, default=False, err=True)
     except click.Abort as abort:
+        click.echo(err=True)  # what is said next begins a line of its own
         if isinstance(abort.__context__, EOFError):
             return False
         raise Interrupted("nothing was written") from None

@@ -119,6 +119,7 @@ def _sentence(reason: ConditionReason, made: Plan, counts: Counts, faults: list[
         return "the program was told to end; the next one goes on"
     if reason is ConditionReason.HELD:
         hold = made.holds[0]
-        return f"{len(hold.refs)} deletions wait for approval {made.approval}: {causes.of_hold(hold)}"
+        wait = "1 deletion waits" if len(hold.refs) == 1 else f"{len(hold.refs)} deletions wait"
+        return f"{wait} for approval {made.approval}: {causes.of_hold(hold)}"
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return f"{faults[0]}{more}"

@@ -120,7 +120,8 @@ class Selection:
         named = {(change.ref.group_kind, change.ref.name) for change in changes}
         files = {change.provenance.file for change in changes}
         files |= {problem.path for plan in plans for problem in plan.problems}
-        missing = [_no_object(kind, name, named) for kind, name in sorted(self.names - named)]
+        place = _place(plans)
+        missing = [_no_object(kind, name, named, place) for kind, name in sorted(self.names - named)]
         lost = (path for path in self.paths if not any(_is_within(file, path) for file in files))
         return missing + [_no_file(path, files) for path in lost]
 
@@ -154,13 +155,20 @@ def _is_within(file: str, path: str) -> bool:
     return bool(file) and (path in {file, "", "."} or file.startswith(f"{path}/"))
 
 
-def _no_object(kind: GroupKind, name: str, known: Iterable[tuple[GroupKind, str]]) -> SelectionError:
+def _place(plans: Iterable[Plan]) -> str:
+    """Say in a few words where an object was looked for."""
+    syncs = {plan.sync for plan in plans}
+    if len(syncs) > 1:
+        return "belongs to any of these Syncs"
+    sync = next(iter(syncs), None)
+    return f"belongs to Sync {sync.namespace}/{sync.name}" if sync else "is in these files"
+
+
+def _no_object(kind: GroupKind, name: str, known: Iterable[tuple[GroupKind, str]], place: str) -> SelectionError:
     names = sorted(other for its_kind, other in known if its_kind == kind)
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(names[:_SHOWN])}" if names else ""
-    return SelectionError(
-        f"no {kind} {name} belongs to it", hint or "without a name, diff -o tree shows all that change"
-    )
+    return SelectionError(f"no {kind} {name} {place}", hint or "without a name, diff -o tree shows all that change")
 
 
 def _no_file(path: str, files: Iterable[str]) -> SelectionError:

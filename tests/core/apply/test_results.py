@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kubectl_reconcile.core.apply.results import Result, ResultState, report_of, untouched, verdicts_of
@@ -61,6 +63,10 @@ REPORTS = {
     "a hold says what waits and what lets it through": (
         plan(holds=(HOLD,)), [], False,
         "Held", f"2 deletions wait for approval {approval_of(HOLD.refs)}: 3 of 4 members would go: {ref('x')}, {ref('y')}",
+    ),
+    "a hold of one deletion": (
+        plan(holds=(replace(HOLD, refs=HOLD.refs[:1]),)), [], False,
+        "Held", f"1 deletion waits for approval {approval_of(HOLD.refs[:1])}: 3 of 4 members would go: {ref('x')}",
     ),
     "whoever is told to end says so whatever else is wrong": (
         plan(problems=(PROBLEM,)), [refused()], True, "Stopped", "the program was told to end; the next one goes on",

@@ -307,8 +307,8 @@ def test_all_syncs_of_all_namespaces(own_cluster, crds_of, follow, git_server):
     for verb in ("diff", "sync"):
         slip = run(verb, "-A", "cm/wbe", "deploy/web", *where)
         assert slip.returncode == ExitStatus.USAGE, slip
-        assert "error: no ConfigMap wbe belongs to it\nhint: did you mean web?" in slip.stderr
-        assert "no Deployment.apps web belongs to it" in slip.stderr
+        assert "error: no ConfigMap wbe belongs to any of these Syncs\nhint: did you mean web?" in slip.stderr
+        assert "no Deployment.apps web belongs to any of these Syncs" in slip.stderr
         assert run(verb, "-A", "cm/web", *where).returncode == (verb == "diff")
     refused = run("diff", "shop", "-A", *where)
     assert (refused.returncode, "drop SYNC" in refused.stderr) == (ExitStatus.USAGE, True)
@@ -318,8 +318,12 @@ def test_all_syncs_of_all_namespaces(own_cluster, crds_of, follow, git_server):
 
 
 SLIPS = {
-    "an object": ("cm/wbe", "no ConfigMap wbe belongs to it", "did you mean web?"),
-    "an object of a kind that has none": ("deploy/web", "no Deployment.apps web belongs to it", "diff -o tree"),
+    "an object": ("cm/wbe", "no ConfigMap wbe belongs to Sync {0}/shop", "did you mean web?"),
+    "an object of a kind that has none": (
+        "deploy/web",
+        "no Deployment.apps web belongs to Sync {0}/shop",
+        "diff -o tree",
+    ),
     "a file": ("apps/wbe.yaml", "no object comes from apps/wbe.yaml", "did you mean apps/web.yaml?"),
 }
 
@@ -332,5 +336,5 @@ def test_a_name_that_means_nothing_is_an_error_with_the_nearest_one(
     write(tmp_path, {"apps/web.yaml": config("web")})
     done = run(verb, "-f", str(tmp_path), "--name", "shop", word, "--kubeconfig", kubeconfig, "-n", namespace)
     assert (done.returncode, done.stdout) == (ExitStatus.USAGE, "")
-    assert message in done.stderr
+    assert message.format(namespace) in done.stderr
     assert hint in done.stderr
