@@ -34,10 +34,12 @@ DERIVED = FieldSet.of(
     [
         FieldPath.fields("metadata", "annotations"),
         FieldPath.fields("metadata", "annotations", "deprecated.daemonset.template.generation"),
+        FieldPath.fields("metadata", "labels", "kubernetes.io/metadata.name"),
         FieldPath.fields("spec", "tolerations"),
     ]
 )
-"""Fields that the server changes, whatever anybody states: a DaemonSet counts its templates, pods tolerate more."""
+"""Fields that the server changes, whatever anybody states: a DaemonSet counts its templates, a namespace is labelled with its
+name, pods tolerate more."""
 
 
 def _without_addresses(service: dict[str, Any]) -> dict[str, Any]:
