@@ -85,7 +85,7 @@ format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-manifests: $(READY) ## Write deploy/install.yaml, docs/cli.md and docs/annotations.md anew, after a change of CRDs, rights, flags or names
+manifests: $(READY) ## Regenerate deploy/install.yaml, docs/cli.md and docs/annotations.md, after a change of CRDs, rights, flags or names
 	@$(BIN)/kubectl-reconcile install --dry-run -o yaml > deploy/install.yaml
 	@$(BIN)/python -m kubectl_reconcile.cli.reference cli > docs/cli.md
 	@$(BIN)/python -m kubectl_reconcile.cli.reference annotations > docs/annotations.md

@@ -143,7 +143,7 @@ TABLE: Final = (
     Row(HOOK, Place.ANNOTATION, "Jobs in a source", WrittenBy.PERSON, ", ".join(f"`{point}`" for point in HookPoint),
         "The Job runs at this point of a sync, once for each state of the files."),
     Row(REPLACE, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, '`"true"`, `"false"`; the default is the Sync\'s `spec.replace`',
-        "Whether the object may be deleted and made anew where a changed field is immutable. What it holds is lost."),
+        "Whether the object may be deleted and recreated where a changed field is immutable. What it holds is lost."),
     Row(KEEP, Place.ANNOTATION, _MEMBERS, WrittenBy.ANYBODY, '`"false"`, `"true"` (the default)',
         '`"false"` keeps the object in the cluster when its file goes.'),
     Row(CONFLICTS, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON,

@@ -27,7 +27,7 @@ class SourceFault(StrEnum):
     REFUSED = "Refused"
     """We don't do what the URL, the ref or the path asks for, since it isn't safe."""
     CORRUPT = "Corrupt"
-    """The local copy is damaged, and making it anew didn't help."""
+    """The local copy is damaged, and recreating it didn't help."""
     UNREADABLE = "Unreadable"
     """The file system doesn't let us read or write there."""
     FAILED = "Failed"

@@ -4,7 +4,7 @@ Each URL has one bare *clone* in the cache folder, shared by all who follow it, 
 and others. A clone is fetched by ref with that ref's whole history (it answers *which commit* changed a line),
 and only when ``git ls-remote`` says that the ref moved: an unchanged remote costs one small
 request. Where git and the server allow it, of the files only those below the path come along, in one request more;
-older ones when somebody asks what they held. A rewritten branch is followed; a clone that turns out damaged is made anew.
+older ones when somebody asks what they held. A rewritten branch is followed; a clone that turns out damaged is recreated.
 
 Files are read from git's object store by blob id. Nothing is ever checked out, so no filter,
 hook or attribute of a repository has a say, and no link leads anywhere: symbolic links and
@@ -304,7 +304,7 @@ class GitSource:
         return sha in self._clone.tips()
 
     def _renew(self, *, partial: bool = True) -> None:
-        """Make the clone anew, with this ref in it, and with all its files unless *partial*."""
+        """Recreate the clone, with this ref in it, and with all its files unless *partial*."""
         with self._clone.locked(self._fetch_timeout_s):
             if partial:
                 self._clone.discard()

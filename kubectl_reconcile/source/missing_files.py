@@ -15,7 +15,7 @@ from kubectl_reconcile.source.tree import listed
 
 
 class MissingFiles:
-    """What *clone* lacks of the files of its commits; *fetch_whole* makes it anew with all of them.
+    """What *clone* lacks of the files of its commits; *fetch_whole* recreates it with all of them.
 
     *timeout_s* is for one fetch.
     """

@@ -239,7 +239,7 @@ def test_an_event_of_any_shape_can_be_told(event):
 
 
 @given(objects(kinds=(("batch/v1", "Job"), ("v1", "Secret")), metadata=st.none()))
-def test_a_deleted_object_can_be_made_anew_whatever_its_status_says(manifest):
+def test_a_deleted_object_can_be_recreated_whatever_its_status_says(manifest):
     manifest = {**manifest, "spec": {"template": {}}}  # which the server has checked
     assert as_restored(manifest)["metadata"]["name"] == "web"
 

@@ -168,7 +168,7 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     if module := change.module:
         yield f"by {module} for {change.provenance.owner}", Tone.ASIDE
     if change.op is Op.REPLACE:
-        yield "deleted and created anew, since a changed field is immutable", Tone.WARNING
+        yield "deleted and recreated, since a changed field is immutable", Tone.WARNING
     if change.unsure:
         yield "the server may find nothing to change", Tone.ASIDE
     if change.op in {Op.UPDATE, Op.REPLACE}:

@@ -1,4 +1,4 @@
-"""Delete and create anew: when a server's refusal calls for it, and how the old object is put back.
+"""Delete and recreate: when a server's refusal calls for it, and how the old object is put back.
 
 A refusal counts only if every fault that the server names is that a field can't change. One fault of
 another kind, a bad value or an unknown field, means that the new object is wrong, and then
@@ -61,7 +61,7 @@ _LOSSES: Mapping[GroupKind, str] = {
 
 
 def loss_of(manifest: Manifest) -> str:
-    """Return what is lost when an object is deleted and made anew; empty where that is nothing but time."""
+    """Return what is lost when an object is deleted and recreated; empty where that is nothing but time."""
     kind = GroupVersionKind.of(manifest).group_kind
     if kind == GroupKind("apps", "StatefulSet") and (manifest.get("spec") or {}).get("volumeClaimTemplates"):
         policy = (manifest["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenDeleted")
@@ -73,8 +73,8 @@ def loss_of(manifest: Manifest) -> str:
 def advice_of(manifest: Manifest) -> str:
     """Return what to do about an object whose changed field can't be changed in place."""
     if loss := loss_of(manifest):
-        return f'undo the change in the source, or move what it holds first; with {REPLACE}: "true" it is deleted and made anew: {loss}'
-    return f'annotate it {REPLACE}: "true" to have it deleted and made anew'
+        return f'undo the change in the source, or move what it holds first; with {REPLACE}: "true" it is deleted and recreated: {loss}'
+    return f'annotate it {REPLACE}: "true" to have it deleted and recreated'
 
 
 def as_restored(before: Manifest) -> dict[str, Any]:

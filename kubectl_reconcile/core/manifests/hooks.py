@@ -4,7 +4,7 @@ A hook is a Job with the annotation ``reconcile.dev/hook``. ``pre-sync`` runs be
 and nothing is unless it completes; ``post-sync`` once everything is written and healthy;
 ``sync-fail`` when something failed. The Job that ran is its own record: it carries a digest of the
 manifests that it ran for, so it runs again when those change and only then, however often the daemon starts,
-however many commits touch other files. It is deleted and made anew, never corrected.
+however many commits touch other files. It is deleted and recreated, never corrected.
 
 Pure.
 """

@@ -43,7 +43,7 @@ class Outcome:
     *after* orders children: the child ``key_of`` of which is a key is written once those named are
     as they should be and healthy (see `in_turn`). *actions* run one after the other, as listed.
     *untouched* are children (by `key_of`) that stay as they are; *recreated* are kinds whose
-    children are deleted and made anew rather than changed. *finalized* is for ``finalize``: nothing
+    children are deleted and recreated rather than changed. *finalized* is for ``finalize``: nothing
     is left to be done, the CR may go.
     """
 

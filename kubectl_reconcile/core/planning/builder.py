@@ -279,7 +279,7 @@ def unreadable(why: str) -> Gate:
 
 def _blocked(live: Manifest | None, conflicts: Sequence[FieldConflict], policy: ConflictPolicy) -> str:
     if live is not None and live["metadata"].get("deletionTimestamp"):
-        return "it is being deleted; it will be made anew once it is gone"
+        return "it is being deleted; it will be recreated once it is gone"
     if conflicts and policy is ConflictPolicy.FAIL:
         return "; ".join(f"{conflict.path} belongs to {conflict.manager}" for conflict in conflicts)
     return ""

@@ -364,7 +364,7 @@ def _hook(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: M
 
 
 def _is_replaceable(builder: PlanBuilder, each: DesiredMember) -> bool:
-    """Tell whether an object may be deleted and made anew; what holds other things only says so itself."""
+    """Tell whether an object may be deleted and recreated; what holds other things only says so itself."""
     asked = each.options.replace
     return builder.inputs.sync.replace and each.ref.group_kind not in PRECIOUS if asked is None else asked
 

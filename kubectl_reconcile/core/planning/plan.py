@@ -49,7 +49,7 @@ class Op(StrEnum):
     UPDATE = "update"
     """It exists, and fields change."""
     REPLACE = "replace"
-    """It is deleted and created anew, because the server calls a changed field immutable."""
+    """It is deleted and recreated, because the server calls a changed field immutable."""
     DELETE = "delete"
     """Nobody asks for it any more."""
     UNCHANGED = "unchanged"
@@ -84,7 +84,7 @@ class Gate:
     healthy first (for a deletion: must be gone first). *waits* says what must be healthy before a later pass writes it.
 
     *blocked* says why the writer must leave it alone; *held* that a person must approve it first; *cascade* that the
-    cluster's garbage collector does it. *replaceable* is whether deleting and creating anew is allowed; *force* whether
+    cluster's garbage collector does it. *replaceable* is whether deleting and recreating is allowed; *force* whether
     fields are taken from their managers.
     """
 

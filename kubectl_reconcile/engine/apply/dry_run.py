@@ -124,7 +124,7 @@ class _DryRun:
         if kind is None or intent is None:
             return change
         if change.op is Op.REPLACE:
-            return await self._anew(change, kind, intent)
+            return await self._recreated(change, kind, intent)
         try:
             answer = await self._applied(change, kind, intent)
         except ApiError as error:
@@ -157,11 +157,11 @@ class _DryRun:
 
     async def _immutable(self, change: Change, kind: Kind, intent: Manifest, error: Invalid) -> Change:
         if change.provenance.owner is None and change.gate.replaceable:
-            return await self._anew(replace(change, op=Op.REPLACE, after=intent), kind, intent)
+            return await self._recreated(replace(change, op=Op.REPLACE, after=intent), kind, intent)
         hint = f" (hint: {advice_of(change.before or intent)})" if change.provenance.owner is None else ""
         return _blocked(change, error, hint)
 
-    async def _anew(self, change: Change, kind: Kind, intent: Manifest) -> Change:
+    async def _recreated(self, change: Change, kind: Kind, intent: Manifest) -> Change:
         """Ask whether the object could be created if it weren't there: its name being taken is the best of answers."""
         path = kind.path(change.ref.namespace)
         try:
@@ -221,7 +221,7 @@ def _held(changes: tuple[Change, ...], made: Plan, sync: Sync | None) -> tuple[t
         return changes, made.holds
     if sync.max_deletes.allows(len(new) + gone, max(made.members, 1)):
         return changes, made.holds
-    message = f"{len(new)} of {made.members} members would be deleted and made anew, more than spec.maxDeletes allows"
+    message = f"{len(new)} of {made.members} members would be deleted and recreated, more than spec.maxDeletes allows"
     held = set(new)
     waiting = tuple(each.gated(held=True) if each.ref in held and each.op is Op.REPLACE else each for each in changes)
     return waiting, (*made.holds, Hold("TooManyReplacements", message, new))

@@ -61,7 +61,7 @@ class Guard:
 
 
 def judged_as(live: Manifest | None, body: Manifest) -> Manifest:
-    """Return *body* for applying to *live* as it was seen and to nothing else: never to what was made anew, nor to create it again."""
+    """Return *body* for applying to *live* as it was seen and to nothing else: never to what was recreated, nor to create it again."""
     seen = {"resourceVersion": NEVER} if live is None else version_of(live)
     return {**body, "metadata": {**body["metadata"], **seen}}
 
@@ -77,7 +77,7 @@ async def patched(client: Client, path: str, live: Manifest, make: Callable[[Man
     Behind a fence only the version that *make* saw is patched; if that has changed, *make* sees it anew.
 
     Raises:
-        Conflict: it keeps changing, or was made anew.
+        Conflict: it keeps changing, or was recreated.
         ApiError: the server refuses, or doesn't answer.
     """
     uid = live["metadata"].get("uid")

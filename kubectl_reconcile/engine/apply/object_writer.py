@@ -177,13 +177,13 @@ class ObjectWriter:
         return live
 
     async def _replace(self, change: Change) -> Manifest:
-        """Delete an object and create it anew; put the old one back if the new one is refused."""
+        """Delete an object and recreate it; put the old one back if the new one is refused."""
         before, kind = change.before or {}, change.kind
         if kind is None:
             raise ApiError(f"{change.ref}: its kind is no longer served")
         await self._delete(change)
         if why := await self.until_gone(change.ref, kind, before["metadata"]["uid"]):
-            raise ApiError(f"it was deleted to be made anew, but {why}; it is made anew once it is gone")
+            raise ApiError(f"it was deleted to be recreated, but {why}; it is recreated once it is gone")
         self.deleted(change.ref, before["metadata"]["uid"])
         try:
             return await self._apply(change, kind)
@@ -196,7 +196,7 @@ class ObjectWriter:
         try:
             live = await self._ask(lambda: self.client.create(kind.path(change.ref.namespace), as_restored(before)))
         except AlreadyExists:
-            return "; somebody else made it anew meanwhile"
+            return "; somebody else recreated it meanwhile"
         except ApiError as error:
             return f"; the old object could not be put back: {error}"
         self.wrote(live)
@@ -215,7 +215,7 @@ async def write_status(
 ) -> Manifest:
     """Apply a status, and return the object as the server now holds it.
 
-    With *uid*, an object of the same name that was made anew since is left alone (Conflict). With *version* too, what was seen
+    With *uid*, an object of the same name that was recreated since is left alone (Conflict). With *version* too, what was seen
     there is told to the server behind a fence.
     """
     metadata: dict[str, Any] = dict(body["metadata"]) | ({"uid": uid} if uid else {})

@@ -228,7 +228,7 @@ class _Run:
         return await self._watcher.until_gone(ref, going.change.kind, going.live["metadata"]["uid"])
 
     async def _until_replaced(self, ref: ObjectRef, kind: Kind, uid: str) -> str:
-        """Wait for the end of what is made anew, even if this run is told to stop: its successor is due."""
+        """Wait for the end of what is recreated, even if this run is told to stop: its successor is due."""
         writer, deadline_s = self._writer, min(self._watcher.deadline_s, time.monotonic() + _GONE_S)
         watcher = HealthWait(writer.client, writer.pace, writer.rules, deadline_s, lambda: False)
         return await watcher.until_gone(ref, kind, uid)

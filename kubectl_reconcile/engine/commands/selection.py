@@ -33,7 +33,7 @@ class Only(StrEnum):
     CREATE = "create"
     """It will come to be."""
     UPDATE = "update"
-    """It changes, or is made anew."""
+    """It changes, or is recreated."""
     DELETE = "delete"
     """It goes."""
     DRIFT = "drift"

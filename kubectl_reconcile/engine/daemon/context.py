@@ -192,7 +192,7 @@ class DaemonContext:
         try:
             self.cache.wrote(await write_sync_status(self.session, live, wanted))
         except (NotFound, Conflict, Fenced):
-            return  # it is gone, made anew, or another replica's: there is nobody to tell, or nothing for us
+            return  # it is gone, recreated, or another replica's: there is nobody to tell, or nothing for us
         except ApiError as error:
             level = self._log_listener.news.level(("status", ref), str(error))
             event(log, level, "status not written", object=ref, error=error)

@@ -127,7 +127,7 @@ class SyncWork:
         return on.SourceRead(is_news, self.facts(ref, sync, followed.state.dirty))
 
     async def _opened(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, git: GitSpec) -> Target:
-        """Return the target with its source opened; one that was never read is made anew, with all that hangs on it."""
+        """Return the target with its source opened; one that was never read is recreated, with all that hangs on it."""
         source = await source_of(self.context.session, sync, git)
         if (folder := local_folder(git.url)) is not None:
             self.context.files.watch(folder, ref, lambda: self.changed(ref))

@@ -85,5 +85,5 @@ def test_what_holds_data_is_never_advised_to_be_replaced_without_saying_what_is_
     assert loss_of(kind("batch/v1", "Job")) == ""
     assert (
         advice_of(kind("batch/v1", "Job"))
-        == 'annotate it reconcile.dev/replace: "true" to have it deleted and made anew'
+        == 'annotate it reconcile.dev/replace: "true" to have it deleted and recreated'
     )

@@ -356,7 +356,7 @@ def test_a_child_waits_for_the_one_before_and_says_for(cluster, why):
     assert {change.ref.name: change.gate.waits for change in made.changes}["b"] == why
 
 
-def test_a_child_waits_for_one_that_is_deleted_to_be_made_anew():
+def test_a_child_waits_for_one_that_is_deleted_to_be_recreated():
     second, changed = child("b", data={"x": "1"}), child(data={"x": "2"})
     made = plan(wants(changed, second, after=in_turn([changed], [second]), recreated=("Thing",)), cache(), HERE)
     assert {change.ref.name: (change.op, change.gate.waits) for change in made.changes} == {

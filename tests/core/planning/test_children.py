@@ -200,7 +200,7 @@ def test_stalled_goes_with_its_reason():
     assert conditions(made)["Stalled"] == ("False", "AsExpected")
 
 
-# --- children that are to stay, or to be made anew ---
+# --- children that are to stay, or to be recreated ---
 
 
 def test_what_is_no_longer_wanted_goes():

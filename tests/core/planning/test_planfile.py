@@ -110,7 +110,7 @@ MOVED = {
         a_plan(a_change(WEB, Op.CREATE)),
         [f"{WEB_TEXT} would be created, not updated"],
     ),
-    "an object would be made anew": (
+    "an object would be recreated": (
         [updated(WEB)],
         a_plan(a_change(WEB, Op.REPLACE)),
         [f"{WEB_TEXT} would be replaced, not updated"],

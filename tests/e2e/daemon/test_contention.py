@@ -135,17 +135,17 @@ def test_the_contended_field_of_a_child_is_told_on_its_cr_and_ended_by_the_sync(
     eventually(lambda: condition(cluster.get("Memcached", "cache"))["status"] == "False", "the contention is over")
 
 
-def test_an_object_that_somebody_keeps_deleting_is_made_anew_at_a_measured_pace(
+def test_an_object_that_somebody_keeps_deleting_is_recreated_at_a_measured_pace(
     daemon, follow, cluster, git_server, config_map, eventually
 ):
     sync = follow(git_server.url)
     sync.until_synced(git_server.push({"web.yaml": config_map("web")}))
     for _ in range(12):
-        uid = eventually(lambda: cluster.get("ConfigMap", "web"), "it is made anew", pause_s=0.02)["metadata"]["uid"]
+        uid = eventually(lambda: cluster.get("ConfigMap", "web"), "it is recreated", pause_s=0.02)["metadata"]["uid"]
         cluster.delete("ConfigMap", "web")
         eventually(
             lambda uid=uid: (cluster.get("ConfigMap", "web") or {"metadata": {"uid": ""}})["metadata"]["uid"] != uid,
             "it is gone", pause_s=0.02,
         )  # fmt: skip
-    eventually(lambda: cluster.get("ConfigMap", "web"), "it is made anew in the end")
+    eventually(lambda: cluster.get("ConfigMap", "web"), "it is recreated in the end")
     assert daemon.count("reconcile_passes_total") < 200

@@ -49,7 +49,7 @@ def test_a_branch_that_is_pushed_by_force_is_followed_and_one_that_goes_is_misse
     sync.until_synced(first)
 
 
-def test_a_damaged_clone_and_a_damaged_cache_are_made_anew(
+def test_a_damaged_clone_and_a_damaged_cache_are_recreated(
     new_daemon, follow, cluster, git_server, config_map, tmp_path
 ):
     new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, XDG_CACHE_HOME=str(tmp_path)).start()

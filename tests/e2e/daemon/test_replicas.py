@@ -138,7 +138,7 @@ def test_one_that_was_stopped_and_goes_on_later_writes_nothing_that_is_others_by
     assert sorted(wrote) == sorted(f"shop-{number}" for number in range(COUNT))
 
 
-def test_a_lease_that_somebody_deletes_is_made_anew_and_work_goes_on(
+def test_a_lease_that_somebody_deletes_is_recreated_and_work_goes_on(
     daemon, follow, cluster, git_server, config_map, eventually
 ):
     sync = follow(git_server.url)

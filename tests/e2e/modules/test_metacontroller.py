@@ -131,7 +131,7 @@ def test_a_cat_set_rolls_and_goes_pod_by_pod(cluster, plugin, tmp_path, eventual
     eventually(lambda: set(images(cluster)) == {"cats-0", "cats-1", "cats-2"}, "three pods")
     eventually(lambda: cluster.api.ask(path)["status"].get("ready") == 3, "the hook's status is written")
     put(cluster, parent("CatSet", "cats", replicas=3, image="cat:2"))
-    eventually(lambda: set(images(cluster).values()) == {"cat:2"} and len(images(cluster)) == 3, "all are made anew")
+    eventually(lambda: set(images(cluster).values()) == {"cat:2"} and len(images(cluster)) == 3, "all are recreated")
     cluster.delete("Pod", "cats-1")
     eventually(lambda: len(images(cluster)) == 3, "a deleted pod is back")
     cluster.api.ask(path, method="DELETE")

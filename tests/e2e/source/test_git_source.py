@@ -767,7 +767,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_clone_is_made_anew(git_server, source, cache, damage):
+def test_a_damaged_clone_is_recreated(git_server, source, cache, damage):
     git_server.push({"a.yaml": "1"})
     source().revision()
     damage(clone_of(cache))
@@ -780,7 +780,7 @@ def test_a_damaged_clone_is_made_anew(git_server, source, cache, damage):
     assert followed.read(revision.files["a.yaml"]) == b"2"
 
 
-def test_a_clone_damaged_between_listing_and_reading_is_made_anew(git_server, source, cache):
+def test_a_clone_damaged_between_listing_and_reading_is_recreated(git_server, source, cache):
     git_server.push({f"{n}.yaml": f"n: {n}" for n in range(300)})
     followed = source()
     revision = followed.revision()

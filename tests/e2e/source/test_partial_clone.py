@@ -405,7 +405,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_partial_clone_is_made_anew(source, history, git_server, cache, damage):
+def test_a_damaged_partial_clone_is_recreated(source, history, git_server, cache, damage):
     followed = source()
     revision = followed.revision()
     damage(clone_of(cache))

@@ -58,7 +58,7 @@ async def test_replacements_count_among_deletions_and_are_held_too(shop, config_
     shop.write({f"{name}.yaml": {**each, "data": {"color": "blue"}} for name, each in frozen.items()})
     done = await shop.sync()
     assert done.report.reason is ConditionReason.HELD
-    assert "3 of 3 members would be deleted and made anew" in done.report.message
+    assert "3 of 3 members would be deleted and recreated" in done.report.message
     assert (await shop.live("ConfigMap", "a"))["data"] == {"color": "red"}
     await shop.approve(await shop.plan())
     assert (await shop.sync()).report.reason is ConditionReason.SYNCED

@@ -24,7 +24,7 @@ Examples:
   kubectl reconcile diff shop deploy/web    one object, and what follows
   kubectl reconcile diff shop --only drift  what was changed by hand
   kubectl reconcile diff shop --revision refs/pull/12/head -o github
-  kubectl reconcile diff shop --local . --watch    anew at each save
+  kubectl reconcile diff shop --local . --watch    again at each save
   kubectl reconcile diff -f examples/shop   a folder, as if applied
   kubectl reconcile diff -f . --name shop   as a new state of shop
 """
