@@ -27,14 +27,14 @@ class GitLimits:
     def impose(self, process_id: int) -> None:
         """Have the kernel hold a process, and all that it starts from now on, to its memory and the size of its files.
 
-        Files that git maps to read them don't count as memory. Nothing happens where the system can't do that (macOS).
+        A lower limit that we run under ourselves stays. Files that git maps to read them don't count as memory. Nothing happens where the system can't do that (macOS).
         """
         if not hasattr(resource, "prlimit"):
             return
         for kind, wanted in ((resource.RLIMIT_DATA, self.memory_bytes), (resource.RLIMIT_FSIZE, self.clone_bytes)):
             try:
-                _, hard = resource.prlimit(process_id, kind)
-                most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+                least = [each for each in resource.prlimit(process_id, kind) if each != resource.RLIM_INFINITY]
+                most = min([wanted, *least])
                 resource.prlimit(process_id, kind, (most, most))
             except ProcessLookupError:  # it has ended already
                 return

@@ -336,9 +336,10 @@ def test_a_build_knows_how_many_packages_it_will_compile(tmp_path):
 
 def test_making_the_sandbox_prints_no_bare_line(binaries):
     tools = Path(sys.executable).parent
+    environ = {key: value for key, value in os.environ.items() if key not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
     command = ["make", f"VENV={tools.parent}", f"--old-file={tools.parent}/.ready", "sandbox"]
     done = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True, timeout=60
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True, timeout=60, env=environ
     )
     said, folder = done.stdout.rstrip("\n").split(" are in ")
     assert (said, Path(folder).resolve()) == ("==> the control plane's programs", binaries.folder.resolve())

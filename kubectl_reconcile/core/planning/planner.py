@@ -74,8 +74,9 @@ def _tell_of_emptiness(builder: PlanBuilder) -> None:
     Who has approved that all members go knows: it is said on, and the Sync is well.
     """
     inputs = builder.inputs
-    if inputs.whole and not inputs.desired and not builder.changes and not errors_among(inputs.problems):
-        severity = Severity.WARNING if inputs.sync.approved_plan else Severity.ERROR
+    approved = bool(inputs.sync.approved_plan)
+    if inputs.whole and not inputs.desired and (approved or not builder.changes) and not errors_among(inputs.problems):
+        severity = Severity.WARNING if approved else Severity.ERROR
         builder.problems.append(replace(inputs.revision.emptiness(), severity=severity))
 
 

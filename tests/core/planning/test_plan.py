@@ -265,10 +265,9 @@ def test_a_source_without_any_object_is_a_problem_and_never_no_changes():
 def test_a_set_that_was_emptied_with_approval_is_well_and_still_says_that_it_is_empty():
     held = plan([], [live(cache("sessions"))])
     approved = Sync(name="shop", namespace="shop", approved_plan=held.approval)
-    assert ops(plan([], [live(cache("sessions"))], sync=approved)) == {"sessions": Op.DELETE}
-    emptied = plan([], sync=approved)
-    assert [problem.is_error for problem in emptied.problems] == [False]
-    assert emptied.is_clean
+    emptying, emptied = plan([], [live(cache("sessions"))], sync=approved), plan([], sync=approved)
+    assert (ops(emptying), emptying.holds, emptied.is_clean) == ({"sessions": Op.DELETE}, (), True)
+    assert [problem.is_error for made in (emptying, emptied) for problem in made.problems] == [False, False]
 
 
 def test_a_source_whose_files_cannot_be_read_is_not_called_empty_too():

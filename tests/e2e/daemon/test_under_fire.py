@@ -40,16 +40,23 @@ def shops(git_host, follow, config_map):
 
     class Shops:
         def __init__(self, size, on):
-            self.size, name = size, f"fire-{time.time_ns()}"
-            self.repositories = [git_host.create(f"{name}-{number}") for number in range(SYNCS)]
-            self.push(0)
-            self.syncs = [follow(each.url, f"shop-{at}", on=on) for at, each in enumerate(self.repositories)]
+            self.size, self.on, self.repositories, self.syncs, self.shas = size, on, [], [], []
+            for _ in range(SYNCS):
+                self.add()
+
+        def add(self):
+            """One Sync more; whose it becomes is for chance to say."""
+            number = len(self.repositories)
+            self.repositories.append(git_host.create(f"fire-{time.time_ns()}"))
+            self.shas.append(self._push_to(number, 0))
+            self.syncs.append(follow(self.repositories[-1].url, f"shop-{number}", on=self.on))
 
         def push(self, at):
-            self.shas = [
-                each.push({f"{n}.yaml": config_map(f"shop-{number}-{n}", at=str(at)) for n in range(self.size)})
-                for number, each in enumerate(self.repositories)
-            ]
+            self.shas = [self._push_to(number, at) for number in range(len(self.repositories))]
+
+        def _push_to(self, number, at):
+            files = {f"{n}.yaml": config_map(f"shop-{number}-{n}", at=str(at)) for n in range(self.size)}
+            return self.repositories[number].push(files)
 
         def until_synced(self):
             for sync, sha in zip(self.syncs, self.shas, strict=True):
@@ -230,8 +237,9 @@ def test_writes_that_arrive_after_the_successors_are_refused_and_are_no_failure_
         def wrote(who):
             return [each for each in audit.writes("configmaps") if each[1] == who]
 
-        before = len(wrote("first"))
-        assert before, "the first has a share"
+        while not (before := len(wrote("first"))):
+            shop.add()
+            shop.until_synced()
         shop.push(1)
         eventually(lambda: len(wrote("first")) > before, "the first writes", pause_s=0.005)
         line.hold()
