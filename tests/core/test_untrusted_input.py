@@ -21,6 +21,7 @@ from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import (
     Condition,
+    GroupVersionKind,
     annotations_of,
     condition_of,
     conditions_of,
@@ -42,6 +43,7 @@ from kubectl_reconcile.core.ssa.merge import MergeError, Verdict, three_way
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
 from kubectl_reconcile.modules import memcached, threetierapp, webserver
+from tests.core.ssa.test_built_in_kinds import SCHEMAS
 
 KINDS = [
     ("v1", "Pod"), ("v1", "Service"), ("v1", "Namespace"), ("v1", "PersistentVolumeClaim"), ("v1", "Secret"), ("apps/v1", "Deployment"),
@@ -316,6 +318,18 @@ def test_any_object_is_merged_or_left_to_the_server(live, wanted):
         assert three_way(desired=desired, live=live, schema=UNKNOWN).verdict is not Verdict.SAME
 
 
+@settings(deadline=None, max_examples=100)
+@given(entries=owner_entries, data=values, labels=values)
+def test_an_object_of_a_known_kind_is_merged_whatever_it_says_of_its_owners_and_its_fields(entries, data, labels):
+    metadata = {"name": "web", "labels": {"app": "web"}}
+    desired = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"type": "ClusterIP"}}
+    schema = SCHEMAS[GroupVersionKind("", "v1", "Service")]
+    for odd in ({"metadata": {**metadata, "labels": labels}}, {"spec": data}, {}):
+        live = {**desired, **odd}
+        live["metadata"] = {**live["metadata"], "managedFields": entries}
+        assert three_way(desired=desired, live=live, schema=schema, manager="hand").verdict in Verdict
+
+
 ODD_OWNERS = {
     "owners that are no list": True,
     "fields that are no map": [{"manager": "hand", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "v1",
@@ -331,3 +345,24 @@ def test_owners_of_any_shape_end_nothing(entries):
     assert not explained(ExplainFacts(live, UNKNOWN), IgnoreRule.parse(".status"))
     assert as_manifest(live, UNKNOWN, "shop")["kind"] == "Pod"
     assert three_way(desired={**live, "metadata": {"name": "web"}}, live=live, schema=UNKNOWN).verdict is Verdict.UNSURE
+
+
+LABELLED = {"f:metadata": {"f:labels": {"f:app": {}}}}
+ODD_OWN_ENTRIES = {
+    "no version": {"fieldsV1": LABELLED},
+    "no fields": {"apiVersion": "v1"},
+    "fields of the metadata that are no map": {"apiVersion": "v1", "fieldsV1": {"f:metadata": 3}},
+    "labels that are no map": {"apiVersion": "v1", "fieldsV1": {"f:metadata": {"f:labels": 3}}},
+    "fields of the spec that are no map": {"apiVersion": "v1", "fieldsV1": {**LABELLED, "f:spec": 3}},
+    "a port that is no map": {"apiVersion": "v1", "fieldsV1": {**LABELLED, "f:spec": {"f:ports": {'k:{"port":80,"protocol":"TCP"}': 3}}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD_OWN_ENTRIES.values(), ids=ODD_OWN_ENTRIES)
+def test_what_we_own_of_a_known_kind_may_be_of_any_shape(odd):
+    entry = {"manager": "hand", "operation": "Apply", "fieldsType": "FieldsV1", **odd}
+    metadata = {"name": "web", "labels": {"app": "web"}}
+    desired = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
+    live = {**desired, "metadata": {**metadata, "managedFields": [entry]}}
+    schema = SCHEMAS[GroupVersionKind("", "v1", "Service")]
+    assert three_way(desired=desired, live=live, schema=schema, manager="hand").verdict is not Verdict.SAME

@@ -105,8 +105,7 @@ def three_way(
         entry is not None
         and schema.known
         and not ignores
-        and entry["apiVersion"] == intent["apiVersion"]
-        and is_unchanged(intent, live, entry["fieldsV1"], schema)
+        and _is_stated_again(intent, live, entry, schema)
         and not repeats_an_owner(live)
         and not managers_to_take_over(live, manager, take_over, adopting=adopting)
     ):
@@ -132,6 +131,14 @@ def three_way(
         takeover=decision.owners.takeover,
         doubt=found.doubt,
     )
+
+
+def _is_stated_again(intent: Manifest, live: Manifest, entry: Mapping[str, Any], schema: Schema) -> bool:
+    """Tell whether *intent* repeats what *entry* owns; an entry of a shape that no server writes calls for a closer look."""
+    try:
+        return entry["apiVersion"] == intent["apiVersion"] and is_unchanged(intent, live, entry["fieldsV1"], schema)
+    except (AttributeError, KeyError, TypeError):
+        return False
 
 
 def stated(desired: Manifest, schema: Schema) -> Manifest:
