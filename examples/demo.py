@@ -87,7 +87,9 @@ class Stage:
         started = time.monotonic()
         while not holds():
             if time.monotonic() - started > PATIENCE_S:
-                sys.exit(f"gave up after {PATIENCE_S:.0f} s waiting until {what}; see {self.folder}/daemon.log")
+                self.show("kubectl reconcile status shop")
+                self.show(f"tail -n 20 {self.folder}/daemon.log")
+                sys.exit(f"gave up after {PATIENCE_S:.0f} s waiting until: {what} (make demo KEEP=1 leaves it running)")
             time.sleep(0.05)
         print(styled(f"  … {what} after {time.monotonic() - started:.1f} s", "32"), flush=True)
 
@@ -102,9 +104,11 @@ def main() -> None:
     )
     chosen = arguments.parse_args()
     with suppress(KeyboardInterrupt), staged(chosen.pace) as stage:
-        play(stage)
-        if chosen.keep:
-            keep_on(stage)
+        try:
+            play(stage)
+        finally:
+            if chosen.keep:
+                keep_on(stage)
 
 
 @contextmanager

@@ -184,6 +184,11 @@ def _uid(manifest: Manifest) -> str:
     return str(manifest["metadata"].get("uid") or "")
 
 
+def taken_along(roots: Iterable[ObjectRef], cascades: Iterable[Cascade]) -> tuple[ObjectRef, ...]:
+    """Return all that goes with *roots* and isn't one of them, in order."""
+    return tuple(sorted({below for cascade in cascades for below in cascade.taken}.difference(roots)))
+
+
 def uncounted_in(cascades: Iterable[Cascade]) -> tuple[str, ...]:
     """Return all that could not be listed, in order."""
     return tuple(sorted({each for cascade in cascades for each in cascade.uncounted}))

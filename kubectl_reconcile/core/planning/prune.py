@@ -21,7 +21,7 @@ from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
 from kubectl_reconcile.core.objects import ObjectRef, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
-from kubectl_reconcile.core.planning.cascade import Cascade, Listing, cascade_of, uncounted_in
+from kubectl_reconcile.core.planning.cascade import Cascade, Listing, cascade_of, taken_along, uncounted_in
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
 from kubectl_reconcile.core.planning.plan import Hold, Plan, is_approved
@@ -140,12 +140,13 @@ def _holds(builder: PlanBuilder, cascades: Mapping[ObjectRef, Cascade], members:
     if not refs or is_approved(sync, refs):
         return
     along = _along(refs, cascades)
+    gone = len(refs) + len(along)
     if errors_among(builder.inputs.problems):
         message = "some files can't be used, and an object may have moved into one of them"
         yield Hold("UnreadableFiles", message, refs, along)
     elif not asked:
         yield Hold("EmptySource", "no manifest is left at this path; every member would go", refs, along)
-    elif not sync.max_deletes.allows(len(refs) + len(along), members + len(along)):
+    elif not (sync.max_deletes.allows(gone, members) or sync.max_deletes.allows(gone, _extent(builder))):
         others = f" and take {len(along)} other object{'s' if len(along) > 1 else ''} along" if along else ""
         message = f"{len(refs)} of {members} members would go{others}, more than spec.maxDeletes allows"
         yield Hold("TooManyDeletes", message, refs, along)
@@ -153,8 +154,17 @@ def _holds(builder: PlanBuilder, cascades: Mapping[ObjectRef, Cascade], members:
         yield _risky_hold(risky, cascades)
 
 
+def _extent(builder: PlanBuilder) -> int:
+    """Return how many objects the set is, as deletions are counted: its members, and all that is known to go with them."""
+    inputs = builder.inputs
+    members = [each.manifest() for each in inputs.live.labelled(applyset.PART_OF, builder.set_id)]
+    refs = {ObjectRef.of(each) for each in members}
+    cascades = (cascade_of(each, inputs.lookups.listed, inputs.live) for each in members)
+    return len(refs) + len(taken_along(refs, cascades))
+
+
 def _along(refs: Collection[ObjectRef], cascades: Mapping[ObjectRef, Cascade]) -> tuple[ObjectRef, ...]:
-    return tuple(sorted({below for ref in refs for below in cascades[ref].taken} - set(refs)))
+    return taken_along(refs, (cascades[ref] for ref in refs))
 
 
 def _is_risky(ref: ObjectRef, cascade: Cascade) -> bool:

@@ -64,22 +64,22 @@ class GitSpec:
 
 @dataclass(frozen=True, slots=True)
 class DeleteLimit:
-    """``spec.maxDeletes``: how many members one sync may delete before it holds and asks.
+    """``spec.maxDeletes``: how many objects one sync may delete before it holds and asks.
 
-    Unset, it is ten objects or a fifth of all members, whichever is more: a slip of the hand
-    in a small set goes through, an emptied folder doesn't.
+    Unset, it is ten objects or a fifth of the set, whichever is more: a slip of the hand
+    in a small set goes through, an emptied folder doesn't. A set is its members and what goes with them.
     """
 
     number: int | None = None
     percent: int | None = None
 
-    def allows(self, deletes: int, members: int) -> bool:
-        """Tell whether *deletes* out of *members* may go without asking."""
+    def allows(self, deletes: int, extent: int) -> bool:
+        """Tell whether *deletes* out of a set of *extent* objects may go without asking."""
         if self.number is not None:
             return deletes <= self.number
         if self.percent is not None:
-            return deletes * 100 <= members * self.percent
-        return deletes <= max(10, members // 5)
+            return deletes * 100 <= extent * self.percent
+        return deletes <= max(10, extent // 5)
 
 
 class DriftPolicy(StrEnum):

@@ -19,7 +19,7 @@ from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, prune
-from kubectl_reconcile.core.planning.cascade import Listed, Listing, cascade_of, uncounted_in
+from kubectl_reconcile.core.planning.cascade import Listed, Listing, cascade_of, taken_along, uncounted_in
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
@@ -123,8 +123,8 @@ async def _with_cascades(session: Session, found: Deletion, live: Snapshot) -> D
         if not lacking:
             break
         listed |= await gather.list_along(session, lacking)
-    along = {ref for cascade in cascades for ref in cascade.taken} - set(found.goes) - {found.sync.ref}
-    return replace(found, along=tuple(sorted(along)), uncounted=uncounted_in(cascades))
+    along = taken_along((*found.goes, found.sync.ref), cascades)
+    return replace(found, along=along, uncounted=uncounted_in(cascades))
 
 
 async def delete_members(session: Session, deletion: Deletion) -> list[Result]:

@@ -21,6 +21,7 @@ from kubectl_reconcile.core.daemon.webhook_signature import HeardWords, Word, co
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.engine.daemon.push_server import HookAnswer, HookRequest
+from kubectl_reconcile.engine.sync.credentials import secret_path
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 
@@ -104,7 +105,7 @@ class PushReceiver:
         if at_s and time.monotonic() - at_s < _REMEMBERED_S:
             return known
         try:
-            secret = await self.client.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
+            secret = await self.client.get(secret_path(namespace, name))
             known = base64.b64decode((secret.get("data") or {}).get(_KEY) or "").decode().strip()
         except NotFound:
             known = ""

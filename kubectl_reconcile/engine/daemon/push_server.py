@@ -24,10 +24,8 @@ BODY_S = 20.0
 
 _HEADERS_MAX = 16 * 1024
 _PIECE = 16 * 1024
-_LEFT_MAX, _LEFT_S = (
-    256 * 1024,
-    0.5,
-)  # what is read of a refused body, so that the answer isn't lost with the connection
+_LEFT_MAX = 256 * 1024  # what is read of a refused body, so that the answer isn't lost with the connection
+_LEFT_S = 0.5
 
 log = logging.getLogger(__name__)
 

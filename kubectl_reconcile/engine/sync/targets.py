@@ -170,13 +170,7 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     """
     live, sync, git = await _following(session, name, namespace)
     followed = await source_of(session, sync, git)
-    source = GitSource(
-        followed.repository,
-        Ref(RefKind.ANY, revision),
-        git.path,
-        cache_dir=session.cache_dir / "git",
-        limits=session.git_limits,
-    )
+    source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), git.path)
     return Target(sync, source, parent=live, reader=session.reader())
 
 
@@ -279,9 +273,7 @@ async def repository_target(
         ApiError: the server refuses, or doesn't answer.
     """
     repository = Repository.of(url, allow_local=True, user_config=True)
-    source = GitSource(
-        repository, Ref(RefKind.ANY, ref), path, cache_dir=session.cache_dir / "git", limits=session.git_limits
-    )
+    source = _git_source(session, repository, Ref(RefKind.ANY, ref), path)
     sync = _kept_by_hand(name, namespace, manager)
     target = Target(sync, source, grouped=bool(name), reader=session.reader())
     return await _with_parent(session, target, manager)
@@ -339,13 +331,11 @@ async def source_of(session: Session, sync: Sync, git: GitSpec) -> GitSource:
             f"repository {without_credentials(git.url)} is a path of the machine that reads it",
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
-    return GitSource(
-        await repository_of(session, sync, git),
-        ref,
-        git.path,
-        cache_dir=session.cache_dir / "git",
-        limits=session.git_limits,
-    )
+    return _git_source(session, await repository_of(session, sync, git), ref, git.path)
+
+
+def _git_source(session: Session, repository: Repository, ref: Ref, path: str) -> GitSource:
+    return GitSource(repository, ref, path, cache_dir=session.cache_dir / "git", limits=session.git_limits)
 
 
 def may_read(session: Session, url: str) -> bool:

@@ -215,6 +215,17 @@ def test_few_that_go_along_are_shown_and_not_held():
     assert [hold.reason for hold in plan([doomed_sync()], members_of_child(3), none).holds] == ["TooManyDeletes"]
 
 
+def test_a_share_is_one_of_all_that_the_set_holds_and_not_of_its_members_alone():
+    quarter = Sync(name="shop", namespace="shop", max_deletes=DeleteLimit(percent=25))
+    of_ours = {"controller": "example.com/v1"}
+    owned = [thing(f"{of}-{at}", owner=f"uid-{of}", **of_ours) for of in ("stays", "goes") for at in range(3)]
+    doomed = live(thing("goes"), path="b.yaml")
+    (hold,) = plan([doomed, *owned], {}, quarter).holds
+    assert hold.message == "1 of 2 members would go and take 3 other objects along, more than spec.maxDeletes allows"
+    half = Sync(name="shop", namespace="shop", max_deletes=DeleteLimit(percent=50))
+    assert plan([doomed, *owned], {}, half).holds == ()
+
+
 def test_a_claim_among_what_goes_along_needs_consent():
     claims = {MEMBERS: Listed((a_member("disk", "child", kind="PersistentVolumeClaim"),))}
     assert [hold.reason for hold in plan([doomed_sync()], claims).holds] == ["NeedsConsent"]

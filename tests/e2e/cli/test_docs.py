@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,10 @@ def test_the_blocks_of_the_readme_and_of_the_examples_work_one_after_the_other(p
     assert [(line[0], each.status) for line, each in zip(commands(), done, strict=True)] == [
         ("diff", 1), ("sync", 0), ("diff", 0), ("diff", 0), ("sync", 0),
     ], [each.err for each in done]  # fmt: skip
+
+
+def test_the_demo_plays_to_its_end():
+    demo = [sys.executable, ROOT / "examples" / "demo.py", "--pace=0"]
+    done = subprocess.run(demo, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "That was all real" in done.stdout
