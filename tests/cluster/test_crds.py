@@ -139,6 +139,7 @@ BAD_SYNCS = {
     "deletions in words": ({"maxDeletes": "few"}, "must be a number of objects, or a percentage such as 20%"),
     "more than all": ({"maxDeletes": "101%"}, "must be a number of objects, or a percentage such as 20%"),
     "a namespace that can't be": ({"targetNamespace": "Shop"}, "must be a namespace's name"),
+    "an account of another namespace": ({"serviceAccountName": "ops:admin"}, "must be the name of a ServiceAccount"),
     "a timeout of zero": ({"timeout": "0s"}, "must be at least 1s"),
     "a timeout in words": ({"timeout": "soon"}, NO_DURATION),
 }

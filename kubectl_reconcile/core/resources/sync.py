@@ -36,7 +36,12 @@ CONTENDED = "Contended"
 
 _Policy = TypeVar("_Policy", bound=StrEnum)
 
+DEFAULT_ACCOUNT = "kubectl-reconcile"
+"""The ServiceAccount of a Sync that names none."""
+
 _LONGEST_MANAGER = 128  # as the server has it
+_LONGEST_NAME = 253
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _DURATION = re.compile(r"(?=\d)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
@@ -119,6 +124,7 @@ class Sync:
     target_namespace: str = ""
     field_manager: str = FIELD_MANAGER
     take_over: TakeOver = KNOWN_TOOLS
+    service_account: str = DEFAULT_ACCOUNT
     timeout_s: float = 300.0
     replace: bool = False
     atomic: bool = False
@@ -133,6 +139,14 @@ class Sync:
     def ref(self) -> ObjectRef:
         """The reference of the Sync object itself."""
         return ObjectRef(SYNC.group, SYNC.kind, self.namespace, self.name)
+
+    @property
+    def account(self) -> str:
+        """The user as whom everything is done for the members: a ServiceAccount of the Sync's namespace.
+
+        So the API server calls it (Authenticating, "Service account tokens").
+        """
+        return f"system:serviceaccount:{self.namespace}:{self.service_account}"
 
     @property
     def default_namespace(self) -> str:
@@ -168,6 +182,7 @@ class Sync:
             target_namespace=spec.get("targetNamespace", ""),
             field_manager=_field_manager(spec),
             take_over=_take_over(spec),
+            service_account=_service_account(spec),
             timeout_s=duration_s(spec.get("timeout", "5m"), "spec.timeout"),
             replace=bool(spec.get("replace", False)),
             atomic=bool(spec.get("atomic", False)),
@@ -189,6 +204,14 @@ def _field_manager(spec: Manifest) -> str:
             f"{name!r} can't be a field manager: up to {_LONGEST_MANAGER} printable characters, and not {FIELD_MANAGER}-…, "
             "which is for modules",
         )
+    return name
+
+
+def _service_account(spec: Manifest) -> str:
+    """Return the account's name. One with a colon in it could be read as an account of another namespace."""
+    name: str = spec.get("serviceAccountName") or DEFAULT_ACCOUNT
+    if len(name) > _LONGEST_NAME or not _SUBDOMAIN.fullmatch(name):
+        raise SyncSpecError("spec.serviceAccountName", f"{name!r} is no name of a ServiceAccount")
     return name
 
 

@@ -45,6 +45,7 @@ def test_a_sync_that_says_nothing_has_the_defaults_that_its_crd_tells():
     assert (found.ignore, found.health.rules, found.health.strict, found.depends_on) == ((), (), False, ())
     assert (found.take_over, found.requested_at, found.approved_plan) == (KNOWN_TOOLS, "", "")
     assert found.default_namespace == "shop"
+    assert found.account == "system:serviceaccount:shop:kubectl-reconcile"
 
 
 def test_a_source_that_says_only_where_it_is_follows_the_whole_of_its_default_branch_each_minute():
@@ -80,6 +81,7 @@ FIELDS = {
     "maxDeletes, a share": ({"maxDeletes": "20%"}, "max_deletes", DeleteLimit(percent=20)),
     "timeout": ({"timeout": "1h30m"}, "timeout_s", 5400.0),
     "targetNamespace": ({"targetNamespace": "ops"}, "default_namespace", "ops"),
+    "serviceAccountName": ({"serviceAccountName": "ops.team"}, "account", "system:serviceaccount:shop:ops.team"),
     "fieldManager": ({"fieldManager": "team-a"}, "field_manager", "team-a"),
     "the longest fieldManager": ({"fieldManager": "m" * 128}, "field_manager", "m" * 128),
     "dependsOn, in its own namespace": (
@@ -149,6 +151,11 @@ REFUSED = {
         {"deletionPolicy": "Keep"},
         "spec.deletionPolicy",
         "'Keep' is none of Prune, Orphan",
+    ),
+    "an account of another namespace": (
+        {"serviceAccountName": "kube-system:root"},
+        "spec.serviceAccountName",
+        "'kube-system:root' is no name of a ServiceAccount",
     ),
     "fewer deletions than none": (
         {"maxDeletes": -1},
