@@ -71,6 +71,7 @@ REPLACES: Final = f"{PREFIX}replaces"
 
 # Elsewhere.
 MODULE_LABEL: Final = f"{PREFIX}module"
+GRANTED_TO: Final = f"{PREFIX}granted-to"
 AGGREGATE_TO_DAEMON: Final = f"{PREFIX}aggregate-to-daemon"
 MAY_TELL_OF_PUSHES: Final = f"{PREFIX}may-tell-of-pushes"
 MAY_SCRAPE: Final = f"{PREFIX}may-scrape"
@@ -187,6 +188,8 @@ TABLE: Final = (
         "The module cleans up outside before the resource goes."),
     Row(MODULE_LABEL, Place.LABEL, "children of custom resources", WrittenBy.PROGRAM, "the module's name",
         "The module that made the object."),
+    Row(GRANTED_TO, Place.LABEL, "Roles, ClusterRoles and their bindings", WrittenBy.CLI, "the id of a Sync's set",
+        "`kubectl reconcile grant` made the object for the account of this Sync; a later one removes what isn't needed any more."),
     Row(AGGREGATE_TO_DAEMON, Place.LABEL, "ClusterRoles", WrittenBy.ANYBODY, '`"true"`',
         "The role's rules become the daemon's, by the cluster's own aggregation."),
     Row(MAY_TELL_OF_PUSHES, Place.LABEL, "namespaces", WrittenBy.ANYBODY, '`"true"`',

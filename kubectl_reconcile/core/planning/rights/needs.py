@@ -1,0 +1,286 @@
+"""Which rights the account of a Sync needs, by namespace and cluster-wide.
+
+Vocabulary: *needs* are the rights that the objects of a source ask for, and what can't be given with them. A right is
+*sensitive* where whoever holds it can come by others: ``escalate``, ``bind``, ``impersonate``, and whatever has a ``*`` in it.
+
+Rules:
+
+- Objects of namespaces: all of their kind there, since a commit may bring another. Cluster-scoped objects: by name, but for
+  what RBAC can't limit so, which is to create, list and watch.
+- RBAC lets nobody give what they don't hold. So whoever writes a Role needs the rights within, and whoever binds one
+  needs those too: in the namespace where they apply. A ClusterRole's apply everywhere.
+- What is sensitive is left out, and said, unless it is allowed. A Role of which anything is left out can't be written at
+  all, so nothing of it is given.
+- The Secrets that a Sync names are read by name.
+
+Pure: manifests in, rights out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from kubectl_reconcile.core.manifests.parse import Located
+from kubectl_reconcile.core.objects import (
+    GroupKind,
+    GroupVersionKind,
+    Manifest,
+    ObjectRef,
+    Problem,
+    Severity,
+    mapping_of,
+)
+from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
+from kubectl_reconcile.core.planning.rights.rules import Right, TooManyRights, least, rights_in
+from kubectl_reconcile.core.resources.sync import Sync
+
+RBAC = "rbac.authorization.k8s.io"
+ROLE, CLUSTER_ROLE = GroupKind(RBAC, "Role"), GroupKind(RBAC, "ClusterRole")
+ROLE_BINDING, CLUSTER_ROLE_BINDING = GroupKind(RBAC, "RoleBinding"), GroupKind(RBAC, "ClusterRoleBinding")
+_BINDINGS = {ROLE_BINDING, CLUSTER_ROLE_BINDING}
+_ROLES = {ROLE: "roles", CLUSTER_ROLE: "clusterroles"}
+
+OF_ANY_NAME = ("create", "list", "watch")
+"""What RBAC can't limit to names: a create has none yet, and members are listed by label."""
+
+OF_A_NAME = ("get", "update", "patch", "delete")
+"""What it can. To update is asked for by the trial of a takeover alone, and is no more than to patch."""
+
+_SHOWN = 3
+
+
+class Sensitive(StrEnum):
+    """Rights by which others can be had: never given unasked."""
+
+    BIND = "bind"
+    """To bind Roles whose rights one doesn't hold."""
+    ESCALATE = "escalate"
+    """To write rights into Roles that one doesn't hold."""
+    IMPERSONATE = "impersonate"
+    """To act as somebody else."""
+    WILDCARDS = "wildcards"
+    """Whatever has a ``*`` in it: it grows with the cluster."""
+
+    @classmethod
+    def of(cls, right: Right) -> Sensitive | None:
+        """Return why *right* is sensitive; None where it isn't."""
+        if right.is_wildcard:
+            return cls.WILDCARDS
+        return cls(right.verb) if right.verb in {cls.BIND, cls.ESCALATE, cls.IMPERSONATE} else None
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an account needs: *here*, by namespace, and *everywhere*. Neither takes the other for granted.
+
+    *problems* say what can't be given with these, or wasn't understood. *made* are the namespaces that the source holds.
+    """
+
+    here: Mapping[str, frozenset[Right]] = field(default_factory=dict)
+    everywhere: frozenset[Right] = frozenset()
+    problems: tuple[Problem, ...] = ()
+    made: frozenset[str] = frozenset()
+
+    def placed(self) -> Iterator[tuple[str, Right]]:
+        """Yield each right with its namespace, which is empty for those that are needed everywhere; always in the same order."""
+        yield from (("", right) for right in sorted(self.everywhere))
+        yield from ((place, right) for place in sorted(self.here) for right in sorted(self.here[place]))
+
+    def only(self, wanted: Collection[tuple[str, Right]]) -> Needs:
+        """Return these needs without the rights that aren't *wanted*, each with its namespace."""
+        here = {
+            place: frozenset(one for one in rights if (place, one) in wanted) for place, rights in self.here.items()
+        }
+        everywhere = frozenset(one for one in self.everywhere if ("", one) in wanted)
+        return replace(self, here={place: rights for place, rights in here.items() if rights}, everywhere=everywhere)
+
+
+@dataclass(frozen=True, slots=True)
+class RightsInputs:
+    """What needs are found from: what the source of *sync* asks for, the *kinds* that the cluster serves, live *roles*.
+
+    *members* are objects that belong to the set and that the source doesn't ask for any more: they are to be deleted.
+    *allowed* are the sensitive rights that a person asks for.
+    """
+
+    sync: Sync
+    desired: Collection[Located]
+    kinds: Mapping[GroupVersionKind, Kind]
+    roles: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
+    members: Collection[tuple[ObjectRef, Kind]] = ()
+    allowed: frozenset[Sensitive] = frozenset()
+
+    def known_kinds(self) -> Mapping[GroupVersionKind, Kind]:
+        """Return the kinds that are served, and those that the source's own CRDs bring."""
+        brought: dict[GroupVersionKind, Kind] = {}
+        for located in self.desired:
+            if located.gvk.group_kind == CRD:
+                brought.update(kinds_of_crd(located.manifest))
+        return {**brought, **self.kinds}
+
+    def own_roles(self) -> dict[ObjectRef, Manifest]:
+        """Return the Roles and ClusterRoles that the source asks for."""
+        return {self.placed(each): each.manifest for each in self.desired if each.gvk.group_kind in _ROLES}
+
+    def placed(self, located: Located) -> ObjectRef:
+        """Return the reference of an RBAC object of the source, in its namespace."""
+        ref = located.ref
+        if ref.group_kind in {CLUSTER_ROLE, CLUSTER_ROLE_BINDING}:
+            return ref._replace(namespace="")
+        return ref._replace(namespace=ref.namespace or self.sync.default_namespace)
+
+
+def roles_to_read(sync: Sync, desired: Collection[Located]) -> frozenset[ObjectRef]:
+    """Return the Roles and ClusterRoles that bindings of a source refer to, and that it doesn't hold itself."""
+    source = RightsInputs(sync, desired, {})
+    own = source.own_roles()
+    bindings = (located for located in desired if located.gvk.group_kind in _BINDINGS)
+    found = (_role_of(source.placed(located), located.manifest) for located in bindings)
+    return frozenset(ref for ref in found if ref is not None and ref not in own)
+
+
+def needs_of(source: RightsInputs) -> Needs:
+    """Return what the account of a Sync needs for all that its source asks for. The order of the source doesn't matter."""
+    gathering = _Gathering(source, source.own_roles())
+    kinds = source.known_kinds()
+    for located in source.desired:
+        kind = kinds.get(located.gvk)
+        if kind is None:
+            gathering.tell(located, f"the cluster knows no kind {located.gvk}: no rights for it", "apply its CRD first")
+            continue
+        gathering.member(gathering.ref_of(located, kind), kind)
+        if located.gvk.group_kind in _ROLES:
+            gathering.role(located)
+        elif located.gvk.group_kind in _BINDINGS:
+            gathering.binding(located)
+    for ref, kind in source.members:
+        gathering.member(ref, kind)
+    gathering.secrets()
+    return gathering.needs()
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """Needs so far; *own* are the Roles of the source."""
+
+    source: RightsInputs
+    own: Mapping[ObjectRef, Manifest]
+    rights: dict[str, set[Right]] = field(default_factory=lambda: defaultdict(set))
+    problems: set[tuple[str, int, str, str]] = field(default_factory=set)
+    made: set[str] = field(default_factory=set)
+
+    def needs(self) -> Needs:
+        here = {place: least(rights) for place, rights in sorted(self.rights.items()) if place and rights}
+        problems = tuple(
+            Problem(path, line, message, hint, Severity.WARNING) for path, line, message, hint in sorted(self.problems)
+        )
+        return Needs(here, least(self.rights.get("", set())), problems, frozenset(self.made))
+
+    def ref_of(self, located: Located, kind: Kind) -> ObjectRef:
+        place = (located.ref.namespace or self.source.sync.default_namespace) if kind.namespaced else ""
+        return located.ref._replace(namespace=place)
+
+    def member(self, ref: ObjectRef, kind: Kind) -> None:
+        """Have the account look after an object."""
+        group, resource = kind.gvk.group, kind.plural
+        name = "" if kind.namespaced else ref.name
+        self.rights[ref.namespace] |= {Right(group, resource, verb) for verb in OF_ANY_NAME}
+        self.rights[ref.namespace] |= {Right(group, resource, verb, name) for verb in OF_A_NAME}
+        if ref.group_kind == NAMESPACE:
+            self.made.add(ref.name)
+
+    def role(self, located: Located) -> None:
+        """Have the account hold what a Role gives, so that it may write it."""
+        ref = self.source.placed(located)
+        if ref.group_kind == CLUSTER_ROLE and located.manifest.get("aggregationRule") is not None:
+            self._aggregated(ref, located)
+            return
+        rights = self._rights_in(located, ref, located.manifest)
+        if rights is None:
+            return
+        if held := self._not_allowed(rights):
+            what, words = _told(held)
+            self.tell(located, f"{ref} gives {what}, so the account may not write it", f"--allow {words} gives it that")
+            return
+        self.rights[ref.namespace] |= rights
+
+    def _aggregated(self, ref: ObjectRef, located: Located) -> None:
+        if Sensitive.ESCALATE in self.source.allowed:
+            self.rights[""].add(Right(RBAC, "clusterroles", "escalate", ref.name))
+            return
+        self.tell(
+            located,
+            f"{ref} gathers the rules of other ClusterRoles (aggregationRule), which only those may write who may do everything",
+            "apply it by hand, or --allow escalate lets the account write it, whatever it gathers",
+        )
+
+    def binding(self, located: Located) -> None:
+        """Have the account hold what a binding gives to others, so that it may write it."""
+        ref = self.source.placed(located)
+        role = _role_of(ref, located.manifest)
+        if role is None:
+            self.tell(located, f"{ref} refers to no Role or ClusterRole", "correct its roleRef")
+            return
+        found = self.own.get(role) or self.source.roles.get(role)
+        why = "can't be read: nobody knows what it gives"
+        if found is not None and not (role in self.own and found.get("aggregationRule") is not None):
+            rights = self._rights_in(located, role, found)
+            if rights is None:
+                return
+            held = self._not_allowed(rights)
+            if not held:
+                self.rights[ref.namespace] |= rights
+                if found.get("aggregationRule") is not None:
+                    what = f"{ref} binds {role}, which gathers the rules of other ClusterRoles"
+                    self.tell(
+                        located, what, "grant again when it has grown, or the account may not write the binding then"
+                    )
+                return
+            why = f"gives {_told(held)[0]}"
+        elif found is not None:
+            why = "gathers the rules of other ClusterRoles"
+        if Sensitive.BIND in self.source.allowed:
+            self.rights[ref.namespace].add(Right(RBAC, _ROLES[role.group_kind], "bind", role.name))
+            return
+        hint = f"--allow bind lets the account bind {role.name}, whatever it gives"
+        self.tell(located, f"{ref} binds {role}, which {why}, so the account may not write it", hint)
+
+    def secrets(self) -> None:
+        """Have the account read the Secrets that the Sync names."""
+        git = self.source.sync.git
+        names = (git.secret, git.webhook_secret) if git else ()
+        self.rights[self.source.sync.namespace] |= {Right("", "secrets", "get", name) for name in names if name}
+
+    def tell(self, located: Located, message: str, hint: str) -> None:
+        self.problems.add((located.path, located.line, message, hint))
+
+    def _rights_in(self, located: Located, ref: ObjectRef, role: Manifest) -> frozenset[Right] | None:
+        try:
+            return rights_in(role.get("rules"))
+        except TooManyRights as error:
+            self.tell(located, f"{ref} stands for {error}: they aren't given", "write its rules shorter")
+            return None
+
+    def _not_allowed(self, rights: Iterable[Right]) -> list[Right]:
+        """Return the sensitive ones of *rights*, but for those that are allowed."""
+        return sorted(right for right in rights if (why := Sensitive.of(right)) and why not in self.source.allowed)
+
+
+def _role_of(ref: ObjectRef, binding: Manifest) -> ObjectRef | None:
+    """Return the Role that a binding refers to."""
+    named = mapping_of(binding.get("roleRef"))
+    kind, name = GroupKind(RBAC, str(named.get("kind"))), named.get("name")
+    if kind not in _ROLES or not isinstance(name, str) or not name or (kind == ROLE and not ref.namespace):
+        return None
+    return ObjectRef(*kind, ref.namespace if kind == ROLE else "", name)
+
+
+def _told(rights: list[Right]) -> tuple[str, str]:
+    """Return what sensitive *rights* are as a sentence has them, and the words that allow them."""
+    words = sorted({str(Sensitive.of(right)) for right in rights})
+    shown = ", ".join(f"“{right}”" for right in rights[:_SHOWN])
+    more = f" and {len(rights) - _SHOWN} more of that sort" if len(rights) > _SHOWN else ""
+    return f"{shown}{more}", ",".join(words)

@@ -1,0 +1,413 @@
+"""What an account needs: enough for every object of a source, nothing else, and nothing sensitive unasked."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.manifests.parse import Located
+from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.rights.grant import Account, grant_of
+from kubectl_reconcile.core.planning.rights.needs import Needs, RightsInputs, Sensitive, needs_of, roles_to_read
+from kubectl_reconcile.core.planning.rights.rules import Right
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.ssa.schema import UNKNOWN
+from tests.core.planning.rights.rbac_judge import Rbac, allows
+
+RBAC = "rbac.authorization.k8s.io"
+SHOP = Sync.of(
+    {
+        "metadata": {"name": "shop", "namespace": "shop"},
+        "spec": {
+            "source": {
+                "git": {"url": "https://g/x", "secretRef": {"name": "git"}, "webhookSecretRef": {"name": "hook"}}
+            }
+        },
+    }
+)
+USER = "system:serviceaccount:shop:kubectl-reconcile"
+SERVED = {
+    ("v1", "ConfigMap"): ("configmaps", True),
+    ("v1", "Secret"): ("secrets", True),
+    ("apps/v1", "Deployment"): ("deployments", True),
+    ("v1", "Namespace"): ("namespaces", False),
+    ("storage.k8s.io/v1", "StorageClass"): ("storageclasses", False),
+    (f"{RBAC}/v1", "Role"): ("roles", True),
+    (f"{RBAC}/v1", "RoleBinding"): ("rolebindings", True),
+    (f"{RBAC}/v1", "ClusterRole"): ("clusterroles", False),
+    (f"{RBAC}/v1", "ClusterRoleBinding"): ("clusterrolebindings", False),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): ("customresourcedefinitions", False),
+}
+KINDS = {
+    (gvk := GroupVersionKind.parse(*of)): Kind(gvk, plural, namespaced=namespaced, schema=UNKNOWN)
+    for of, (plural, namespaced) in SERVED.items()
+}
+SCOPES = {kind: namespaced for (_, kind), (_, namespaced) in SERVED.items()}
+PLACES = ["shop", "bar", ""]
+READING = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
+
+
+def an(kind, name="web", namespace="", **content):
+    """an("ConfigMap", "web", "shop", data=…): an object of one of the kinds that are served."""
+    api = next(api for api, known in SERVED if known == kind)
+    place = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **place}, **content}
+
+
+def located(*manifests):
+    return [Located.of(manifest, f"{number}.yaml", 1) for number, manifest in enumerate(manifests)]
+
+
+def needs(*manifests, roles=(), allowed=(), **more):
+    known = {ObjectRef.of(role): role for role in roles}
+    return needs_of(
+        RightsInputs(SHOP, located(*manifests), KINDS, known, allowed=frozenset(map(Sensitive, allowed)), **more)
+    )
+
+
+def bound(kind, role, namespace="", name="bound"):
+    return an(kind, name, namespace, roleRef={"apiGroup": RBAC, "kind": role[0], "name": role[1]}, subjects=[])
+
+
+def said(found: Needs):
+    return [problem.message for problem in found.problems]
+
+
+# --- any source ---------------------------------------------------------------------------------
+
+inner_rules = st.lists(
+    st.fixed_dictionaries(
+        {
+            "apiGroups": st.lists(st.sampled_from(["", "apps"]), min_size=1, max_size=2, unique=True),
+            "resources": st.lists(st.sampled_from(["pods", "deployments"]), min_size=1, max_size=2, unique=True),
+            "verbs": st.lists(st.sampled_from(["get", "list", "patch", "deletecollection"]), min_size=1, max_size=2),
+        },
+        optional={"resourceNames": st.lists(st.sampled_from(["web", "db"]), min_size=1, max_size=1)},
+    ),
+    max_size=2,
+)
+names = st.sampled_from(["web", "db"])
+
+
+@st.composite
+def objects(draw):
+    kind, name, place = draw(st.sampled_from(sorted(SCOPES))), draw(names), draw(st.sampled_from(PLACES))
+    namespace = place if SCOPES[kind] else ""
+    if kind in {"Role", "ClusterRole"}:
+        return an(kind, name, namespace, rules=draw(inner_rules))
+    if kind in {"RoleBinding", "ClusterRoleBinding"}:
+        role = draw(st.sampled_from(["Role", "ClusterRole"])) if kind == "RoleBinding" else "ClusterRole"
+        return bound(kind, (role, draw(st.sampled_from(["web", "db", "live"]))), namespace, name)
+    return an(kind, name, namespace)
+
+
+@st.composite
+def sources(draw):
+    found = {}
+    for each in draw(st.lists(objects(), max_size=7)):
+        found[each["kind"], place_of(each), each["metadata"]["name"]] = each
+    return list(found.values())
+
+
+LIVE = [an("ClusterRole", "live", rules=[READING]), an("Role", "live", "shop", rules=[READING])]
+
+
+def place_of(manifest):
+    return (manifest["metadata"].get("namespace") or "shop") if SCOPES[manifest["kind"]] else ""
+
+
+def given_by(manifests):
+    return grant_of(SHOP, needs(*manifests, roles=LIVE))
+
+
+def rules_asked(manifests):
+    """Which rules the server wants whoever writes these to hold, and where; worked out from the objects alone."""
+    everything = {(one["kind"], place_of(one), one["metadata"]["name"]): one for one in [*LIVE, *manifests]}
+    for each in manifests:
+        if each["kind"] in {"Role", "ClusterRole"}:
+            yield place_of(each), each["rules"]
+        elif "roleRef" in each:
+            kind, name = each["roleRef"]["kind"], each["roleRef"]["name"]
+            role = everything.get((kind, place_of(each) if kind == "Role" else "", name))
+            if role is not None:
+                yield place_of(each), role["rules"]
+
+
+@given(sources())
+def test_the_account_may_do_all_that_its_members_need(manifests):
+    rbac = Rbac(given_by(manifests))
+    for each in manifests:
+        group, name = each["apiVersion"].rpartition("/")[0], each["metadata"]["name"]
+        plural = SERVED[each["apiVersion"], each["kind"]][0]
+        for verb in ("list", "watch", "create"):
+            assert rbac.may(USER, verb, group, plural, place_of(each), "")
+        for verb in ("get", "update", "patch", "delete", "create"):
+            assert rbac.may(USER, verb, group, plural, place_of(each), name)
+
+
+@given(sources())
+def test_the_account_holds_what_the_roles_and_bindings_of_its_source_give(manifests):
+    rbac = Rbac(given_by(manifests))
+    assert all(rbac.holds(USER, rules, place) for place, rules in rules_asked(manifests))
+
+
+@given(sources())
+def test_the_account_may_do_nothing_else(manifests):
+    rbac, asked = Rbac(given_by(manifests)), list(rules_asked(manifests))
+    resources = {("", "pods"), *((api.rpartition("/")[0], plural) for (api, _), (plural, _) in SERVED.items())}
+    verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "escalate"]
+    for place, (group, plural), verb, name in product(
+        [*PLACES, "else"], sorted(resources), verbs, ["web", "other", ""]
+    ):
+        if rbac.may(USER, verb, group, plural, place, name):
+            assert _is_wanted(manifests, asked, verb, group, plural, place, name), (verb, group, plural, place, name)
+
+
+def _is_wanted(manifests, asked, verb, group, plural, place, name):
+    if (verb, group, plural, place) == ("get", "", "secrets", "shop") and name in {"git", "hook"}:
+        return True
+    for each in manifests:
+        kind_of = each["apiVersion"].rpartition("/")[0], SERVED[each["apiVersion"], each["kind"]][0]
+        if kind_of == (group, plural) and verb in {"get", "list", "watch", "create", "update", "patch", "delete"}:
+            if SCOPES[each["kind"]] and place_of(each) == place:
+                return True
+            if not SCOPES[each["kind"]] and (verb in {"list", "watch", "create"} or name == each["metadata"]["name"]):
+                return True
+    return any(
+        where in {"", place} and allows(rule, verb, group, plural, name) for where, rules in asked for rule in rules
+    )
+
+
+@given(sources(), st.randoms(use_true_random=False))
+def test_the_order_of_the_source_does_not_matter(manifests, random):
+    mixed = list(manifests)
+    random.shuffle(mixed)
+    assert given_by(mixed) == given_by(manifests)
+
+
+@given(sources())
+def test_whatever_refers_to_a_role_that_nobody_can_read_is_said(manifests):
+    found = needs_of(RightsInputs(SHOP, located(*manifests), KINDS))
+    unread = roles_to_read(SHOP, located(*manifests))
+    told = [problem for problem in found.problems if "can't be read" in problem.message]
+    assert {ref for ref in unread if any(str(ref) in each.message for each in told)} == unread
+
+
+# --- what is sensitive --------------------------------------------------------------------------
+
+
+def role_with(verb="get", resource="pods", **more):
+    return an("ClusterRole", "strong", rules=[{"apiGroups": [""], "resources": [resource], "verbs": [verb], **more}])
+
+
+SENSITIVE = {
+    "escalate": role_with("escalate", "clusterroles"),
+    "bind": role_with("bind", "clusterroles"),
+    "impersonate": role_with("impersonate", "users"),
+    "wildcards": role_with("*"),
+    "wildcards of resources": role_with("get", "*"),
+    "wildcards of scales": role_with("get", "*/scale"),
+    "wildcards of urls": an("ClusterRole", "strong", rules=[{"nonResourceURLs": ["/debug/*"], "verbs": ["get"]}]),
+}
+
+
+@pytest.mark.parametrize("what", SENSITIVE)
+def test_a_role_with_something_sensitive_gives_nothing_and_is_said_with_the_flag(what):
+    role, word = SENSITIVE[what], what.partition(" ")[0]
+    found = needs(role)
+    assert not Rbac(grant_of(SHOP, found)).holds(USER, role["rules"], "")
+    (problem,) = found.problems
+    assert problem.message.startswith("ClusterRole.rbac.authorization.k8s.io strong gives “")
+    assert problem.hint == f"--allow {word} gives it that"
+    assert (problem.path, problem.line) == ("0.yaml", 1)
+    assert not any(Sensitive.of(right) for _, right in found.placed())
+
+
+@pytest.mark.parametrize("what", SENSITIVE)
+def test_what_is_sensitive_is_given_to_whoever_asks_for_it(what):
+    role = SENSITIVE[what]
+    found = needs(role, allowed=[what.partition(" ")[0]])
+    assert Rbac(grant_of(SHOP, found)).holds(USER, role["rules"], "")
+    assert found.problems == ()
+
+
+def test_the_rest_of_a_role_that_can_not_be_written_is_not_given():
+    role = an("Role", "half", "bar", rules=[READING, {"apiGroups": [""], "resources": ["*"], "verbs": ["get"]}])
+    assert not Rbac(grant_of(SHOP, needs(role))).may(USER, "get", "", "pods", "bar", "web")
+
+
+def test_a_binding_of_more_than_may_be_given_takes_bind_on_that_role_alone():
+    admin = an("ClusterRole", "cluster-admin", rules=[{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
+    binding = bound("RoleBinding", ("ClusterRole", "cluster-admin"), "bar")
+    refused = needs(binding, roles=[admin])
+    (message,) = said(refused)
+    assert message.endswith(
+        "binds ClusterRole.rbac.authorization.k8s.io cluster-admin, which gives “* *.*”, so the account may not write it"
+    )
+    assert refused.problems[0].hint == "--allow bind lets the account bind cluster-admin, whatever it gives"
+    rbac = Rbac(grant_of(SHOP, needs(binding, roles=[admin], allowed=["bind"])))
+    assert rbac.may(USER, "bind", RBAC, "clusterroles", "bar", "cluster-admin")
+    assert not rbac.may(USER, "bind", RBAC, "clusterroles", "bar", "other")
+    assert not rbac.may(USER, "bind", RBAC, "clusterroles", "shop", "cluster-admin")
+
+
+def test_a_cluster_role_that_gathers_others_is_said_and_takes_escalate_on_it_alone():
+    role = an("ClusterRole", "all", aggregationRule={"clusterRoleSelectors": []})
+    (message,) = said(needs(role))
+    assert "gathers the rules of other ClusterRoles (aggregationRule)" in message
+    rbac = Rbac(grant_of(SHOP, needs(role, allowed=["escalate"])))
+    assert rbac.may(USER, "escalate", RBAC, "clusterroles", "", "all")
+    assert not rbac.may(USER, "escalate", RBAC, "clusterroles", "", "other")
+
+
+def test_a_binding_to_a_live_role_that_gathers_others_gives_what_it_holds_now_and_says_so():
+    view = an("ClusterRole", "view", rules=[READING], aggregationRule={"clusterRoleSelectors": []})
+    found = needs(bound("RoleBinding", ("ClusterRole", "view"), "bar"), roles=[view])
+    assert Rbac(grant_of(SHOP, found)).may(USER, "list", "", "pods", "bar", "")
+    assert "grant again when it has grown" in found.problems[0].hint
+
+
+def test_a_role_of_the_source_counts_and_not_the_live_one_of_its_name():
+    own, live = (
+        an("Role", "reader", "bar", rules=[READING]),
+        an("Role", "reader", "bar", rules=[{**READING, "verbs": ["delete"]}]),
+    )
+    binding = bound("RoleBinding", ("Role", "reader"), "bar")
+    assert roles_to_read(SHOP, located(own, binding)) == frozenset()
+    rbac = Rbac(grant_of(SHOP, needs(own, binding, roles=[live])))
+    assert rbac.may(USER, "get", "", "pods", "bar", "web")
+    assert not rbac.may(USER, "delete", "", "pods", "bar", "web")
+
+
+ODD = {
+    "no roleRef": an("RoleBinding", "odd", "bar"),
+    "a roleRef of a text": an("RoleBinding", "odd", "bar", roleRef="admin"),
+    "a roleRef of another kind": bound("RoleBinding", ("Group", "admins"), "bar", "odd"),
+    "a Role bound cluster-wide": bound("ClusterRoleBinding", ("Role", "reader"), "", "odd"),
+}
+
+
+@pytest.mark.parametrize("binding", ODD.values(), ids=ODD)
+def test_a_binding_that_refers_to_no_role_is_said(binding):
+    (message,) = said(needs(binding))
+    assert message.endswith("refers to no Role or ClusterRole")
+
+
+def test_a_role_that_stands_for_too_much_is_said():
+    many = [f"n{number}" for number in range(50)]
+    role = an("Role", "huge", "bar", rules=[{"apiGroups": many, "resources": many, "verbs": many}])
+    assert said(needs(role)) == [
+        "Role.rbac.authorization.k8s.io bar/huge stands for more than 50000 single rights: they aren't given"
+    ]
+
+
+# --- the rest -----------------------------------------------------------------------------------
+
+
+def test_a_kind_that_nobody_serves_is_said_and_hides_no_other():
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one"}}
+    found = needs(widget, an("ConfigMap"))
+    assert said(found) == ["the cluster knows no kind Widget example.com/v1: no rights for it"]
+    assert Rbac(grant_of(SHOP, found)).may(USER, "create", "", "configmaps", "shop", "")
+
+
+def test_kinds_that_the_source_brings_along_are_known():
+    crd = an(
+        "CustomResourceDefinition",
+        "widgets.example.com",
+        spec={
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {}}],
+        },
+    )
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one", "namespace": "bar"}}
+    found = needs(widget, crd)
+    assert found.problems == ()
+    assert Rbac(grant_of(SHOP, found)).may(USER, "patch", "example.com", "widgets", "bar", "one")
+
+
+def test_members_that_are_to_go_may_be_listed_and_deleted_where_they_are():
+    config = KINDS[GroupVersionKind("", "v1", "ConfigMap")]
+    found = needs(members=[(ObjectRef("", "ConfigMap", "old", "web"), config)])
+    rbac = Rbac(grant_of(SHOP, found))
+    assert rbac.may(USER, "delete", "", "configmaps", "old", "web")
+    assert rbac.may(USER, "list", "", "configmaps", "old", "")
+
+
+def test_an_empty_source_needs_its_secrets_alone_and_without_secrets_nothing():
+    assert list(needs().placed()) == [("shop", Right("", "secrets", "get", name)) for name in ("git", "hook")]
+    bare = Sync(name="shop", namespace="shop")
+    assert [one["kind"] for one in grant_of(bare, needs_of(RightsInputs(bare, [], KINDS)))] == ["ServiceAccount"]
+
+
+def test_a_secret_of_the_sync_is_not_named_twice_where_all_secrets_may_be_read():
+    rights = [right for place, right in needs(an("Secret")).placed() if right.verb == "get"]
+    assert rights == [Right("", "secrets", "get")]
+
+
+def test_only_some_needs_can_be_picked():
+    found = needs(an("ConfigMap"), an("Namespace", "bar"))
+    wanted = [("shop", Right("", "secrets", "get", "git")), ("", Right("", "namespaces", "create"))]
+    picked = found.only(wanted)
+    assert sorted(picked.placed()) == sorted(wanted)
+    assert picked.made == found.made == {"bar"}
+
+
+# --- the grant ----------------------------------------------------------------------------------
+
+
+def test_a_grant_is_the_account_and_a_role_and_binding_in_each_place():
+    found = grant_of(SHOP, needs(an("ConfigMap"), an("ConfigMap", namespace="bar"), an("Namespace", "bar")))
+    assert [(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in found] == [
+        ("ServiceAccount", "shop", "kubectl-reconcile"),
+        ("ClusterRole", "", "kubectl-reconcile:shop:shop"),
+        ("ClusterRoleBinding", "", "kubectl-reconcile:shop:shop"),
+        ("Role", "bar", "kubectl-reconcile:shop:shop"),
+        ("RoleBinding", "bar", "kubectl-reconcile:shop:shop"),
+        ("Role", "shop", "kubectl-reconcile-shop"),
+        ("RoleBinding", "shop", "kubectl-reconcile-shop"),
+    ]
+    assert len({one["metadata"]["labels"]["reconcile.dev/granted-to"] for one in found[1:]}) == 1
+
+
+def test_namespaces_that_are_to_be_made_come_first():
+    assert grant_of(SHOP, Needs(), namespaces=["b", "a"])[:2] == [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b"}},
+    ]
+
+
+def test_syncs_of_two_namespaces_do_not_meet_in_the_roles_of_a_third():
+    def roles(namespace):
+        sync = Sync(name="shop", namespace=namespace)
+        source = RightsInputs(sync, located(an("ConfigMap", namespace="both")), KINDS)
+        return {one["metadata"]["name"] for one in grant_of(sync, needs_of(source)) if one["kind"] == "Role"}
+
+    assert not roles("left") & roles("right")
+
+
+def test_an_account_of_another_name_lets_the_daemon_act_as_it_and_as_nobody_else():
+    sync = Sync(name="shop", namespace="shop", service_account="deployer")
+    found = grant_of(sync, Needs(), daemon=Account.parse("ops/gitops"))
+    rbac, daemon = Rbac(found), "system:serviceaccount:ops:gitops"
+    assert rbac.may(daemon, "impersonate", "", "serviceaccounts", "shop", "deployer")
+    assert not rbac.may(daemon, "impersonate", "", "serviceaccounts", "shop", "default")
+    assert not rbac.may(daemon, "impersonate", "", "serviceaccounts", "bar", "deployer")
+    assert not rbac.may("system:serviceaccount:shop:deployer", "impersonate", "", "serviceaccounts", "shop", "deployer")
+
+
+@pytest.mark.parametrize("text", ["", "ops", "ops/", "/gitops", "a/b/c"])
+def test_what_is_no_account_is_refused(text):
+    with pytest.raises(ValueError, match="is no NAMESPACE/NAME of a ServiceAccount"):
+        Account.parse(text)
+
+
+def test_an_account_has_the_name_and_groups_by_which_the_server_knows_it():
+    account = Account.of(SHOP)
+    assert account.user == SHOP.account == USER
+    assert account.groups == ("system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated")
+    assert str(account) == "shop/kubectl-reconcile"
