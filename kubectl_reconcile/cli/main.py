@@ -40,6 +40,7 @@ VERBS = {
     "status": Verb("inspect.status", "Show how Syncs are doing. Writes nothing."),
     "get": Verb("inspect.get", "Show Syncs in a table. Writes nothing."),
     "create": Verb("change.create", "Create a Sync, once its repository has been read."),
+    "grant": Verb("change.grant", "Give a Sync's account the rights that its source needs."),
     "tree": Verb("inspect.tree", "Show what belongs to a Sync, and its health. Writes nothing."),
     "explain": Verb("inspect.explain", "Show whose a field is, and why it is so. Writes nothing."),
     "events": Verb("inspect.events", "Show what daemons say of their work. Writes nothing."),
@@ -70,6 +71,7 @@ OTHER_WORDS = {
     "preview": "diff", "plan": "diff", "undo": "rollback", "revert": "rollback", "pause": "suspend", "stop": "suspend",
     "start": "resume", "unpause": "resume", "log": "logs", "why": "explain", "blame": "explain", "check": "doctor",
     "import": "adopt", "init": "install", "setup": "install", "remove": "delete", "rm": "delete",
+    "rights": "grant", "rbac": "grant", "allow": "grant", "permissions": "grant",
 }  # fmt: skip
 """What people who come from other tools type, and the verb that they mean."""
 

@@ -10,12 +10,12 @@ import pytest
 
 from kubectl_reconcile.cli.main import VERBS, command
 from kubectl_reconcile.cli.options.connection import common
-from kubectl_reconcile.cli.options.origin import origin
+from kubectl_reconcile.cli.options.origin import origin, source
 from kubectl_reconcile.cli.options.output import look
 from kubectl_reconcile.cli.options.selection import selection
 
 ABOUT_VERBS = {"help", "options"}
-GIVEN = {"origin": origin, "chosen": selection, "look": look, "connection": common}
+GIVEN = (("origin", origin), ("origin", source), ("chosen", selection), ("look", look), ("connection", common))
 
 
 def declared():
@@ -33,7 +33,7 @@ def flags_of(decorate):
 @pytest.mark.parametrize("one", sorted(declared(), key=lambda case: case.id))
 def test_what_the_flags_of_a_verb_give_is_what_it_takes(one):
     names = {flag.name for flag in one.params}
-    for value, decorate in GIVEN.items():
+    for value, decorate in GIVEN:
         if flags_of(decorate) <= names:
             names = names - flags_of(decorate) | {value}
     declaration = inspect.unwrap(one.callback)

@@ -44,6 +44,16 @@ class Origin:
 
 def origin(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the argument SYNC and the flags that stand for it; it is called with *origin*."""
+    manager = click.option(
+        "--field-manager",
+        metavar="NAME",
+        help="Field manager to apply the objects of -f or --repo as.  [default: the Sync's, or kubectl-reconcile]",
+    )
+    return source(manager(command))
+
+
+def source(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Do the same for a command that applies nothing of what it reads."""
     options = (
         click.argument("sync", required=False, metavar="[SYNC]"),
         click.option(
@@ -64,11 +74,6 @@ def origin(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--path", metavar="PATH", help="Folder or file in --repo.  [default: all of it]"),
         click.option("--name", "kept_under", metavar="NAME", help="Sync to which the objects of -f or --repo belong."),
         click.option(
-            "--field-manager",
-            metavar="NAME",
-            help="Field manager to apply the objects of -f or --repo as.  [default: the Sync's, or kubectl-reconcile]",
-        ),
-        click.option(
             "--revision",
             metavar="REV",
             help="Branch, tag, commit or ref (refs/pull/12/head) of the Sync's repository instead of what it follows.",
@@ -84,10 +89,12 @@ def origin(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_origin(**values: Any) -> Any:
-        words = {name: values.pop(name) or "" for name in asked}
+        words = {name: values.pop(name, None) or "" for name in asked}
         recursive = values.pop("recursive")
         if "/" in words["sync"] or is_path(words["sync"]):  # the name of an object, or the path of a file
-            values["objects"] = (words["sync"], *values.get("objects", ()))
+            if "objects" not in values:
+                raise click.UsageError(f"{words['sync']!r} is no name of a Sync; its namespace goes with -n")
+            values["objects"] = (words["sync"], *values["objects"])
             words["sync"] = ""
         return command(origin=replace(_checked(words), recursive=recursive), **values)
 

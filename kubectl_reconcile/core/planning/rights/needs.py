@@ -113,6 +113,10 @@ class RightsInputs:
     members: Collection[tuple[ObjectRef, Kind]] = ()
     allowed: frozenset[Sensitive] = frozenset()
 
+    def having(self, members: Collection[tuple[ObjectRef, Kind]]) -> RightsInputs:
+        """Return these inputs with *members* that are to be deleted."""
+        return replace(self, members=members)
+
     def known_kinds(self) -> Mapping[GroupVersionKind, Kind]:
         """Return the kinds that are served, and those that the source's own CRDs bring."""
         brought: dict[GroupVersionKind, Kind] = {}
@@ -205,7 +209,12 @@ class _Gathering:
             what, words = _told(held)
             self.tell(located, f"{ref} gives {what}, so the account may not write it", f"--allow {words} gives it that")
             return
-        self.rights[ref.namespace] |= rights
+        self._hold(ref.namespace, rights)
+
+    def _hold(self, place: str, rights: Iterable[Right]) -> None:
+        """Give rights in a place; those on URLs are given by ClusterRoles alone, and everywhere."""
+        for right in rights:
+            self.rights["" if right.url else place].add(right)
 
     def _aggregated(self, ref: ObjectRef, located: Located) -> None:
         if Sensitive.ESCALATE in self.source.allowed:
@@ -230,16 +239,15 @@ class _Gathering:
             rights = self._rights_in(located, role, found)
             if rights is None:
                 return
-            held = self._not_allowed(rights)
-            if not held:
-                self.rights[ref.namespace] |= rights
+            if not self._is_better_bound(rights):
+                self._hold(ref.namespace, rights)
                 if found.get("aggregationRule") is not None:
                     what = f"{ref} binds {role}, which gathers the rules of other ClusterRoles"
                     self.tell(
                         located, what, "grant again when it has grown, or the account may not write the binding then"
                     )
                 return
-            why = f"gives {_told(held)[0]}"
+            why = f"gives {_told(_sensitive(rights))[0]}"
         elif found is not None:
             why = "gathers the rules of other ClusterRoles"
         if Sensitive.BIND in self.source.allowed:
@@ -266,7 +274,15 @@ class _Gathering:
 
     def _not_allowed(self, rights: Iterable[Right]) -> list[Right]:
         """Return the sensitive ones of *rights*, but for those that are allowed."""
-        return sorted(right for right in rights if (why := Sensitive.of(right)) and why not in self.source.allowed)
+        return [right for right in _sensitive(rights) if Sensitive.of(right) not in self.source.allowed]
+
+    def _is_better_bound(self, rights: Iterable[Right]) -> bool:
+        """Tell whether a role is to be bound without holding *rights*: to bind one role is less than to hold a wildcard."""
+        return bool(_sensitive(rights) if Sensitive.BIND in self.source.allowed else self._not_allowed(rights))
+
+
+def _sensitive(rights: Iterable[Right]) -> list[Right]:
+    return sorted(right for right in rights if Sensitive.of(right))
 
 
 def _role_of(ref: ObjectRef, binding: Manifest) -> ObjectRef | None:
@@ -279,8 +295,8 @@ def _role_of(ref: ObjectRef, binding: Manifest) -> ObjectRef | None:
 
 
 def _told(rights: list[Right]) -> tuple[str, str]:
-    """Return what sensitive *rights* are as a sentence has them, and the words that allow them."""
+    """Return what sensitive *rights* are as a sentence has them, and the flags that allow them."""
     words = sorted({str(Sensitive.of(right)) for right in rights})
     shown = ", ".join(f"“{right}”" for right in rights[:_SHOWN])
     more = f" and {len(rights) - _SHOWN} more of that sort" if len(rights) > _SHOWN else ""
-    return f"{shown}{more}", ",".join(words)
+    return f"{shown}{more}", " --allow ".join(words)

@@ -253,6 +253,21 @@ def test_a_binding_of_more_than_may_be_given_takes_bind_on_that_role_alone():
     assert not rbac.may(USER, "bind", RBAC, "clusterroles", "shop", "cluster-admin")
 
 
+def test_to_bind_one_role_is_given_rather_than_wildcards_where_both_are_allowed():
+    admin = an("ClusterRole", "cluster-admin", rules=[{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
+    binding = bound("RoleBinding", ("ClusterRole", "cluster-admin"), "bar")
+    both = needs(binding, roles=[admin], allowed=["bind", "wildcards"])
+    assert not any(right.is_wildcard for _, right in both.placed())
+    assert Rbac(grant_of(SHOP, needs(binding, roles=[admin], allowed=["wildcards"]))).holds(USER, admin["rules"], "bar")
+
+
+def test_urls_are_given_everywhere_since_no_role_of_a_namespace_may_give_them():
+    role = an("ClusterRole", "scraper", rules=[{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}, READING])
+    found = needs(bound("RoleBinding", ("ClusterRole", "scraper"), "bar"), roles=[role])
+    assert found.everywhere == {Right("", "", "get", url="/metrics")}
+    assert Rbac(grant_of(SHOP, found)).holds(USER, role["rules"], "bar")
+
+
 def test_a_cluster_role_that_gathers_others_is_said_and_takes_escalate_on_it_alone():
     role = an("ClusterRole", "all", aggregationRule={"clusterRoleSelectors": []})
     (message,) = said(needs(role))

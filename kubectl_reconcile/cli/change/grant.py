@@ -1,0 +1,273 @@
+"""``kubectl reconcile grant``: the rights that a Sync's account needs for its source, printed or given."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import click
+
+from kubectl_reconcile.cli.inspect.status import short
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.options.origin import Origin
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
+from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, table, terminals
+from kubectl_reconcile.cli.output.yamltext import dump
+from kubectl_reconcile.cli.session import readable, run, target_of
+from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.core.apply import causes
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, errors_among, warnings_among
+from kubectl_reconcile.core.planning.kinds import NAMESPACE
+from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.core.planning.rights.grant import Account, grant_of, impersonation_of
+from kubectl_reconcile.core.planning.rights.needs import Needs, Sensitive
+from kubectl_reconcile.core.planning.rights.rules import Right, rules_of
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.commands.rights import granting
+from kubectl_reconcile.engine.commands.rights.granting import GrantStep
+from kubectl_reconcile.engine.commands.rights.needed import Needed, needed
+from kubectl_reconcile.engine.commands.rights.reviews import Reviewer
+from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.session import Session
+
+_TOLD = {Op.CREATE: "created", Op.UPDATE: "updated", Op.DELETE: "deleted"}
+_TONES = {Op.CREATE: Tone.ADDED, Op.UPDATE: Tone.WARNING, Op.DELETE: Tone.REMOVED, Op.UNCHANGED: Tone.ASIDE}
+
+
+@dataclass(frozen=True, slots=True)
+class GrantOptions:
+    """What to give, and how to go about it."""
+
+    origin: Origin
+    allowed: frozenset[Sensitive]
+    missing: bool
+    write: bool
+    yes: bool
+    service_account: str
+    daemon: Account
+    output: str
+    out: Terminal
+    err: Terminal
+
+
+def grant(
+    connection: Connection,
+    origin: Origin,
+    *,
+    allow: Sequence[str],
+    missing: bool,
+    write: bool,
+    yes: bool,
+    service_account: str | None,
+    daemon: str,
+    output: str | None,
+    color: str,
+) -> int:
+    """Print the rights that the account of SYNC needs for its source; with *write*, give them."""
+    if not origin.is_sync and not origin.name:
+        raise click.UsageError("-f and --repo need --name: the Sync whose account is meant")
+    if service_account and origin.is_sync:
+        raise click.UsageError("--service-account goes with -f or --repo; a Sync says itself which is its account")
+    if yes and not write:
+        raise click.UsageError("--yes goes with --apply")
+    try:
+        account = Account.parse(daemon)
+    except ValueError as error:
+        raise click.UsageError(f"--daemon: {error}") from None
+    with readable(origin) as source:
+        options = GrantOptions(
+            source, frozenset(map(Sensitive, allow)), missing, write, yes, service_account or "", account,
+            output or ("summary" if write else "yaml"), *terminals(color),
+        )  # fmt: skip
+        return run(connection, functools.partial(_grant, options=options))
+
+
+async def _grant(session: Session, *, options: GrantOptions) -> int:
+    target = _with_account(await target_of(session, options.origin), options)
+    found = await needed(session, target, options.allowed)
+    options.err.write(_remarks(found, target))
+    needs = replace(
+        found.needs, here={place: rights for place, rights in found.needs.here.items() if place not in found.absent}
+    )
+    if options.missing:
+        needs = await _missing(session, target.sync, needs)
+    steps = await _steps(session, target.sync, found, needs, options)
+    if options.write:
+        status = await _written(session, target, steps, options)
+    else:
+        status = _printed(found, needs, steps, options)
+    return max(status, ExitStatus.SOURCE if errors_among(found.problems) else ExitStatus.OK)
+
+
+def _with_account(target: Target, options: GrantOptions) -> Target:
+    """Have a Sync that isn't there yet act as the account that the user names."""
+    if not options.service_account:
+        return target
+    if target.parent is not None:
+        name = f"{target.sync.namespace}/{target.sync.name}"
+        raise Failure(
+            f"Sync {name} is there already, and acts as {target.sync.service_account}",
+            "leave out --service-account",
+            status=ExitStatus.USAGE,
+        )
+    target.sync = replace(target.sync, service_account=options.service_account)
+    return target
+
+
+def _remarks(found: Needed, target: Target) -> Iterator[Line]:
+    """Yield what a person has to see to besides the grant itself."""
+    yield from (line(text, Tone.BAD) for text in causes.of_problems(errors_among(found.problems)))
+    yield from (line(f"warning: {text}", Tone.WARNING) for text in causes.of_problems(warnings_among(found.problems)))
+    for place in sorted(found.coming):
+        yield line(f"namespace {place} isn't there yet: the grant makes it, since the source asks for it", Tone.ASIDE)
+    for place in sorted(found.absent):
+        yield line(
+            f"warning: namespace {place} isn't there, and the source doesn't make it: no Role in it "
+            f"(hint: kubectl create namespace {place}, then grant again)",
+            Tone.WARNING,
+        )
+    if target.parent is not None and target.sync.git is None:
+        name = f"{found.sync.namespace}/{found.sync.name}"
+        yield line(f"Sync {name} is kept by hand: whoever applies it needs these rights, not its account", Tone.WARNING)
+
+
+async def _missing(session: Session, sync: Sync, needs: Needs) -> Needs:
+    """Return what must be given so that the account lacks nothing."""
+    account = Account.of(sync)
+    reviewed = await Reviewer(session.client, account).review(needs.placed())
+    if reviewed.unchecked:
+        hint = "without --missing, all that the account needs is printed"
+        raise Failure(f"what ServiceAccount {account} may do can't be asked for: {reviewed.why}", hint)
+    roles = await granting.granted(session, sync, [sync.namespace, *needs.here])
+    return granting.kept_and_missing(needs, reviewed.missing, roles)
+
+
+async def _steps(session: Session, sync: Sync, found: Needed, needs: Needs, options: GrantOptions) -> list[GrantStep]:
+    wanted = grant_of(sync, needs, namespaces=found.coming, daemon=options.daemon)
+    if options.missing and await _may_act(session, sync, options.daemon):
+        acting = impersonation_of(Account.of(sync), options.daemon)
+        wanted = [manifest for manifest in wanted if manifest not in acting]
+    return await granting.steps_to(session, sync, wanted, [sync.namespace, *found.needs.here])
+
+
+async def _may_act(session: Session, sync: Sync, daemon: Account) -> bool:
+    """Tell whether *daemon* is known to be let act as the account."""
+    right = Right("", "serviceaccounts", "impersonate", sync.service_account)
+    reviewed = await Reviewer(session.client, daemon).review([(sync.namespace, right)])
+    return not (reviewed.missing or reviewed.unchecked)
+
+
+# --- printed ------------------------------------------------------------------------------------------------------------
+
+
+def _printed(found: Needed, needs: Needs, steps: Sequence[GrantStep], options: GrantOptions) -> ExitStatus:
+    account = f"ServiceAccount {Account.of(found.sync)}"
+    shown = [step for step in steps if step.op is not Op.DELETE and not (options.missing and step.op is Op.UNCHANGED)]
+    spare = [str(step.ref) for step in steps if step.op is Op.DELETE]
+    if not shown:
+        options.err.write([line(f"{account} may do all that the source needs", Tone.GOOD)])
+    elif options.output == "summary":
+        options.out.write(_overview(needs, options.out.width))
+    else:
+        options.out.write(_documents(found, (step.manifest for step in shown)))
+    if spare:
+        again = f"kubectl reconcile grant {found.sync.name} -n {found.sync.namespace} --apply"
+        options.err.write([line(f"not needed any more: {', '.join(spare)}; to remove: {again}", Tone.WARNING)])
+    return ExitStatus.OK
+
+
+def _documents(found: Needed, manifests: Iterable[Manifest]) -> Iterator[Line]:
+    """Yield manifests as YAML that kubectl applies."""
+    sync, at = found.sync, f" at {short(found.revision)}" if found.revision else ""
+    yield line(
+        f"# What Sync {sync.namespace}/{sync.name} needs{at}, for ServiceAccount {Account.of(sync)}.", Tone.ASIDE
+    )
+    for manifest in manifests:
+        yield line("---")
+        yield from (line(text) for text in dump(manifest))
+
+
+def _overview(needs: Needs, width: int | None) -> list[Line]:
+    """Return a table of rights: where, which verbs, on what."""
+    places = [("(everywhere)", needs.everywhere), *sorted(needs.here.items())]
+    rows = [
+        (Span(place), Span(verbs), Span(what)) for place, rights in places for verbs, what in _worded(rights)
+    ]  # fmt: skip
+    return table(("NAMESPACE", "VERBS", "ON"), rows, width)
+
+
+def _worded(rights: Iterable[Right]) -> Iterator[tuple[str, str]]:
+    """Yield rights as people read them: the verbs, and what they are for."""
+    for rule in rules_of(frozenset(rights)):
+        group = rule.get("apiGroups", [""])[0]
+        resources = [f"{one}.{group}" if group else one for one in rule.get("resources", ())]
+        names = f" {', '.join(rule['resourceNames'])}" if "resourceNames" in rule else ""
+        yield ", ".join(rule["verbs"]), f"{', '.join([*resources, *rule.get('nonResourceURLs', ())])}{names}"
+
+
+# --- given ---------------------------------------------------------------------------------------------------------------
+
+
+async def _written(session: Session, target: Target, steps: Sequence[GrantStep], options: GrantOptions) -> ExitStatus:
+    account = f"ServiceAccount {Account.of(target.sync)}"
+    pending = [step for step in steps if step.op is not Op.UNCHANGED]
+    if not pending:
+        options.out.write([line(f"{account} has been given all that the source needs", Tone.GOOD)])
+        return ExitStatus.OK
+    options.err.write(text for step in pending for text in _foretold(step))
+    _require_consent(account, options)
+    status = await _applied(session, pending, options)
+    if status is ExitStatus.OK and target.parent is not None and target.sync.git is not None:
+        name = f"{target.sync.namespace}/{target.sync.name}"
+        if await granting.wake(session, target.sync):
+            options.err.write([line(f"asked the daemon to sync {name}", Tone.ASIDE)])
+        else:
+            options.err.write([line(f"you may not ask for a sync of {name}: it goes on by itself", Tone.ASIDE)])
+    return status
+
+
+def _foretold(step: GrantStep) -> Iterator[Line]:
+    """Yield what becomes of one object, and which rights come and go with it."""
+    yield Span(f"{step.op.value:<8}", _TONES[step.op]), Span(f" {step.ref}")
+    for sign, rights, tone in (("+", step.more, Tone.ADDED), ("-", step.less, Tone.REMOVED)):
+        yield from (line(f"    {sign} {verbs}: {what}", tone) for verbs, what in _worded(rights))
+
+
+def _require_consent(account: str, options: GrantOptions) -> None:
+    if options.yes:
+        return
+    if not may_ask():
+        raise Failure("nothing was given", "without a terminal, say --yes", status=ExitStatus.USAGE)
+    if not confirmed(f"Give {account} these rights?"):
+        raise Failure("nothing was given", status=ExitStatus.HELD)
+
+
+async def _applied(session: Session, pending: Iterable[GrantStep], options: GrantOptions) -> ExitStatus:
+    """Make each step, and tell; what stands on one that failed isn't tried."""
+    failed: set[ObjectRef] = set()
+    for step in pending:
+        if ground := next((ref for ref in _grounds(step) if ref in failed), None):
+            failed.add(step.ref)
+            options.err.write([(Span("skipped ", Tone.BAD), Span(f" {step.ref}: it needs {ground}"))])
+            continue
+        try:
+            await granting.apply(session, step)
+        except ApiError as error:
+            failed.add(step.ref)
+            options.err.write([(Span("failed  ", Tone.BAD), Span(f" {step.ref}: {error}"))])
+        else:
+            options.out.write([(Span(f"{_TOLD[step.op]:<8}", _TONES[step.op]), Span(f" {step.ref}"))])
+    if failed:
+        advice = "RBAC lets nobody give rights that they don't hold: have somebody apply it who does"
+        options.err.write([line(f"hint: {advice}", Tone.ASIDE)])
+    return ExitStatus.FAILED if failed else ExitStatus.OK
+
+
+def _grounds(step: GrantStep) -> tuple[ObjectRef, ...]:
+    """Return what a step stands on: its namespace, and of a binding what it binds."""
+    ref = step.ref
+    place = ObjectRef(*NAMESPACE, "", ref.namespace)
+    role = ref._replace(kind=ref.kind.removesuffix("Binding"))
+    return (place, role) if role != ref and step.op is not Op.DELETE else (place,)

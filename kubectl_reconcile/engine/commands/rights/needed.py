@@ -1,0 +1,150 @@
+"""What the account of a Sync needs, from what the Sync follows: the source is read, and what it refers to in the cluster.
+
+Read with the rights of whoever asks: what they may not see is said, and left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import product
+
+from kubectl_reconcile.cluster.errors import Forbidden, NotFound
+from kubectl_reconcile.core.annotations import MemberOptions
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem
+from kubectl_reconcile.core.planning.cascade import Listing
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.plan import set_id_of
+from kubectl_reconcile.core.planning.rights.needs import Needs, RightsInputs, Sensitive, needs_of, roles_to_read
+from kubectl_reconcile.core.planning.rights.rules import Right
+from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.ssa.schema import UNKNOWN
+from kubectl_reconcile.engine.sync import gather, reconcile
+from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.session import Session
+
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What the account of *sync* needs at *revision*. *problems* are those of the source and of what refers to roles.
+
+    *coming* are namespaces that aren't there and that the source makes; *absent* those that nobody makes.
+    """
+
+    sync: Sync
+    revision: str
+    needs: Needs
+    problems: tuple[Problem, ...] = ()
+    coming: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
+
+
+async def needed(session: Session, target: Target, allowed: Collection[Sensitive] = ()) -> Needed:
+    """Return what the account of *target*'s Sync needs, with the sensitive rights that are *allowed*. Writes nothing.
+
+    Raises:
+        SourceError: the source can't be read.
+        ApiError: the server doesn't answer.
+    """
+    desired = await reconcile.read(target)
+    inputs = RightsInputs(
+        target.sync,
+        desired.manifests,
+        served_kinds(session, (located.gvk for located in desired.manifests)),
+        await live_roles(session, roles_to_read(target.sync, desired.manifests)),
+        allowed=frozenset(allowed),
+    )
+    needs = needs_of(inputs)
+    if leftovers := await _leftovers(session, target, needs):
+        needs = needs_of(inputs.having(leftovers))
+    gone = await _absent(session, needs.here)
+    coming = gone & needs.made
+    problems = (*desired.problems, *needs.problems)
+    return Needed(target.sync, desired.revision.sha, needs, problems, coming, gone - coming)
+
+
+def served_kinds(session: Session, wanted: Iterable[GroupVersionKind]) -> dict[GroupVersionKind, Kind]:
+    """Return those of the *wanted* kinds that the cluster serves, without their schemas."""
+    found = {gvk: session.discovery.find(gvk.api_version, gvk.kind) for gvk in set(wanted)}
+    return {
+        gvk: Kind(gvk, each.plural, namespaced=each.namespaced, schema=UNKNOWN) for gvk, each in found.items() if each
+    }
+
+
+async def live_roles(session: Session, refs: Iterable[ObjectRef]) -> dict[ObjectRef, Manifest]:
+    """Return those of the Roles and ClusterRoles that are there and may be read.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(ref: ObjectRef) -> Manifest | None:
+        resource = session.resource(ref.group_kind)
+        if resource is None:
+            return None
+        async with slots:
+            try:
+                return await session.client.get(resource.path(ref.namespace, ref.name))
+            except (Forbidden, NotFound):
+                return None
+
+    wanted = sorted(refs)
+    found = await asyncio.gather(*map(read, wanted))
+    return {ref: role for ref, role in zip(wanted, found, strict=True) if role is not None}
+
+
+async def _absent(session: Session, places: Iterable[str]) -> frozenset[str]:
+    """Return those of the namespaces that aren't there; one that may not be read is taken to be."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def is_absent(place: str) -> bool:
+        async with slots:
+            try:
+                await session.client.get(f"/api/v1/namespaces/{place}")
+            except NotFound:
+                return True
+            except Forbidden:
+                return False
+            return False
+
+    wanted = sorted(places)
+    return frozenset(
+        place for place, gone in zip(wanted, await asyncio.gather(*map(is_absent, wanted)), strict=True) if gone
+    )
+
+
+# --- what is still there and not asked for any more ---------------------------------------------------------------------
+
+
+async def _leftovers(session: Session, target: Target, needs: Needs) -> list[tuple[ObjectRef, Kind]]:
+    """Return members of the set of kinds and in places that the source doesn't ask for any more: they are yet to be pruned.
+
+    Only where the Sync says that it has members, and only what was applied as the Sync: anybody can write a label.
+    """
+    if target.parent is None or not target.sync.prune:
+        return []
+    recorded, set_id = Contents.recorded(target.parent), set_id_of(target.sync)
+    kinds = [kind for kind in recorded.kinds if _may_have_more(session, kind, recorded, needs)]
+    wide = await gather.list_along(session, {Listing(kind, set_id=set_id) for kind in kinds})
+    unseen = [one for one, answer in wide.items() if answer.unseen]
+    narrow = {Listing(one.kind, place, set_id) for one, place in product(unseen, recorded.namespaces)}
+    answers = [*wide.values(), *(await gather.list_along(session, narrow)).values()]
+    manager = target.sync.field_manager
+    ours = [one for answer in answers for one in answer.objects if is_marked_by_us(one, manager)]
+    refs = {ObjectRef.of(one): GroupVersionKind.of(one) for one in ours if not MemberOptions.of(one).kept}
+    known = served_kinds(session, refs.values())
+    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if ref.namespace in {"", *recorded.namespaces}]
+
+
+def _may_have_more(session: Session, kind: GroupKind, recorded: Contents, needs: Needs) -> bool:
+    """Tell whether there may be members of *kind* that the needs so far don't cover."""
+    resource = session.resource(kind)
+    if resource is None or not resource.namespaced:
+        return resource is not None
+    listing = Right(kind.group, resource.plural, "list")
+    return any(listing not in needs.here.get(place, ()) for place in recorded.namespaces)
