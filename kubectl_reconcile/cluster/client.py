@@ -32,6 +32,7 @@ from kubectl_reconcile.cluster.errors import (
     KubeconfigError,
     NotFound,
     ServerError,
+    SilentWatch,
     TooManyRequests,
     Unauthorized,
     Unreachable,
@@ -55,6 +56,7 @@ __all__ = [
     "KubeconfigError",
     "NotFound",
     "ServerError",
+    "SilentWatch",
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",
@@ -70,8 +72,11 @@ _NOT_IN_YAML = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\x
 """Characters that JSON may hold as they are, and that a server which reads its applies as YAML refuses or takes for a line's end."""
 _MERGE_PATCH = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
+SHORT_WATCH_S = 15
+"""How long a watch lives that somebody waits at, so that a silent one doesn't keep them waiting for long: its taker makes another."""
 _WATCH_S = 290
-_WATCH_GRACE_S = 15.0
+_WATCH_GRACE_S = 1.0
+"""How much later than asked the server's end of a watch may arrive."""
 
 Items: TypeAlias = list[dict[str, Any]]
 """Objects of a list, each with its apiVersion and kind."""
@@ -140,25 +145,24 @@ class Client(ApiConnection):
         self,
         path: str,
         *,
-        silence_s: float | None = None,
         on_open: Callable[[], None] | None = None,
         **params: Param,
     ) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
         """Yield ``(type, object)`` as things change: ADDED, MODIFIED, DELETED, and BOOKMARK where asked for.
 
-        Ends normally when the server ends it, which it does every few minutes (``timeoutSeconds``). *on_open* is called
-        when the server has accepted the watch, which may be long before the first event.
+        Ends normally when the server ends it, which it does after ``timeoutSeconds`` (default: some minutes). *on_open* is
+        called when the server has accepted the watch, which may be long before the first event.
 
         Raises:
             Gone: ``resourceVersion`` is too old to continue from.
-            Unreachable: the connection broke, or nothing at all came for *silence_s* (default: a little longer than
-                the server lets a watch live).
+            SilentWatch: the server's end of it hasn't come two seconds after its time; whatever it held was lost.
+            Unreachable: the connection broke, or the server doesn't answer.
             ApiError: the server refuses, at once or by an ERROR event.
         """
         query: dict[str, Param] = {"timeoutSeconds": _WATCH_S, **params, "watch": True}
-        longest_s = silence_s or float(query["timeoutSeconds"] or _WATCH_S) + _WATCH_GRACE_S
+        longest_s = float(query["timeoutSeconds"] or _WATCH_S) + _WATCH_GRACE_S
         request = Request("GET", path, query, impersonation=self._impersonating)
-        async with aclosing(self._transport.lines(request, silence_s=longest_s, on_open=on_open)) as lines:
+        async with aclosing(self._transport.lines(request, longest_s=longest_s, on_open=on_open)) as lines:
             async for line in lines:
                 yield _event(line, path)
 

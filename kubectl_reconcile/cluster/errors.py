@@ -215,6 +215,13 @@ class Unreachable(ApiError):
         super().__init__(f"no answer from the API server {server}: {message}{suffix}", reason="Unreachable")
 
 
+class SilentWatch(Unreachable):
+    """A watch that the server should have ended by now, and which tells neither that nor anything else."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server, "a watch fell silent", "does something in between forget what it carries?")
+
+
 class GivenUp(Unreachable):
     """The connection was dead as far as anybody knew, so that nothing more was waited for. Trying again makes another."""
 

@@ -5,8 +5,10 @@ Rules:
 - It begins with a streaming list (LIST in pages where the server has none) and goes on by watch, from the same position for
   as long as the server remembers it. When it doesn't (410), it is listed again and compared with what was known.
 - Every failure is data (``failure``) and is tried again with growing pauses.
-- A watch that brings neither events nor bookmarks for too long counts as broken. So does, much sooner, one that doesn't bring
-  a write of our own: then all connections of so far are suspect, and given up.
+- The server is asked to end each watch soon, and the next goes on from there along the same connection. So one that stays open and
+  tells nothing is known by its end that doesn't come. That is no failure: the next goes on where it was. If that is silent too, all
+  is listed as often instead.
+- A watch that doesn't bring a write of our own is known to be dead sooner: then all connections of so far are suspect, and given up.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +31,7 @@ from kubectl_reconcile.cluster.errors import (
     Invalid,
     NotFound,
     ServerError,
+    SilentWatch,
     TooManyRequests,
     Unauthorized,
     Unreachable,
@@ -41,8 +44,9 @@ from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 _LOG = logging.getLogger(__name__)
 
 _INITIAL_S = 60.0
-_WATCH_S = (240, 480)
-_SILENCE_S = 75.0  # a bookmark missed: the server sends one a minute
+_WATCH_S = (13, 16)
+"""How long the server lets a watch live. At rest that costs a daemon of 45 feeds three requests a second and 0.3 to 0.4 % of a core; it is the
+longest with which a silent one is found out in less than twenty seconds. Bookmarks tell less: a server at rest leaves out some."""
 _ECHO_S = 8.0
 """How long after an own write the watch may take to tell the same: it takes milliseconds."""
 _SHORTEST_WATCH_S = 1.0
@@ -58,7 +62,7 @@ _INITIAL_END = "k8s.io/initial-events-end"
 class Reflector:
     """A feed, and how following it goes. *asked*: the failure is from before somebody asked to try again.
 
-    *expected* is the version of an own write that the watch has yet to tell. *changed* is called with what happened to its objects, *turned* whenever it becomes synced or fails.
+    *expected* is the version of an own write that the watch has yet to tell, *is_silent* that the last watch told nothing, not even its end. *changed* is called with what happened to its objects, *turned* whenever it becomes synced or fails.
     """
 
     client: Client
@@ -71,6 +75,7 @@ class Reflector:
     task: asyncio.Task[None] | None = None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     expected: str = ""
+    is_silent: bool = False
 
     @property
     def synced(self) -> bool:
@@ -177,64 +182,67 @@ class Reflector:
             self._adopt(_by_ref(page, self.contents.gvk), version)
             return
         with suppress(ServerError, TooManyRequests, Unreachable):
-            if self.streams and await self._stream({"timeoutSeconds": int(_INITIAL_S)}, follow=False):
+            if self.streams and await self._stream({"timeoutSeconds": int(_INITIAL_S)}):
                 return
         await self._list()
 
     async def _watch(self) -> None:
-        """List the feed if need be, then absorb what the server tells until it ends the watch."""
-        query: dict[str, Param] = {"timeoutSeconds": random.randint(*_WATCH_S)}  # noqa: S311 - spreads load
+        """List the feed if need be, then absorb what the server tells until it ends the watch, or should have."""
+        lasts_s = random.randint(*_WATCH_S)  # noqa: S311 - spreads load
         if not self.contents.position and self.streams:
-            await self._stream(query, follow=True)
+            await self._stream({"timeoutSeconds": int(_INITIAL_S) + lasts_s}, follows_s=lasts_s)
             return
         if not self.contents.position:
             await self._list()
-        query["resourceVersion"] = self.contents.position
-        watch = self._events(query, on_open=self._recovered)
-        async with aclosing(watch) as events:
-            async for type_, manifest in events:
-                self.changed(self.contents.absorb(type_, manifest))
+        query: dict[str, Param] = {"timeoutSeconds": lasts_s, "resourceVersion": self.contents.position}
+        try:
+            async with aclosing(self._events(query, on_open=self._recovered)) as events:
+                async for type_, manifest in events:
+                    self.is_silent = False
+                    self.changed(self.contents.absorb(type_, manifest))
+            self.is_silent = False
+        except SilentWatch:
+            await self._fell_silent()
 
-    async def _stream(self, query: Mapping[str, Param], *, follow: bool) -> bool:
-        """List the feed as events and, to *follow* it, go on in the same watch; tell whether that worked.
+    async def _fell_silent(self) -> None:
+        """Note that a watch told nothing more; if the one before told nothing at all, find out by a list what they should have."""
+        if self.is_silent:
+            await self._list()
+            return
+        self.is_silent = True
+        _LOG.warning('watch fell silent feed="%s" position=%s', self.feed, self.contents.position)
+
+    async def _stream(self, query: Mapping[str, Param], *, follows_s: float = 0.0) -> bool:
+        """List the feed as events and go on in the same watch for *follows_s*; tell whether that worked.
 
         An older server refuses that, or has never heard of the list's end. That is remembered.
         """
-        initial: dict[ObjectRef, StoredObject] | None = {}
         asked: dict[str, Param] = {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
+        # What the user says of requests counts while somebody waits for the list.
+        lists_s = _INITIAL_S if follows_s else min(_INITIAL_S, self.client.request_timeout_s or _INITIAL_S)
         watch = self._events({**asked, **query})
+        is_listed = False
         try:
-            async with asyncio.timeout(self._initial_s(follow=follow)) as deadline, aclosing(watch) as events:
-                async for type_, manifest in events:
-                    if initial is None:
+            async with asyncio.timeout(lists_s) as deadline, aclosing(watch) as events:
+                self._adopt(*await _initial(events, self.feed))
+                is_listed = True
+                if follows_s:
+                    deadline.reschedule(asyncio.get_running_loop().time() + follows_s)
+                    async for type_, manifest in events:
                         self.changed(self.contents.absorb(type_, manifest))
-                    elif type_ != "BOOKMARK":
-                        _collect(initial, type_, StoredObject.of(manifest, self.contents.gvk))
-                    elif _is_initial_end(manifest):
-                        self._adopt(initial, manifest["metadata"]["resourceVersion"])
-                        if not follow:
-                            return True
-                        initial = None
-                        deadline.reschedule(None)
-        except (Invalid, BadRequest, TimeoutError):
-            if initial is None:
+        except TimeoutError:
+            self.streams = is_listed  # what is over then is only the watch's time
+        except (Invalid, BadRequest):
+            if is_listed:
                 raise
             self.streams = False
-            return False
-        if initial is not None:
-            raise ServerError(f"the list of {self.feed} ended before it was complete", reason="BadAnswer")
-        return True
-
-    def _initial_s(self, *, follow: bool) -> float:
-        """Return how long a list may take; what the user says of requests counts while somebody waits for it."""
-        asked_s = self.client.request_timeout_s
-        return min(_INITIAL_S, asked_s) if asked_s and not follow else _INITIAL_S
+        return self.streams
 
     def _events(
         self, query: Mapping[str, Param], *, on_open: Callable[[], None] | None = None
     ) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
         whole = {**self._query, "allowWatchBookmarks": True, **query}
-        return self.client.watch(self._path, silence_s=_SILENCE_S, on_open=on_open, **whole)
+        return self.client.watch(self._path, on_open=on_open, **whole)
 
     async def _list(self) -> None:
         """Read the whole feed in pages; in one go where it changes too fast for that."""
@@ -269,6 +277,23 @@ class Reflector:
 
 def _by_ref(page: Iterable[Manifest], gvk: GroupVersionKind) -> dict[ObjectRef, StoredObject]:
     return {stored.ref: stored for stored in (StoredObject.of(manifest, gvk) for manifest in page)}
+
+
+async def _initial(
+    events: AsyncIterator[tuple[str, Manifest]], feed: Feed
+) -> tuple[dict[ObjectRef, StoredObject], str]:
+    """Return the list that a watch of *feed* begins with, and its version.
+
+    Raises:
+        ServerError: the watch ended in the middle of it.
+    """
+    found: dict[ObjectRef, StoredObject] = {}
+    async for type_, manifest in events:
+        if type_ != "BOOKMARK":
+            _collect(found, type_, StoredObject.of(manifest, feed.resource.gvk))
+        elif _is_initial_end(manifest):
+            return found, manifest["metadata"]["resourceVersion"]
+    raise ServerError(f"the list of {feed} ended before it was complete", reason="BadAnswer")
 
 
 def _collect(objects: dict[ObjectRef, StoredObject], type_: str, stored: StoredObject) -> None:

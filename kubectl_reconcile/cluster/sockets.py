@@ -20,6 +20,9 @@ from kubectl_reconcile.cluster.errors import GivenUp
 
 _CONNECTIONS = 64
 _READ_BUFFER = 2**20
+_IDLE_S = 55.0
+_IDLE_WATCH_S = 1.0
+"""How long a watch's connection waits for the next watch, which comes at once: one that waits longer may have died by then."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 6, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
 """A dead peer is known after fifteen seconds, be the connection idle or not. By the system's names; it may lack some."""
 
@@ -32,14 +35,14 @@ class Connections:
         self._waiting: set[asyncio.Timeout] = set()
         self._is_given_up = False
         context = route.tls.context() if route.server.startswith("https:") else None
-        self.requests = self._open(context, limit=_CONNECTIONS)
-        self.watches = self._open(context, limit=0)
+        self.requests = self._open(context, limit=_CONNECTIONS, idle_s=_IDLE_S)
+        self.watches = self._open(context, limit=0, idle_s=_IDLE_WATCH_S)
 
     @staticmethod
-    def _open(context: ssl.SSLContext | None, *, limit: int) -> aiohttp.ClientSession:
+    def _open(context: ssl.SSLContext | None, *, limit: int, idle_s: float) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=limit, ssl=context or True, keepalive_timeout=55.0, socket_factory=_kept_alive
+                limit=limit, ssl=context or True, keepalive_timeout=idle_s, socket_factory=_kept_alive
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_READ_BUFFER,

@@ -26,7 +26,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import urlencode
@@ -45,6 +45,7 @@ from kubectl_reconcile.cluster.errors import (
     GivenUp,
     KubeconfigError,
     ServerError,
+    SilentWatch,
     TooManyRequests,
     Unauthorized,
     Unreachable,
@@ -62,6 +63,8 @@ _SILENCE_S = 65.0  # an API server ends a request itself after 60 s
 _READ_ATTEMPTS = 4
 _LONGEST_PAUSE_S = 10.0
 _BOTH_S = 0.5
+_LATE_S = 1.0
+"""How long a watch whose time is over is looked at once more: we may have been stopped, or busy, ourselves."""
 
 Param: TypeAlias = str | int | bool | None
 """A query parameter; None leaves it out."""
@@ -222,26 +225,29 @@ class Transport:
             attempt += 1
 
     async def lines(
-        self, request: Request, *, silence_s: float, on_open: Callable[[], None] | None = None
+        self, request: Request, *, longest_s: float, on_open: Callable[[], None] | None = None
     ) -> AsyncGenerator[bytes, None]:
         """Send *request* and yield the lines of the answer as they come, whatever their length.
 
-        *on_open* is called when the answer has begun.
+        *on_open* is called when the answer has begun. It should end within *longest_s* from then on.
 
         Raises:
+            SilentWatch: it goes on for longer, and nothing more comes.
             ServerError: the answer ended in the middle of a line.
-            Unreachable: nothing came for *silence_s*, or the connection broke.
+            Unreachable: no answer began about as soon, or the connection broke.
             ApiError: the server refuses.
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=silence_s)
+        begins_within_s = longest_s + 2 * _LATE_S  # what follows is bound more closely
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=begins_within_s)
         response, session = await self._answering(request, timeout, watch=True)
+        ends_at_s = asyncio.get_running_loop().time() + longest_s
         pending: list[bytes] = []
         try:
             if on_open is not None:
                 on_open()
             while True:
                 async with session.bound(), self._translated():
-                    chunk = await response.content.readany()
+                    chunk = await self._heard(response, ends_at_s)
                 if not chunk:
                     break
                 first, *rest = chunk.split(b"\n")
@@ -255,6 +261,20 @@ class Transport:
             hang_up(response)
         if any(pending):
             raise ServerError(f"the answer to {request} ended in the middle of a line", reason="BadAnswer")
+
+    async def _heard(self, response: aiohttp.ClientResponse, ends_at_s: float) -> bytes:
+        """Return what comes next of an answer that should be over at *ends_at_s* of the loop's clock; nothing at its end.
+
+        Raises:
+            SilentWatch: it is over, and nothing comes.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(ends_at_s):
+                return await response.content.readany()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LATE_S):
+                return await response.content.readany()
+        raise SilentWatch(self.route.server)
 
     async def _answering(
         self,

@@ -140,7 +140,7 @@ class Fault:
 class Faults:
     """An HTTP proxy before the API server. It lends callers the administrator's credentials, and breaks what it is told to.
 
-    *seen* are the requests so far (``GET /api/v1/…?…``).
+    *seen* are the requests so far (``GET /api/v1/…?…``), *watched_along* the client's ends of connections that watches came along.
     """
 
     route: Route
@@ -148,8 +148,10 @@ class Faults:
     url: str = ""
     seen: list[str] = field(default_factory=list)
     accept: str = ""
+    watched_along: set[Any] = field(default_factory=set)
     _faults: list[Fault] = field(default_factory=list)
     _streams: dict[int, web.Request] = field(default_factory=dict)
+    _muted: set[int] = field(default_factory=set)
 
     def answer(self, match: str, status: int, body: bytes = b"{}", *, times: int = 1, **headers: str) -> None:
         """Answer with *status* instead of the server; headers' names have _ for -."""
@@ -195,9 +197,19 @@ class Faults:
 
         self._faults.append(Fault(match, act, times, before=False))
 
+    def mute(self) -> int:
+        """Pass on nothing more of the answers that are still going on, and keep their connections open; say how many.
+
+        All else is answered as before, new watches too.
+        """
+        self._muted |= set(self._streams)
+        return len(self._muted)
+
     async def handle(self, request: web.Request) -> web.StreamResponse:
         line = f"{request.method} {request.path_qs}"
         self.seen.append(line)
+        if "watch=true" in line:
+            self.watched_along.add(request.get_extra_info("peername"))
         fault = next((fault for fault in self._faults if fault.times and fault.match in line), None)
         if fault:
             fault.times -= 1
@@ -231,13 +243,17 @@ class Faults:
         self._streams[id(request)] = request
         try:
             async for chunk in response.content.iter_any():
-                await answer.write(chunk)
+                if id(request) not in self._muted:
+                    await answer.write(chunk)
+            if id(request) in self._muted:
+                await asyncio.Event().wait()
             await answer.write_eof()
         except (aiohttp.ClientError, ConnectionError):
             if request.transport:
                 request.transport.abort()
         finally:
             self._streams.pop(id(request), None)
+            self._muted.discard(id(request))
         return answer
 
 

@@ -496,16 +496,6 @@ async def test_a_list_that_breaks_off_is_never_taken_for_complete(faulty_cache, 
     assert seen == [5] * 5
 
 
-async def test_a_silent_watch_is_noticed(faulty_cache, faults, feed, write, monkeypatch, until):
-    monkeypatch.setattr("kubectl_reconcile.cluster.reflector._SILENCE_S", 0.5)
-    await following(faulty_cache, feed)
-    faults.silence(CONTINUED)
-    faults.hang_up()
-    await until(lambda: any(CONTINUED in line for line in faults.seen), "the silent watch has begun")
-    await write("one")
-    await until(lambda: names(faulty_cache) == ["one"], "it was given up for another")
-
-
 @pytest.fixture
 async def along_the_line(kubeconfig, tmp_path) -> AsyncIterator[tuple[Line, Client]]:
     """A TCP line that may lose its connections without a word, and a client whose requests go along it."""

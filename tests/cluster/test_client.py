@@ -29,6 +29,7 @@ from kubectl_reconcile.cluster.client import (
     KubeconfigError,
     NotFound,
     ServerError,
+    SilentWatch,
     TooManyRequests,
     Unauthorized,
     Unreachable,
@@ -231,9 +232,22 @@ async def test_a_version_that_is_forgotten_is_gone(client, namespace, widget_kin
 
 async def test_a_silent_watch_is_broken_off(through_faults, faults, maps):
     faults.silence("watch=true")
-    with pytest.raises(Unreachable, match="timed out"):
-        async for _ in through_faults.watch(maps, silence_s=0.3):
+    with pytest.raises(SilentWatch, match="fell silent"):
+        async for _ in through_faults.watch(maps, timeoutSeconds=1):
             pass
+
+
+async def test_a_watch_that_ended_while_we_stood_still_was_not_silent(client, maps):
+    stood_still = []
+
+    def stand_still() -> None:
+        time.sleep(4)
+        stood_still.append(1)
+
+    loop = asyncio.get_running_loop()
+    async for _ in client.watch(maps, timeoutSeconds=2, on_open=lambda: loop.call_later(1, stand_still)):
+        pass
+    assert stood_still
 
 
 async def test_a_watch_cut_off_in_an_event_is_unreachable(through_faults, faults, client, maps, config_map):

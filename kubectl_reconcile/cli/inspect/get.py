@@ -13,7 +13,8 @@ from kubectl_reconcile.cli.output.ages import age_of, current_time
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
-from kubectl_reconcile.cluster.errors import Gone
+from kubectl_reconcile.cluster.client import SHORT_WATCH_S
+from kubectl_reconcile.cluster.errors import Gone, SilentWatch
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
@@ -67,7 +68,10 @@ class _Scope:
     async def changes(self, session: Session, version: str) -> AsyncIterator[tuple[str, Manifest]]:
         """Yield what happens to them from now on, for as long as the server lets a watch live."""
         path, selector = self._path(session), self.selector or None
-        async for kind, live in session.client.watch(path, labelSelector=selector, resourceVersion=version):
+        watch = session.client.watch(
+            path, labelSelector=selector, resourceVersion=version, timeoutSeconds=SHORT_WATCH_S
+        )
+        async for kind, live in watch:
             if not self.names or live["metadata"]["name"] in self.names:
                 yield kind, live
 
@@ -139,6 +143,8 @@ async def _get(session: Session, *, place: _Scope, show: _Table, watch: bool) ->
             async for kind, live in place.changes(session, version):
                 version = live["metadata"]["resourceVersion"]
                 show.again(live, gone=kind == "DELETED")
+        except SilentWatch:
+            continue  # from where it was
         except Gone:
             _, version = await place.found(session)
     return ExitStatus.OK

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.client import SHORT_WATCH_S, Client
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, Gone, NotFound, Unreachable
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, COMPONENT, FOLLOWS, SYNC_REQUESTED_AT
 from kubectl_reconcile.core.objects import Manifest, labels_of
@@ -133,7 +133,7 @@ async def _changes(client: Client, sync: Sync, live: Manifest) -> AsyncIterator[
     collection = f"{SYNCS}/namespaces/{sync.namespace}/syncs"
     version = live["metadata"]["resourceVersion"]
     async for kind, changed in client.watch(
-        collection, fieldSelector=f"metadata.name={sync.name}", resourceVersion=version
+        collection, fieldSelector=f"metadata.name={sync.name}", resourceVersion=version, timeoutSeconds=SHORT_WATCH_S
     ):
         if kind == "DELETED":
             raise ApiError(f"the Sync {sync.namespace}/{sync.name} was deleted meanwhile")

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+from kubectl_reconcile.cluster.client import SHORT_WATCH_S
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Gone, Unreachable
 from kubectl_reconcile.core.annotations import EVENT_CONTROLLER
@@ -102,7 +103,9 @@ class Stream:
 
     async def _added(self, version: str) -> AsyncIterator[Manifest]:
         """Yield each event that comes up after *version*, until the server ends the watch."""
-        watch = self.session.client.watch(self._path, fieldSelector=_OF_DAEMONS, resourceVersion=version)
+        watch = self.session.client.watch(
+            self._path, fieldSelector=_OF_DAEMONS, resourceVersion=version, timeoutSeconds=SHORT_WATCH_S
+        )
         async for kind, item in watch:
             if kind in {"ADDED", "MODIFIED"}:
                 yield item

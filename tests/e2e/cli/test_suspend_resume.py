@@ -13,6 +13,7 @@ import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from tests.conftest import talking
+from tests.lines import line_to
 
 
 @pytest.fixture
@@ -80,6 +81,21 @@ def test_get_watches(plugin, kept_by_hand, cluster, kubeconfig, eventually):
         assert watching.stdout.readline().split()[:2] == ["shop", "Suspended"]
         cluster.delete("Sync", "shop")
         assert any(line.endswith("(deleted)\n") for line in watching.stdout)
+
+
+def test_get_goes_on_when_its_watch_has_died_in_silence(kept_by_hand, cluster, kubeconfig, tmp_path):
+    kept_by_hand("shop")
+    with contextlib.closing(line_to(kubeconfig)) as line:
+        far = str(line.kubeconfig(kubeconfig, tmp_path / "along-the-line"))
+        command = ["kubectl-reconcile", "get", "shop", "-w", "-n", cluster.namespace, "--kubeconfig", far]
+        with talking(command, stdout=subprocess.PIPE) as watching:
+            assert [watching.stdout.readline().split()[0] for _ in range(2)] == ["NAME", "shop"]
+            time.sleep(1)  # the watch begins
+            line.silence()
+            silenced_s = time.monotonic()
+            cluster.edit("Sync", "shop", {"spec": {"suspend": True}})
+            assert watching.stdout.readline().split()[:2] == ["shop", "Suspended"]
+            assert time.monotonic() - silenced_s < 20
 
 
 GET_REFUSED = {
