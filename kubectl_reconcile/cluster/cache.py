@@ -42,7 +42,7 @@ _FILLS_AT_ONCE = 8
 
 
 class Cache:
-    """Live objects of one cluster, read through *client*. Close it before the client."""
+    """Live objects of one cluster, read through *client*, as itself or as a feed's user. Close it before the client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -178,7 +178,8 @@ class Cache:
         found = self._reflectors.get(feed)
         if found is None:
             contents = FeedContents(feed, Selector.parse(feed.label_selector))
-            found = self._reflectors[feed] = Reflector(self._client, contents, self._publish, self._turned)
+            client = self._client.impersonate(feed.user) if feed.user else self._client
+            found = self._reflectors[feed] = Reflector(client, contents, self._publish, self._turned)
             self._snapshot = None
         return found
 

@@ -15,6 +15,7 @@ import orjson
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.access.credentials import impersonation
 from kubectl_reconcile.cluster.access.route import resolve
+from kubectl_reconcile.cluster.errors import Forbidden
 from kubectl_reconcile.cluster.transport import JSON, Headers, Param, Request, Response, Transport
 from kubectl_reconcile.core.objects import Manifest
 
@@ -43,9 +44,10 @@ class ApiConnection:
     *on_warning*, if set, is called with the path and the text of each warning that the server attaches to an answer.
     """
 
-    def __init__(self, transport: Transport, impersonating: Headers | None = None) -> None:
+    def __init__(self, transport: Transport, impersonating: Headers | None = None, advice: str = "") -> None:
         self._transport = transport
         self._impersonating = impersonating
+        self._advice = advice
         self.on_warning: Callable[[str, str], None] | None = None
 
     @classmethod
@@ -68,13 +70,13 @@ class ApiConnection:
         """Close all connections, also those of clients made by ``impersonate``."""
         await self._transport.close()
 
-    def impersonate(self, user: str, groups: tuple[str, ...] = (), uid: str = "") -> Self:
-        """Return a client that acts as *user* over the same connections.
+    def impersonate(self, user: str, groups: tuple[str, ...] = (), uid: str = "", advice: str = "") -> Self:
+        """Return a client that acts as *user* over the same connections. What is refused to it is told with *advice*.
 
         Raises:
             KubeconfigError: *user* is empty, which would silently mean ourselves.
         """
-        other = type(self)(self._transport, impersonation(user, groups, uid))
+        other = type(self)(self._transport, impersonation(user, groups, uid), advice)
         other.on_warning = self.on_warning
         return other
 
@@ -124,11 +126,15 @@ class ApiConnection:
         fence = FENCE.get() if method != "GET" else None
         data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
         request = Request(method, path, params or {}, data, content_type, accept, etag, self._impersonating)
-        async with fence.around(str(request)) if fence else nullcontext():
-            if twice_after_s is None:
-                answer = await self._transport.send(request)
-            else:
-                answer = await self._transport.send_twice(request, twice_after_s)
+        try:
+            async with fence.around(str(request)) if fence else nullcontext():
+                if twice_after_s is None:
+                    answer = await self._transport.send(request)
+                else:
+                    answer = await self._transport.send_twice(request, twice_after_s)
+        except Forbidden as error:
+            error.advice = self._advice
+            raise
         if self.on_warning is not None:
             for text in answer.warnings:
                 self.on_warning(path, text)

@@ -98,9 +98,24 @@ class Denial:
         role = f"a Role in namespace {self.namespace}" if self.namespace else "a ClusterRole"
         return f"the rule that allows it: {where}, in {role} bound to {self._subject()}"
 
+    @property
+    def is_of_account(self) -> bool:
+        """Whether it is a ServiceAccount that lacks the right."""
+        return self.user.startswith(_ACCOUNT)
+
+    @property
+    def sentence(self) -> str:
+        """What may not be done, and by whom, without the object's name: one sentence for all that lack the same."""
+        what = f"{self.resource}.{self.group}" if self.group else self.resource or self.path
+        where = f" in namespace {self.namespace}" if self.namespace and self.resource != "namespaces" else ""
+        return f"{self._subject()} may not {self.verb} {what}{where}"
+
     def _subject(self) -> str:
-        account = self.user.removeprefix("system:serviceaccount:")
-        return f"ServiceAccount {account.replace(':', '/')}" if account != self.user else f"user {self.user}"
+        account = self.user.removeprefix(_ACCOUNT)
+        return f"ServiceAccount {account.replace(':', '/')}" if self.is_of_account else f"user {self.user}"
+
+
+_ACCOUNT = "system:serviceaccount:"
 
 
 _DENIED = re.compile(
@@ -160,7 +175,17 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: known, but not allowed. *denial* is what was asked, where it is rights that are missing."""
+    """403: known, but not allowed. *denial* is what was asked, where it is rights that are missing.
+
+    *advice* says how whoever acts as an account gives it rights.
+    """
+
+    advice: str = ""
+
+    def __str__(self) -> str:
+        denial = self.denial
+        told = denial.sentence if denial and denial.is_of_account else super().__str__()
+        return f"{told} (hint: {self.advice})" if self.advice else told
 
     @property
     def denial(self) -> Denial | None:

@@ -26,15 +26,20 @@ _MOST_GONE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What to hold: the objects of a resource, narrowed by label selector and namespace (empty: all)."""
+    """What to hold: the objects of a resource, narrowed by label selector and namespace (empty: all).
+
+    They are asked for as *user* (empty: as whoever the cache's client is).
+    """
 
     resource: Resource
     label_selector: str = ""
     namespace: str = ""
+    user: str = ""
 
     def __str__(self) -> str:
         place = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.resource}{place}" + (f" with {self.label_selector}" if self.label_selector else "")
+        labels = f" with {self.label_selector}" if self.label_selector else ""
+        return f"{self.resource}{place}{labels}{f' as {self.user}' if self.user else ''}"
 
 
 class EventKind(StrEnum):

@@ -71,8 +71,8 @@ REPLACES: Final = f"{PREFIX}replaces"
 
 # Elsewhere.
 MODULE_LABEL: Final = f"{PREFIX}module"
+AGGREGATE_TO_WATCH: Final = f"{PREFIX}aggregate-to-watch"
 GRANTED_TO: Final = f"{PREFIX}granted-to"
-AGGREGATE_TO_DAEMON: Final = f"{PREFIX}aggregate-to-daemon"
 MAY_TELL_OF_PUSHES: Final = f"{PREFIX}may-tell-of-pushes"
 MAY_SCRAPE: Final = f"{PREFIX}may-scrape"
 EVENT_CONTROLLER: Final = f"{PREFIX}daemon"
@@ -188,10 +188,10 @@ TABLE: Final = (
         "The module cleans up outside before the resource goes."),
     Row(MODULE_LABEL, Place.LABEL, "children of custom resources", WrittenBy.PROGRAM, "the module's name",
         "The module that made the object."),
+    Row(AGGREGATE_TO_WATCH, Place.LABEL, "ClusterRoles", WrittenBy.ANYBODY, '`"true"`',
+        "What the role lets list and watch, the daemon watches once for all Syncs, and not as each Sync's account."),
     Row(GRANTED_TO, Place.LABEL, "Roles, ClusterRoles and their bindings", WrittenBy.CLI, "the id of a Sync's set",
         "`kubectl reconcile grant` made the object for the account of this Sync; a later one removes what isn't needed any more."),
-    Row(AGGREGATE_TO_DAEMON, Place.LABEL, "ClusterRoles", WrittenBy.ANYBODY, '`"true"`',
-        "The role's rules become the daemon's, by the cluster's own aggregation."),
     Row(MAY_TELL_OF_PUSHES, Place.LABEL, "namespaces", WrittenBy.ANYBODY, '`"true"`',
         "Pods of the namespace may reach the port where Git servers tell of pushes, by the NetworkPolicy that is installed."),
     Row(MAY_SCRAPE, Place.LABEL, "namespaces", WrittenBy.ANYBODY, '`"true"`',

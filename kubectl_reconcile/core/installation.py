@@ -8,60 +8,96 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubectl_reconcile.core.annotations import AGGREGATE_TO_DAEMON, MAY_SCRAPE, MAY_TELL_OF_PUSHES
+from kubectl_reconcile.core.annotations import AGGREGATE_TO_WATCH, MAY_SCRAPE, MAY_TELL_OF_PUSHES
 from kubectl_reconcile.core.module.api import Module
-from kubectl_reconcile.core.module.rbac import daemon_rules
+from kubectl_reconcile.core.module.rbac import LEASES_SEEN, Rule, daemon_rules, rules_at_home, rules_of
 
 NAMESPACE = "reconcile-system"
 """Where the daemon lives unless told otherwise."""
 
+OBSOLETE: tuple[Mapping[str, Any], ...] = tuple(
+    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": "kubectl-reconcile-members"}}
+    for kind in ("ClusterRole", "ClusterRoleBinding")
+)
+"""What earlier versions installed and nothing needs any more: by these the daemon itself wrote what comes from Git."""
+
+_NAME = "kubectl-reconcile"
+_RBAC = "rbac.authorization.k8s.io"
 
 _ENVIRONMENT = {"XDG_CACHE_HOME": "/cache", "HOME": "/cache", "PYTHONSAFEPATH": "1"}
 """The last has Python never look for modules in the current folder."""
 
 
-def objects(
-    namespace: str, image: str, modules: Iterable[Module], *, cluster_admin: bool = False, replicas: int = 1
-) -> list[dict[str, Any]]:
-    """Return what runs the daemon in a cluster, besides the CRDs: namespace, account, rights, Deployment, Service."""
+def objects(namespace: str, image: str, modules: Iterable[Module], *, replicas: int = 1) -> list[dict[str, Any]]:
+    """Return what runs the daemon in a cluster, besides the CRDs: namespace, accounts, rights, Deployment, Service."""
     labels = {"app.kubernetes.io/name": "kubectl-reconcile", "app.kubernetes.io/component": "daemon"}
-    account = {"kind": "ServiceAccount", "name": "kubectl-reconcile", "namespace": namespace}
-    own, members = "kubectl-reconcile-daemon", "kubectl-reconcile-members"
-    roles: list[dict[str, Any]] = [
-        _cluster_role(own, labels, rules=daemon_rules(modules)),
-        _binding(own, own, account, labels),
-    ]
-    if cluster_admin:
-        roles.append(_binding(members, "cluster-admin", account, labels))
-    else:
-        selector = {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE_TO_DAEMON: "true"}}]}
-        roles += [_cluster_role(members, labels, aggregationRule=selector), _binding(members, members, account, labels)]
+    modules = sorted(modules, key=lambda each: each.name)
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}},
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": "kubectl-reconcile", "namespace": namespace, "labels": labels},
-        },
-        *roles,
+        *_daemon_rights(namespace, modules, labels),
+        *(each for module in modules for each in _module_rights(namespace, module, labels)),
         _deployment(namespace, image, labels, replicas),
         _service(namespace, labels),
         *_network_policies(namespace, labels),
     ]
 
 
+def _daemon_rights(namespace: str, modules: Iterable[Module], labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the daemon's account and its rights; what it may watch for all Syncs is added by roles that carry a label."""
+    account, modules = _account(_NAME, namespace, labels), list(modules)
+    own, watch, leases = f"{_NAME}-daemon", f"{_NAME}-watch", f"{_NAME}-leases"
+    everybody = {"kind": "Group", "apiGroup": _RBAC, "name": "system:authenticated"}
+    selector = {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE_TO_WATCH: "true"}}]}
+    return [
+        account,
+        _cluster_role(own, labels, rules=daemon_rules(modules)),
+        _binding(own, _subject(account), labels),
+        _cluster_role(watch, labels, aggregationRule=selector),
+        _binding(watch, _subject(account), labels),
+        _role(own, namespace, labels, rules_at_home(modules)),
+        _binding(own, _subject(account), labels, namespace),
+        _role(leases, namespace, labels, LEASES_SEEN),
+        _binding(leases, everybody, labels, namespace),
+    ]
+
+
+def _module_rights(namespace: str, module: Module, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the account of one module, and what it may do in all namespaces."""
+    account = _account(module.account, namespace, labels)
+    return [
+        account,
+        _cluster_role(module.account, labels, rules=rules_of(module)),
+        _binding(module.account, _subject(account), labels),
+    ]
+
+
+def _account(name: str, namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def _subject(account: Mapping[str, Any]) -> dict[str, Any]:
+    return {"kind": "ServiceAccount", **{key: account["metadata"][key] for key in ("name", "namespace")}}
+
+
+def _role(name: str, namespace: str, labels: Mapping[str, str], rules: Iterable[Rule]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": list(rules)}
+
+
 def _cluster_role(name: str, labels: Mapping[str, str], **content: Any) -> dict[str, Any]:
     metadata = {"name": name, "labels": dict(labels)}
-    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, **content}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, **content}
 
 
-def _binding(name: str, role: str, account: Mapping[str, str], labels: Mapping[str, str]) -> dict[str, Any]:
+def _binding(name: str, subject: Mapping[str, Any], labels: Mapping[str, str], namespace: str = "") -> dict[str, Any]:
+    """Return what gives the role *name* to *subject*: the Role of *namespace*, or without one the ClusterRole."""
     return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name, "labels": dict(labels)},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [dict(account)],
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {}), "labels": dict(labels)},
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role" if namespace else "ClusterRole", "name": name},
+        "subjects": [dict(subject)],
     }
 
 
@@ -113,6 +149,7 @@ def _deployment(namespace: str, image: str, labels: Mapping[str, str], replicas:
             "--listen-hooks=:8081",
             "--log-format=json",
             f"--lease-namespace={namespace}",
+            "--module-accounts",
         ],
         "env": [{"name": name, "value": value} for name, value in _ENVIRONMENT.items()],
         "ports": [{"name": "http", "containerPort": 8080}, {"name": "hooks", "containerPort": 8081}],

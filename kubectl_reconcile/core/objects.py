@@ -22,6 +22,9 @@ Manifest: TypeAlias = Mapping[str, Any]
 
 FIELD_MANAGER = "kubectl-reconcile"
 """Field manager of everything that comes from Git. Modules append ``-<module>`` for their children."""
+DEFAULT_ACCOUNT = "kubectl-reconcile"
+"""The ServiceAccount of a Sync that names none."""
+
 
 API_GROUP = "reconcile.dev"
 """Our API group, and the prefix of our labels and annotations."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_reconcile.core.installation import NAMESPACE, objects
+from kubectl_reconcile.core.installation import NAMESPACE, OBSOLETE, objects
 from kubectl_reconcile.core.module.api import Outcome, module
 
 IMAGE = "registry.example.com/kubectl-reconcile:1.2.3"
@@ -33,8 +33,12 @@ def test_the_daemon_has_a_namespace_an_account_rights_a_deployment_and_a_service
         ("v1", "ServiceAccount", "kubectl-reconcile"),
         ("rbac.authorization.k8s.io/v1", "ClusterRole", "kubectl-reconcile-daemon"),
         ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "kubectl-reconcile-daemon"),
-        ("rbac.authorization.k8s.io/v1", "ClusterRole", "kubectl-reconcile-members"),
-        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "kubectl-reconcile-members"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", "kubectl-reconcile-watch"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "kubectl-reconcile-watch"),
+        ("rbac.authorization.k8s.io/v1", "Role", "kubectl-reconcile-daemon"),
+        ("rbac.authorization.k8s.io/v1", "RoleBinding", "kubectl-reconcile-daemon"),
+        ("rbac.authorization.k8s.io/v1", "Role", "kubectl-reconcile-leases"),
+        ("rbac.authorization.k8s.io/v1", "RoleBinding", "kubectl-reconcile-leases"),
         ("apps/v1", "Deployment", "kubectl-reconcile"),
         ("v1", "Service", "kubectl-reconcile"),
         ("networking.k8s.io/v1", "NetworkPolicy", "kubectl-reconcile-hooks"),
@@ -50,59 +54,41 @@ def test_all_of_it_is_where_it_is_asked_to_be_and_labelled(namespace):
         assert each["metadata"] == {"name": name, "labels": LABELS, **where}
 
 
-ROLES = {
-    "its own rights and what is granted to it": (
-        {},
-        [("kubectl-reconcile-daemon", "kubectl-reconcile-daemon"), ("kubectl-reconcile-members",) * 2],
-    ),
-    "all rights where it is told so": (
-        {"cluster_admin": True},
-        [("kubectl-reconcile-daemon", "kubectl-reconcile-daemon"), ("kubectl-reconcile-members", "cluster-admin")],
-    ),
-}
+ACCOUNT = {"kind": "ServiceAccount", "name": "kubectl-reconcile", "namespace": "elsewhere"}
 
 
-@pytest.mark.parametrize(("options", "bound"), ROLES.values(), ids=ROLES)
-def test_the_account_has(options, bound):
-    bindings = [each for (kind, _), each in installed("elsewhere", **options).items() if kind == "ClusterRoleBinding"]
-    assert [(each["metadata"]["name"], each["roleRef"]["name"]) for each in bindings] == bound
-    for each in bindings:
-        assert {**each["roleRef"], "name": ""} == {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "",
-        }
-        assert each["subjects"] == [{"kind": "ServiceAccount", "name": "kubectl-reconcile", "namespace": "elsewhere"}]
+def test_each_account_has_its_own_roles_and_everybody_sees_the_leases():
+    found = installed("elsewhere", modules=[a_module("ark", "Ark")])
+    bindings = {(kind, name): each for (kind, name), each in found.items() if kind.endswith("Binding")}
+    of_module = {**ACCOUNT, "name": "kubectl-reconcile-module-ark"}
+    everybody = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:authenticated"}
+    assert {key: each["subjects"] for key, each in bindings.items()} == {
+        ("ClusterRoleBinding", "kubectl-reconcile-daemon"): [ACCOUNT],
+        ("ClusterRoleBinding", "kubectl-reconcile-watch"): [ACCOUNT],
+        ("RoleBinding", "kubectl-reconcile-daemon"): [ACCOUNT],
+        ("RoleBinding", "kubectl-reconcile-leases"): [everybody],
+        ("ClusterRoleBinding", "kubectl-reconcile-module-ark"): [of_module],
+    }
+    for (kind, name), each in bindings.items():
+        role = kind.removesuffix("Binding")
+        assert each["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name}
+        assert (role, name) in found
 
 
-def test_rights_on_members_are_what_clusterroles_with_the_label_add_up_to():
-    role = installed()["ClusterRole", "kubectl-reconcile-members"]
+def test_what_the_daemon_watches_for_all_syncs_is_what_clusterroles_with_the_label_add_up_to():
+    role = installed()["ClusterRole", "kubectl-reconcile-watch"]
     assert role["aggregationRule"] == {
-        "clusterRoleSelectors": [{"matchLabels": {"reconcile.dev/aggregate-to-daemon": "true"}}]
+        "clusterRoleSelectors": [{"matchLabels": {"reconcile.dev/aggregate-to-watch": "true"}}]
     }
     assert "rules" not in role
-    assert ("ClusterRole", "kubectl-reconcile-members") not in installed(cluster_admin=True)
 
 
-def test_the_daemon_s_own_rights_are_what_it_and_its_modules_need():
-    rules = installed(modules=[a_module("zoo", "Zoo"), a_module("ark", "Ark")])[
-        "ClusterRole", "kubectl-reconcile-daemon"
-    ]["rules"]
-    assert {"apiGroups": ["reconcile.dev"], "resources": ["syncs/status"], "verbs": ["patch"]} in rules
-    of_modules = [rule["resources"] for rule in rules if rule["apiGroups"] == ["example.com"]]
-    assert of_modules == [
-        ["arks"],
-        ["arks/finalizers"],
-        ["arks/status"],
-        ["zoos"],
-        ["zoos/finalizers"],
-        ["zoos/status"],
+def test_what_earlier_versions_installed_for_the_daemon_to_write_members_is_obsolete():
+    assert [(each["kind"], each["metadata"]["name"]) for each in OBSOLETE] == [
+        ("ClusterRole", "kubectl-reconcile-members"),
+        ("ClusterRoleBinding", "kubectl-reconcile-members"),
     ]
-    without = installed()["ClusterRole", "kubectl-reconcile-daemon"]["rules"]
-    assert [rule for rule in without if rule["apiGroups"] == [""]] == [
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
-    ]
+    assert not {name for _, name in installed()} & {each["metadata"]["name"] for each in OBSOLETE}
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
@@ -147,6 +133,7 @@ def test_the_daemon_runs_the_image_as_its_account_and_keeps_leases_in_its_namesp
         "--listen-hooks=:8081",
         "--log-format=json",
         "--lease-namespace=elsewhere",
+        "--module-accounts",
     ]
 
 

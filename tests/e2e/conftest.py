@@ -127,6 +127,17 @@ class Cluster:
         """The same, from another namespace."""
         return Cluster(self.api, self.kubectl, namespace)
 
+    def trust(self) -> Cluster:
+        """Let the accounts of this namespace do everything, as a cluster's administrators may; return this cluster."""
+        body = everything_for(self.namespace)
+        path = f"{BINDINGS}/{body['metadata']['name']}?fieldManager=by-hand&force=true"
+        self.api.ask(path, method="PATCH", body=body, type_="application/apply-patch+yaml")
+        return self
+
+    def distrust(self) -> None:
+        """Take back what ``trust`` gave, if it isn't taken back already."""
+        self.api.ask(f"{BINDINGS}/{everything_for(self.namespace)['metadata']['name']}", method="DELETE")
+
     def path(self, kind: str, name: str = "") -> str:
         root, plural = PLACES[kind]
         place = "" if kind in CLUSTER_SCOPED else f"/namespaces/{self.namespace}"
@@ -168,6 +179,20 @@ class Cluster:
         assert self.api.ask(path, method="DELETE"), f"there is no {kind} {name} to delete"
 
 
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+
+
+def everything_for(namespace: str) -> dict[str, Any]:
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"everything-for-{namespace}"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "Group", "apiGroup": group, "name": f"system:serviceaccounts:{namespace}"}],
+    }
+
+
 def install_crds(kubectl: Any) -> None:
     kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
     kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(ROOT / "crds"))
@@ -198,9 +223,11 @@ def api(kubectl) -> Iterator[Api]:
 
 
 @pytest.fixture
-def cluster(api, kubectl, namespace, crds) -> Cluster:
-    """The shared cluster, as seen from the test's own namespace."""
-    return Cluster(api, kubectl, namespace)
+def cluster(api, kubectl, namespace, crds) -> Iterator[Cluster]:
+    """The shared cluster, as seen from the test's own namespace, whose accounts may do everything."""
+    cluster = Cluster(api, kubectl, namespace).trust()
+    yield cluster
+    cluster.distrust()
 
 
 @pytest.fixture
@@ -211,7 +238,7 @@ def own_cluster(own_sandbox, kubectl) -> Iterator[Callable[..., tuple[Cluster, A
         def start(**options: Any) -> tuple[Cluster, Any]:
             sandbox = own_sandbox(**options)
             own = kubectl.using(sandbox.kubeconfig)
-            return Cluster(stack.enter_context(contextlib.closing(Api(own))), own, "default"), sandbox
+            return Cluster(stack.enter_context(contextlib.closing(Api(own))), own, "default").trust(), sandbox
 
         yield start
 
@@ -380,10 +407,12 @@ def follow(cluster) -> Callable[..., Followed]:
 
     def follow(
         url: str, name: str = "shop", *, path: str = ".", interval: str = "1s", on: Cluster = cluster,
-        git: Mapping[str, Any] | None = None, **spec: Any,
+        git: Mapping[str, Any] | None = None, trusted: bool = True, **spec: Any,
     ) -> Followed:  # fmt: skip
         source = {"git": {"url": url, "path": path, "interval": interval, **(git or {})}}
         metadata = {"name": name, "namespace": on.namespace}
+        if trusted and on is not cluster:
+            on.trust()
         on.apply(
             {
                 "apiVersion": "reconcile.dev/v1alpha1",

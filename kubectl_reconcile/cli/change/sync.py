@@ -33,6 +33,7 @@ from kubectl_reconcile.cli.output.results import DONE, counted, result_line, res
 from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.session import readable, run, selected, target_of, unmatched
+from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.objects import Manifest, condition_of
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.planning.planfile import PlanFile
@@ -140,6 +141,11 @@ async def _sync(session: Session, options: SyncOptions) -> int:
     return await _work(session, await target_of(session, options.origin), options)
 
 
+def _who_writes_members(session: Session, sync: Sync) -> Client:
+    """Return who writes the members: of a Sync that follows Git its account, which the caller acts as; else the caller."""
+    return session.acting_for(sync).client if sync.git else session.client
+
+
 def _shown(plan: Plan, options: SyncOptions) -> int:
     outputs.show([plan], PlanView(current_time()), options.look)
     status = diff.status_of(plan)
@@ -158,11 +164,18 @@ async def _ensure_installed(session: Session, options: SyncOptions) -> None:
 
 
 async def _followed(session: Session, origin: Origin) -> Sync | None:
-    """Return the Sync if a daemon looks after it, else None."""
+    """Return the Sync if a daemon looks after it, else None.
+
+    Where nobody can tell, nothing is written: there would be two writers.
+    """
     namespace = origin.namespace or session.client.namespace
-    if not await daemon_alive(session.client, namespace):
+    alive = await daemon_alive(session.client, namespace)
+    if alive is False:
         return None
     sync = Sync.of(await targets.live_sync(session, origin.name, namespace))
+    if sync.git and alive is None:
+        hint = "ask for the right to list leases.coordination.k8s.io, or commit and let the daemon find it"
+        raise Failure("whether a daemon lives can't be told: you may not read its Leases", hint)
     return sync if sync.git else None
 
 
@@ -259,12 +272,13 @@ async def _carry_out(session: Session, options: SyncOptions) -> int:
 
 async def _work(session: Session, target: Target, options: SyncOptions, file: PlanFile | None = None) -> int:
     """Plan, ask where something would go, and write; with a *file*, only what it says."""
-    started_s = time.monotonic()
+    started_s, members = time.monotonic(), _who_writes_members(session, target.sync)
     plan = selected(session, options.chosen, await engine.plan(session, target), among=options.among)
     if file is None:
-        plan = await dry_run.confirm_before_writing(session.client, plan, target.sync)
+        plan = await dry_run.confirm_before_writing(session.client, plan, target.sync, members=members)
     else:
-        plan = await dry_run.confirm(session.client, plan, target.sync) if file.confirmed else plan
+        if file.confirmed:
+            plan = await dry_run.confirm(session.client, plan, target.sync, members=members)
         file.check(plan)
     if any(change.writes for change in plan.changes):
         options.err.write(warned_of_putting_back(target.sync, options.origin))
@@ -276,7 +290,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
         target.sync = replace(target.sync, timeout_s=options.timeout_s)
     stopping = asyncio.Event()
     tend = functools.partial(custom_resource.tend, session, progress.hooks())
-    writer = Writer(session.client, progress.hooks(), stopping, tend=tend)
+    writer = Writer(session.client, progress.hooks(), stopping, tend=tend, members=members)
     with _told_what_is_left(progress):
         async with progress.drawn():
             with _stopped_by_ctrl_c(stopping, progress):
@@ -291,7 +305,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
                 def choose(made: Plan) -> Plan:
                     return progress.expect(selected(session, options.chosen, made, among=[]))
 
-                await settle(session, target, progress.hooks(), choose=choose)
+                await settle(session, target, progress.hooks(), members=members, choose=choose)
     counts = progress.counts(plan)
     options.err.write([*progress.slowest(), *render.problems_and_holds(plan)])
     if options.look.output:

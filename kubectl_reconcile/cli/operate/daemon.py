@@ -19,6 +19,7 @@ def daemon(
     listen: str,
     listen_hooks: str,
     lease_namespace: str | None,
+    module_accounts: bool,
     repositories: Path | None,
     git_max_memory: int,
     git_max_clone: int,
@@ -36,6 +37,7 @@ def daemon(
             listen=listen,
             listen_hooks=listen_hooks,
             lease_namespace=lease_namespace or "",
+            module_accounts=module_accounts,
             repositories=repositories,
             git_limits=GitLimits(git_max_memory * MEBIBYTE, git_max_clone * MEBIBYTE, git_max_files),
         )

@@ -25,14 +25,13 @@ def install(
     connection: Connection,
     *,
     image: str | None,
-    cluster_admin: bool,
     replicas: int,
     dry_run: bool,
     output: str | None,
     color: str,
 ) -> int:
     """Install CRDs, rights and the daemon."""
-    manifests = _manifests(access_of(connection).namespace, image, cluster_admin=cluster_admin, replicas=replicas)
+    manifests = _manifests(access_of(connection).namespace, image, replicas=replicas)
     if dry_run or output:
         _print(manifests, output, color)
     if dry_run:
@@ -40,13 +39,11 @@ def install(
     return run(connection, functools.partial(_install, manifests=manifests, color=color))
 
 
-def _manifests(
-    namespace: str | None, image: str | None, *, cluster_admin: bool = False, replicas: int = 1
-) -> list[Manifest]:
+def _manifests(namespace: str | None, image: str | None, *, replicas: int = 1) -> list[Manifest]:
     chosen = image or f"{IMAGE}:{kubectl_reconcile.__version__}"
     modules = installed_modules().values()
     place = namespace or installation.NAMESPACE
-    ours = installation.objects(place, chosen, modules, cluster_admin=cluster_admin, replicas=replicas)
+    ours = installation.objects(place, chosen, modules, replicas=replicas)
     return [*(located.manifest for located in crds()), *ours]
 
 
@@ -66,6 +63,7 @@ async def _install(session: Session, *, manifests: list[Manifest], color: str) -
             out.write([_told(word, result.change.ref)])
 
     await engine.apply_all(session, manifests, told)
+    out.write([_told("deleted", ref) for ref in await engine.remove_all(session, installation.OBSOLETE)])
     return ExitStatus.OK
 
 

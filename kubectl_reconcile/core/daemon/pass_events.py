@@ -96,6 +96,11 @@ class NamespaceCame:
 
 
 @dataclass(frozen=True, slots=True)
+class RightsChanged:
+    """Accounts, roles or bindings were written or went."""
+
+
+@dataclass(frozen=True, slots=True)
 class AnnotationRenamed:
     """An object carries an annotation by the name of an earlier version; nothing follows but that it is told."""
 
@@ -183,7 +188,7 @@ class RetryScheduled:
 
 
 Event: TypeAlias = (
-    TurnCame | SpecInvalid | ObjectsChanged | Pushed | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame
+    TurnCame | SpecInvalid | ObjectsChanged | Pushed | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame | RightsChanged
     | Forgotten | SourceRead | SourceFailed | MembersChecked | PlanMade | Applied | PassInterrupted | PassFailed | RetryScheduled
 )  # fmt: skip
 

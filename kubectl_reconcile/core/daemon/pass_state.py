@@ -33,6 +33,7 @@ any        Pushed                       the source is due; LookAgain            
 any        KindsChanged                 the set is due at once; LookAgain                   same
 any        Resumed, Approved            the set is due at once; LookAgain                   same
 any        NamespaceCame, if missed     the set is due at once; LookAgain                   same
+any        RightsChanged, if refused    source and set are due at once; LookAgain           same
 any        DependencyChanged, if due    LookAgain                                           same
 any        RetryScheduled               the source, or the set, is due then                 same
 any        a result nobody waits for    nothing: it is of a pass that was forgotten         same
@@ -67,6 +68,8 @@ SOON_S = 0.05
 
 _SHORTEST_CAP_S = 5.0
 _NO_DRIFT: Final[Drift] = {}
+_REFUSED = frozenset({ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE})
+"""How passes end of which something may have been refused for want of rights."""
 
 
 class PassPhase(StrEnum):
@@ -209,6 +212,9 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
             return _due_now(state, Priority.ASKED)
         case on.NamespaceCame():
             return _due_now(state, Priority.PUSH) if event.name in state.missing else (state, ())
+        case on.RightsChanged():
+            source = replace(state.source, due_s=0.0)
+            return _due_now(replace(state, source=source), Priority.PUSH) if state.told in _REFUSED else (state, ())
         case on.DependencyChanged():
             waits = state.is_due and state.sync is not None and event.ref in state.sync.depends_on
             return state, (on.LookAgain(Priority.PUSH),) * waits
@@ -222,7 +228,7 @@ def _turn(state: PassState, event: on.TurnCame, now_s: float) -> Step:
     if sync.suspend:
         report = Report(ConditionReason.SUSPENDED, "spec.suspend is true")
         return PassState(told=report.reason), (on.Tell(report, on.Scope.SYNC, sync.requested_at),)
-    if state.sync is None or state.sync.git != sync.git:
+    if state.sync is None or (state.sync.git, state.sync.account) != (sync.git, sync.account):
         state = PassState()
     elif state.sync.generation != sync.generation:
         state = _due(state)

@@ -106,6 +106,11 @@ class Module:
         return f"{FIELD_MANAGER}-{self.name}"
 
     @property
+    def account(self) -> str:
+        """The name of the ServiceAccount that the module acts as where it has one of its own."""
+        return f"{FIELD_MANAGER}-module-{self.name}"
+
+    @property
     def finalizer(self) -> str:
         """The finalizer that keeps a CR until its module has cleaned up."""
         return finalizer_of(self.name)

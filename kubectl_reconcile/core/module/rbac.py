@@ -1,8 +1,8 @@
-"""What the daemon may do in a cluster: the least that Syncs and modules need, as RBAC rules.
+"""What the daemon and its modules may do in a cluster: the least that they need, as RBAC rules.
 
-Rights on the objects that come from Git can't be known beforehand. They are granted by whoever
-runs the cluster: by ClusterRoles that carry the label `AGGREGATE_TO_DAEMON`, or for everything by
-``cluster-admin``.
+What comes from Git is written as the account of its Sync, whose rights are given by whoever runs the cluster
+(``kubectl reconcile grant``). The daemon itself may read Syncs, CRDs and namespaces, write what is said of Syncs, and act as the
+accounts of Syncs and modules. It may read no Secrets.
 
 Pure: names and verbs.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from kubectl_reconcile.core.module.api import Module
-from kubectl_reconcile.core.objects import API_GROUP, GroupKind
+from kubectl_reconcile.core.objects import API_GROUP, DEFAULT_ACCOUNT, GroupKind
 
 Rule: TypeAlias = Mapping[str, Sequence[str]]
 """One entry of a Role's ``rules``: apiGroups, resources, verbs."""
@@ -22,15 +22,23 @@ Rule: TypeAlias = Mapping[str, Sequence[str]]
 LOOK = ("get", "list", "watch")
 MANAGE = (*LOOK, "create", "patch", "delete")
 
+SECRETS = ("", "secrets")
+"""Group and resource of Secrets. Of these nobody is given all: ``kubectl reconcile grant`` gives those of a namespace."""
+
 _OWN: tuple[Rule, ...] = (
     {"apiGroups": [API_GROUP], "resources": ["syncs"], "verbs": [*LOOK, "patch"]},
     {"apiGroups": [API_GROUP], "resources": ["syncs/status"], "verbs": ["patch"]},
     {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": [*LOOK]},
     {"apiGroups": [""], "resources": ["namespaces"], "verbs": [*LOOK]},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": [*MANAGE, "update"]},
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
+    {
+        "apiGroups": [""],
+        "resources": ["serviceaccounts"],
+        "verbs": ["impersonate"],
+        "resourceNames": [DEFAULT_ACCOUNT],
+    },
 )
+"""In all namespaces. Of accounts it is those of one name, which exist for this: whoever makes one of that name means it."""
 
 
 def plural(kind: str) -> str:
@@ -44,14 +52,15 @@ def plural(kind: str) -> str:
 
 
 def rules_of(module: Module) -> list[Rule]:
-    """Return the rights that one module needs: on its CRs, which come from Git, on its children and what it reads."""
+    """Return the rights that one module needs: on its CRs, on its children and what it reads, Secrets left out."""
     verbs: dict[tuple[str, str], tuple[str, ...]] = {}
     for kind, needed in (
         *((gvk.group_kind, MANAGE) for gvk in module.owns),
         *((reads.gvk.group_kind, LOOK) for reads in module.reads),
-        (module.gvk.group_kind, MANAGE),
+        (module.gvk.group_kind, (*LOOK, "patch")),
     ):
         verbs.setdefault(_resource(kind), needed)
+    verbs.pop(SECRETS, None)
     group, resource = _resource(module.gvk.group_kind)
     verbs[group, f"{resource}/status"] = ("patch",)
     # A child with blockOwnerDeletion may only be made by who may hold up the owner's deletion.
@@ -60,8 +69,25 @@ def rules_of(module: Module) -> list[Rule]:
 
 
 def daemon_rules(modules: Iterable[Module]) -> list[Rule]:
-    """Return the rights that the daemon needs for itself and for *modules*."""
-    return [*_OWN, *(rule for module in sorted(modules, key=lambda each: each.name) for rule in rules_of(module))]
+    """Return the rights that the daemon needs in all namespaces: its own, and to see the CRs of *modules*."""
+    return [*_OWN, *_joined({_resource(module.gvk.group_kind): LOOK for module in modules})]
+
+
+def rules_at_home(modules: Iterable[Module]) -> list[Rule]:
+    """Return the rights that the daemon needs in its own namespace: its Leases, and to act as the accounts of *modules*."""
+    accounts = sorted(module.account for module in modules)
+    leases: Rule = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": [*MANAGE, "update"]}
+    acting: Rule = {
+        "apiGroups": [""],
+        "resources": ["serviceaccounts"],
+        "verbs": ["impersonate"],
+        "resourceNames": accounts,
+    }
+    return [leases, acting] if accounts else [leases]
+
+
+LEASES_SEEN: tuple[Rule, ...] = ({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": [*LOOK]},)
+"""What everybody who is known to the cluster may read in the daemon's namespace: whether a daemon lives."""
 
 
 def _resource(kind: GroupKind) -> tuple[str, str]:

@@ -5,7 +5,7 @@ Pure: values only. ``planner.build`` turns them into a plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,11 +59,22 @@ class Lookups:
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a set the view shows.
+
+    *unsynced* are the kinds whose live objects could not be listed; *places* the namespaces in which the set may have members,
+    None where that isn't known, and they may be anywhere.
+    """
+
+    unsynced: frozenset[GroupKind] = frozenset()
+    places: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """Everything known. *grouped* is False for a preview of files that belong to no Sync: nothing is pruned then.
 
-    *unsynced* names kinds whose live objects could not be listed. *whole* is False where *desired* is only a part
-    of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.
+    *whole* is False where *desired* is only a part of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.
     *served* are kinds of the cluster that go by the name of one that it doesn't serve as it is asked for.
     """
 
@@ -77,7 +88,7 @@ class Inputs:
     memory: Memory = field(default_factory=Memory)
     lookups: Lookups = field(default_factory=Lookups)
     problems: Sequence[Problem] = ()
-    unsynced: frozenset[GroupKind] = frozenset()
+    coverage: Coverage = field(default_factory=Coverage)
     grouped: bool = True
     whole: bool = True
     served: frozenset[GroupVersionKind] = frozenset()

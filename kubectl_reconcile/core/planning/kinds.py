@@ -20,6 +20,15 @@ NAMESPACE = GroupKind("", "Namespace")
 PRECIOUS = frozenset({NAMESPACE, CRD, GroupKind("", "PersistentVolumeClaim")})
 """Kinds whose deletion takes with it what they hold."""
 
+RIGHTS = frozenset(
+    {GroupKind("", "ServiceAccount")}
+    | {
+        GroupKind("rbac.authorization.k8s.io", kind)
+        for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+    }
+)
+"""Kinds that say what accounts may do."""
+
 
 class Phase(IntEnum):
     """When objects of a kind are written, relative to others of the same wave; deletes run in reverse."""

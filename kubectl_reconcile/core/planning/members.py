@@ -147,9 +147,7 @@ def _instead(builder: PlanBuilder, gvk: GroupVersionKind) -> str:
 def _spare_namesakes(builder: PlanBuilder, kind: GroupKind, name: str) -> None:
     """Keep whatever object an unusable manifest may mean: any of its kind and name."""
     builder.spared.update(
-        each.ref
-        for each in builder.inputs.live.labelled(applyset.PART_OF, builder.set_id)
-        if each.ref.group_kind == kind and each.ref.name == name
+        each.ref for each in builder.members() if each.ref.group_kind == kind and each.ref.name == name
     )
 
 

@@ -149,6 +149,11 @@ class Change:
         return manager.removeprefix(prefix) if manager.startswith(prefix) else ""
 
     @property
+    def is_child(self) -> bool:
+        """Whether a module asks for it, and no manifest."""
+        return self.provenance.owner is not None
+
+    @property
     def writes(self) -> bool:
         """Tell whether the writer has something to do here."""
         return self.op is not Op.UNCHANGED and self.gate.is_open

@@ -44,7 +44,7 @@ def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
     inputs = builder.inputs
     if not (inputs.grouped and inputs.whole):
         return Pruning()
-    members = inputs.live.labelled(applyset.PART_OF, builder.set_id)
+    members = builder.members()
     if not inputs.sync.prune:
         return Pruning(members=len(members))
     doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(builder, each)}
@@ -56,7 +56,7 @@ def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
 
 def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
-    members = builder.inputs.live.labelled(applyset.PART_OF, builder.set_id)
+    members = builder.members()
     _delete(builder, {each.ref: each for each in members if _may_go(builder, each)}, frozenset(), {})
 
 
@@ -116,7 +116,7 @@ def _near(target: ObjectRef, ref: ObjectRef, doomed: Iterable[ObjectRef]) -> Obj
 
 
 def _may_go(builder: PlanBuilder, each: Stored) -> bool:
-    if each.ref in builder.spared or each.ref.group_kind in builder.inputs.unsynced:
+    if each.ref in builder.spared or each.ref.group_kind in builder.inputs.coverage.unsynced:
         return False
     manifest = each.manifest()
     options = MemberOptions.of(manifest)
@@ -157,7 +157,7 @@ def _holds(builder: PlanBuilder, cascades: Mapping[ObjectRef, Cascade], members:
 def _extent(builder: PlanBuilder) -> int:
     """Return how many objects the set is, as deletions are counted: its members, and all that is known to go with them."""
     inputs = builder.inputs
-    members = [each.manifest() for each in inputs.live.labelled(applyset.PART_OF, builder.set_id)]
+    members = [each.manifest() for each in builder.members()]
     refs = {ObjectRef.of(each) for each in members}
     cascades = (cascade_of(each, inputs.lookups.listed, inputs.live) for each in members)
     return len(refs) + len(taken_along(refs, cascades))

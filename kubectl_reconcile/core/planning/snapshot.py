@@ -9,7 +9,7 @@ Pure: views on values.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +30,10 @@ class Stored(Protocol):
     @property
     def resource_version(self) -> str:
         """Changes with every write to it."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
 
     def manifest(self) -> Manifest:
         """Return the whole object, parsed."""
@@ -64,6 +68,11 @@ class Whole:
     def resource_version(self) -> str:
         """Changes with every write to it."""
         return self.body["metadata"].get("resourceVersion") or ""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        return labels_of(self.body)
 
     def manifest(self) -> Manifest:
         """Return the object."""
@@ -123,3 +132,31 @@ class Overlay:
     def _joined(self, below: Sequence[Stored], found: Sequence[Stored]) -> Sequence[Stored]:
         new = [each for each in found if self.below.stored(each.ref) is None]
         return (*below, *new) if new else below
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSet:
+    """What one set may see of a view that many share: its members, by the label that they carry, and what those own.
+
+    Whoever watches on behalf of many sees more than each of them may. What else a set names is asked for as its account.
+    """
+
+    below: Snapshot
+    key: str
+    value: str
+
+    def stored(self, ref: ObjectRef) -> Stored | None:
+        """Return the live member, or None."""
+        found = self.below.stored(ref)
+        return found if found is not None and found.labels.get(self.key) == self.value else None
+
+    def owned_by(self, uid: str) -> Sequence[Stored]:
+        """Return the objects whose controller has this uid."""
+        return self.below.owned_by(uid)
+
+    def labelled(self, key: str, value: str) -> Sequence[Stored]:
+        """Return the members that carry a label with this value."""
+        found = self.below.labelled(key, value)
+        if key == self.key:
+            return found if value == self.value else ()
+        return tuple(each for each in found if each.labels.get(self.key) == self.value)

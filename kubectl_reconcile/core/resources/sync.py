@@ -18,6 +18,7 @@ from kubectl_reconcile.core.annotations import APPROVED_PLAN, SYNC_REQUESTED_AT
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
 from kubectl_reconcile.core.objects import (
     API_GROUP,
+    DEFAULT_ACCOUNT,
     FIELD_MANAGER,
     GroupVersionKind,
     Manifest,
@@ -35,9 +36,6 @@ CONTENDED = "Contended"
 """The condition that names fields which somebody else keeps overwriting, on Syncs and on CRs."""
 
 _Policy = TypeVar("_Policy", bound=StrEnum)
-
-DEFAULT_ACCOUNT = "kubectl-reconcile"
-"""The ServiceAccount of a Sync that names none."""
 
 _LONGEST_MANAGER = 128  # as the server has it
 _LONGEST_NAME = 253

@@ -35,7 +35,12 @@ _FIRST_LOAD = 100
 
 
 async def confirm_before_writing(
-    client: Client, made: Plan, sync: Sync | None = None, *, pace: FlowControl | None = None
+    client: Client,
+    made: Plan,
+    sync: Sync | None = None,
+    *,
+    pace: FlowControl | None = None,
+    members: Client | None = None,
 ) -> Plan:
     """Return *made* as the server judges it, but for the creates of a first load: those it judges as they are written.
 
@@ -44,7 +49,7 @@ async def confirm_before_writing(
     """
     creates = sum(1 for change in made.changes if change.op is Op.CREATE)
     skipped = frozenset({Op.CREATE} if creates >= _FIRST_LOAD and not (sync and sync.atomic) else ())
-    return await confirm(client, made, sync, pace=pace, skipped=skipped)
+    return await confirm(client, made, sync, pace=pace, skipped=skipped, members=members)
 
 
 async def confirm(
@@ -54,15 +59,19 @@ async def confirm(
     *,
     pace: FlowControl | None = None,
     skipped: frozenset[Op] = frozenset(),
+    members: Client | None = None,
 ) -> Plan:
     """Return *made* as the server judges it, under the limits of *sync*. Changes of the *skipped* sorts stay as planned.
+
+    *members* tries what belongs to the set, where that isn't *client*, too.
 
     Raises:
         ApiError: the server doesn't answer.
     """
     pending, trial = _made_by(made), _DryRun(client, pace or FlowControl())
+    of_members = _DryRun(members or client, trial.pace)
     wanted = [change for change in made.changes if change.op not in skipped and _can_be_tried(change, pending)]
-    tried = await asyncio.gather(*map(trial.judged, wanted))
+    tried = await asyncio.gather(*((trial if each.is_child else of_members).judged(each) for each in wanted))
     judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
     changes = tuple(judged.get(id(change), change) for change in made.changes)
     changes, holds = _held(changes, made, sync)
@@ -116,7 +125,7 @@ class _DryRun:
 
     def __init__(self, client: Client, pace: FlowControl) -> None:
         self._client = client
-        self._pace = pace
+        self.pace = pace
 
     async def judged(self, change: Change) -> Change:
         """Return one change as the server judges it."""
@@ -145,7 +154,7 @@ class _DryRun:
                 path, intent, manager=change.provenance.manager, force=change.gate.force, dry_run=True
             )
 
-        answer: Manifest = await patiently(attempt, pace=self._pace)
+        answer: Manifest = await patiently(attempt, pace=self.pace)
         return answer
 
     async def _taken_over(self, change: Change, path: str) -> Manifest:
@@ -156,9 +165,9 @@ class _DryRun:
         return await self._client.replace(path, body, manager=change.provenance.manager, dry_run=True)
 
     async def _immutable(self, change: Change, kind: Kind, intent: Manifest, error: Invalid) -> Change:
-        if change.provenance.owner is None and change.gate.replaceable:
+        if not change.is_child and change.gate.replaceable:
             return await self._recreated(replace(change, op=Op.REPLACE, after=intent), kind, intent)
-        hint = f" (hint: {advice_of(change.before or intent)})" if change.provenance.owner is None else ""
+        hint = f" (hint: {advice_of(change.before or intent)})" if not change.is_child else ""
         return _blocked(change, error, hint)
 
     async def _recreated(self, change: Change, kind: Kind, intent: Manifest) -> Change:
@@ -167,7 +176,7 @@ class _DryRun:
         try:
             await patiently(
                 lambda: self._client.create(path, intent, manager=change.provenance.manager, dry_run=True),
-                pace=self._pace,
+                pace=self.pace,
             )
         except AlreadyExists:
             return change
@@ -216,7 +225,7 @@ def _comparable(manifest: Manifest) -> dict[str, Any]:
 def _held(changes: tuple[Change, ...], made: Plan, sync: Sync | None) -> tuple[tuple[Change, ...], tuple[Hold, ...]]:
     """Hold replacements where, with the deletions, they are more than the Sync allows at once."""
     new = tuple(sorted(each.ref for each in changes if each.op is Op.REPLACE and not each.gate.hook and each.writes))
-    gone = sum(1 for each in changes if each.op is Op.DELETE and each.writes and each.provenance.owner is None)
+    gone = sum(1 for each in changes if each.op is Op.DELETE and each.writes and not each.is_child)
     if not new or sync is None or is_approved(sync, new):
         return changes, made.holds
     if sync.max_deletes.allows(len(new) + gone, max(made.members, 1)):

@@ -45,7 +45,7 @@ class ObjectWriter:
     wrote: Callable[[Manifest], None]
     deleted: Callable[[ObjectRef, str], None]
     uids: dict[ObjectRef, str] = field(default_factory=dict)
-    _new_kinds: dict[tuple[str, str], float] = field(default_factory=dict)
+    new_kinds: dict[tuple[str, str], float] = field(default_factory=dict)
 
     async def write(self, change: Change) -> Manifest | None:
         """Make one change, and return the object as it is then, None where it is gone.
@@ -94,7 +94,7 @@ class ObjectWriter:
             made: Manifest = await self._ask(lambda: self._made(change, path, body))
             return made
         # For a moment a new kind isn't served, or not yet with its new fields.
-        since_s = self._new_kinds.get((kind.gvk.group, kind.plural))
+        since_s = self.new_kinds.get((kind.gvk.group, kind.plural))
         fresh = since_s is not None and time.monotonic() - since_s < _FRESH_S
         passing = (NotFound, BadRequest, Invalid) if fresh else ()
         judged = None if change.op in {Op.CREATE, Op.REPLACE} else change.before
@@ -127,7 +127,7 @@ class ObjectWriter:
     def learn_kinds(self, crd: Manifest) -> None:
         """Note that the kinds of a CRD have just been Established: for a moment they may not be served everywhere."""
         now = time.monotonic()
-        self._new_kinds.update(((gvk.group, kind.plural), now) for gvk, kind in kinds_of_crd(crd).items())
+        self.new_kinds.update(((gvk.group, kind.plural), now) for gvk, kind in kinds_of_crd(crd).items())
 
     async def _delete(self, change: Change) -> Manifest | None:
         """Delete what was planned and nothing else; return it while finalizers keep it, None once it is gone.

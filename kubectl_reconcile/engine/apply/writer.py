@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from kubectl_reconcile.cluster.client import Client
@@ -79,6 +79,7 @@ class Writer:
     stops at the first failure. *act* runs what modules do outside; *tend* does what a custom resource needs that a
     later wave waits for, where no daemon looks after it. Who makes *provisional* runs makes another one at
     once: where all was created, a first status is left to that, since it would be old before it was written.
+    *members* writes what belongs to the set, where that isn't *client*, too.
     """
 
     client: Client
@@ -91,6 +92,7 @@ class Writer:
     provisional: bool = False
     act: Callable[[Change], Awaitable[Manifest | None]] | None = None
     tend: Callable[[Manifest], Awaitable[None]] | None = None
+    members: Client | None = None
 
     async def run(self, plan: Plan) -> list[Result]:
         """Make *plan* so, and return how each change ended, in the order of the plan."""
@@ -115,6 +117,7 @@ class _Run:
             writer.client, writer.pace, writer.provisional, writer.act, self._until_replaced, writer.hooks.wrote,
             writer.hooks.deleted,
         )  # fmt: skip
+        self._members = replace(self._objects, client=writer.members or writer.client)
 
     async def all(self) -> list[Result]:
         results = [self._left_alone(change) for change in self._plan.changes if change.gate.blocked]
@@ -174,7 +177,7 @@ class _Run:
             return self._told(Result(change, ResultState.SKIPPED, reason, wrote=False))
         started = time.perf_counter()
         try:
-            live = await self._objects.write(change)
+            live = await (self._objects if change.is_child else self._members).write(change)
         except ApiError as error:
             why = redacted(str(error), change.intent, change.before)
             self._progress.refuse(change, why)

@@ -13,7 +13,7 @@ import datetime as dt
 import platform
 import shutil
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -26,9 +26,8 @@ import kubectl_reconcile
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, KubeconfigError, NotFound
-from kubectl_reconcile.core.annotations import AGGREGATE_TO_DAEMON
 from kubectl_reconcile.core.module.rbac import MANAGE
-from kubectl_reconcile.core.objects import GroupKind, Manifest, condition_of
+from kubectl_reconcile.core.objects import Manifest, condition_of
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.api import sync_requests
@@ -44,7 +43,6 @@ _CLOCKS_AGREE_S = 3.0
 _CLOCKS_CLASH_S = 15.0
 """Beyond this, the Lease of a living daemon looks expired."""
 _REVIEWS = "/apis/authorization.k8s.io/v1"
-_DAEMON_ACCOUNT = ("reconcile-system", "kubectl-reconcile")
 _AT_ONCE = 8
 _BRINGS = "kubectl reconcile install brings them"
 
@@ -184,7 +182,7 @@ async def _installed(session: Session, namespace: str) -> AsyncIterator[Finding]
         yield finding
     yield await _rights(session, namespace, syncs)
     yield await _daemon(session, namespace, syncs)
-    if finding := await _rights_of_daemon(session, syncs):
+    if finding := await _rights_of_accounts(session, syncs):
         yield finding
     for finding in await _sources(session, syncs):
         yield finding
@@ -301,50 +299,68 @@ async def _review(
     return bool((answer.get("status") or {}).get("allowed"))
 
 
-async def _rights_of_daemon(session: Session, syncs: Sequence[Manifest]) -> Finding | None:
-    """Ask whether the installed daemon may write what Git asks for; None where there is none, or you may not ask."""
-    namespace, name = _DAEMON_ACCOUNT
-    followed = [sync for sync in syncs if (sync["spec"].get("source") or {}).get("git")]  # it leaves others alone
-    kinds = sorted({kind for sync in followed for kind in Contents.recorded(sync).kinds})
-    who = {
-        "user": f"system:serviceaccount:{namespace}:{name}",
-        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
-    }
+async def _rights_of_accounts(session: Session, syncs: Sequence[Manifest]) -> Finding | None:
+    """Ask whether the accounts of Syncs may write what these have applied; None where there is none, or you may not ask."""
+    followed = [
+        sync for sync in syncs if (sync["spec"].get("source") or {}).get("git")
+    ]  # the daemon leaves others alone
     try:
-        await session.client.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}")
-        lacking = await _lacking(session, who, kinds)
+        lacking = dict(
+            zip(
+                map(_name_of, followed),
+                await asyncio.gather(*(_lacking(session, each) for each in followed)),
+                strict=True,
+            )
+        )
     except (NotFound, Forbidden):
         return None
     except ApiError as error:
         text, hint = _parted(error)
-        return Finding(Grade.WARN, "daemon", f"its rights can't be asked for: {text}", hint)
-    if not lacking:
-        return Finding(Grade.OK, "daemon", f"may write all {len(kinds)} kinds that Syncs have applied")
-    text = "; ".join(f"it may not {', '.join(verbs)} {resource}" for (_, resource), verbs in lacking.items())
-    rules = ", ".join(
-        f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: [{", ".join(map(_quoted, verbs))}]}}'
-        for (group, resource), verbs in lacking.items()
+        return Finding(Grade.WARN, "accounts", f"their rights can't be asked for: {text}", hint)
+    poor = {name: found for name, found in lacking.items() if found}
+    if not poor:
+        return Finding(
+            Grade.OK, "accounts", f"those of {len(followed)} Syncs may write all kinds that these have applied"
+        )
+    text = "; ".join(f"that of {name} may not {', '.join(found)}" for name, found in poor.items())
+    commands = ", ".join(
+        f"kubectl reconcile grant {name.partition('/')[2]} -n {name.partition('/')[0]}" for name in poor
     )
-    advice = f'put these rules into a ClusterRole labelled {AGGREGATE_TO_DAEMON}: "true": {rules}'
-    return Finding(Grade.FAIL, "daemon", text, advice)
+    return Finding(Grade.FAIL, "accounts", text, commands)
 
 
-def _quoted(text: str) -> str:
-    return f'"{text}"'
+def _is_followed(live: Manifest) -> bool:
+    """Tell whether a daemon looks after a Sync: it leaves those alone that follow nothing, or can't be meant as they are."""
+    try:
+        return Sync.of(live).git is not None
+    except SyncSpecError:
+        return False
 
 
-async def _lacking(session: Session, who: Manifest, kinds: Iterable[GroupKind]) -> dict[tuple[str, str], list[str]]:
-    resources = [found for kind in kinds if (found := session.resource(kind))]
-    asked = [(each.gvk.group, each.plural, verb) for each in resources for verb in MANAGE]
+def _name_of(sync: Manifest) -> str:
+    return f"{sync['metadata']['namespace']}/{sync['metadata']['name']}"
+
+
+async def _lacking(session: Session, live: Manifest) -> list[str]:
+    """Return what the account of a Sync may not do in all of the namespaces that the Sync has written to."""
+    sync, recorded = Sync.of(live), Contents.recorded(live)
+    who = {
+        "user": sync.account,
+        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{sync.namespace}", "system:authenticated"],
+    }
+    resources = [found for kind in sorted(recorded.kinds) if (found := session.resource(kind))]
+    asked = [
+        (each, place, verb)
+        for each in resources
+        for place in (sorted(recorded.namespaces) if each.namespaced else [""])
+        for verb in MANAGE
+    ]
     path = f"{_REVIEWS}/subjectaccessreviews"
     answers = await asyncio.gather(
-        *(_review(session.client, path, who, "", verb, group, plural) for group, plural, verb in asked)
+        *(_review(session.client, path, who, place, verb, each.gvk.group, each.plural) for each, place, verb in asked)
     )
-    lacking: dict[tuple[str, str], list[str]] = {}
-    for (group, plural, verb), allowed in zip(asked, answers, strict=True):
-        if not allowed:
-            lacking.setdefault((group, plural), []).append(verb)
-    return lacking
+    refused = [one for one, allowed in zip(asked, answers, strict=True) if not allowed]
+    return [f"{verb} {each.plural}{f' in {place}' if place else ''}" for each, place, verb in refused]
 
 
 # --- daemons ----------------------------------------------------------------------------------------------------------

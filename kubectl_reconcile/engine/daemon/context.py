@@ -10,28 +10,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from kubectl_reconcile.cluster.cache import Cache, Feed
+from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.cluster.connection import FENCE
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, Fenced, NotFound
 from kubectl_reconcile.core.annotations import renamed
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.daemon.contention import ContentionBegun, ContentionSettled, ContentionTracker
 from kubectl_reconcile.core.daemon.pass_events import AnnotationRenamed
-from kubectl_reconcile.core.module.call import Ask
+from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Plan
-from kubectl_reconcile.core.planning.snapshot import Snapshot
-from kubectl_reconcile.core.resources.applyset import PART_OF
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
 from kubectl_reconcile.engine.apply.writer import Hooks, Signal, Writer
 from kubectl_reconcile.engine.daemon.file_watch import FileWatch
 from kubectl_reconcile.engine.daemon.listeners import EventListener, Listener, LogListener, MetricsListener
 from kubectl_reconcile.engine.daemon.queue import WorkQueue
+from kubectl_reconcile.engine.daemon.views import FollowingView, MemberFeeds, OwnRights
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls
 from kubectl_reconcile.engine.sync.perform import write_sync_status
@@ -40,34 +40,7 @@ from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 
-_SYNCED_WITHIN_S = 30.0
-
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class FollowingView:
-    """A view that follows: each feed is listed once and watched from then on; Syncs share the watches."""
-
-    cache: Cache
-    ask: Ask
-
-    def selects(self, _set_id: str) -> str:
-        """Return the selector of all sets' members: one watch a kind serves every Sync."""
-        return PART_OF
-
-    async def ensure(self, feeds: Iterable[Feed]) -> Mapping[Feed, ApiError]:
-        """Follow these feeds; return those that could not be had, and why."""
-        wanted = list(feeds)
-        for feed in wanted:
-            self.cache.follow(feed)
-        await self.cache.wait_synced(wanted, timeout_s=_SYNCED_WITHIN_S)
-        late = ApiError(f"not listed within {_SYNCED_WITHIN_S:.0f} s")
-        return {feed: self.cache.failure(feed) or late for feed in wanted if not self.cache.synced(feed)}
-
-    def snapshot(self) -> Snapshot:
-        """Return the live objects of all feeds so far."""
-        return self.cache.snapshot()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +57,11 @@ class Stop:
 
 @dataclass(slots=True)
 class DaemonContext:
-    """One daemon at work. *stopping* is set when it has been told to end; *owns* tells which items are its own."""
+    """One daemon at work. *stopping* is set when it has been told to end; *owns* tells which items are its own.
+
+    *session* acts as the daemon itself, which writes Syncs, Leases and Events. Members are written as their Sync's account
+    (``session_of``), children as their module's (``session_for``).
+    """
 
     session: Session
     owns: Callable[[ObjectRef], bool]
@@ -104,7 +81,8 @@ class DaemonContext:
     def __post_init__(self) -> None:
         """Make what hangs on the session's connection, and whoever listens."""
         self.cache = Cache(self.session.client)
-        self.view = FollowingView(self.cache, ModuleCalls(self.metrics))
+        members = MemberFeeds(self.cache, OwnRights(self.session.client))
+        self.view = FollowingView(self.cache, ModuleCalls(self.metrics), members)
         self.events = Events(self.session.client)
         self.listeners = (self._log_listener, MetricsListener(self.metrics))
         self._event_listener = EventListener(self.events, self.live)
@@ -119,7 +97,19 @@ class DaemonContext:
         self.queue.forget(ref)
         self.contention.forget(ref)
         self.files.unwatch(ref)
+        self.view.members.release(ref)
         self._log_listener.forget(ref)
+
+    # As whom ---------------------------------------------------------------------------------
+
+    def session_of(self, sync: Sync) -> Session:
+        """Return the session as which all is done for the members of a Sync."""
+        return self.session.acting_for(sync)
+
+    def session_for(self, module: Module) -> Session:
+        """Return the session as which all is done for the CRs of a module."""
+        account = self.session.account_of(module)
+        return self.session.acting_as(account) if account else self.session
 
     async def warn_of_renamed(self, ref: ObjectRef, live: Manifest) -> None:
         """Say once that an object carries annotations by names of earlier versions."""
@@ -131,19 +121,22 @@ class DaemonContext:
         fence = FENCE.get()
         return Stop(self.stopping, lambda: not fence.is_shut() if fence else self.owns(ref))
 
-    def writer(self, stop: Signal, *, provisional: bool = False) -> Writer:
-        """Return a writer that keeps the cache up to date, counts what it does, and heeds *stop*; all share one pace."""
+    def writer(self, session: Session, stop: Signal, *, provisional: bool = False) -> Writer:
+        """Return a writer that keeps the cache up to date, counts what it does, and heeds *stop*; all share one pace.
+
+        It writes as *session* does.
+        """
         hooks = Hooks(
             result=lambda result: self._heard(result, stop), wrote=self.cache.wrote, deleted=self.cache.deleted
         )
-        actor = ActionRunner(self.session.client, self.session.systems, self.session.modules)
+        actor = ActionRunner(session.client, session.systems, session.modules)
 
         async def act(change: Change) -> Manifest | None:
             fence = FENCE.get()
             async with fence.around(str(change.ref)) if fence else nullcontext():
                 return await actor.run(change)
 
-        return Writer(self.session.client, hooks, stop, self.pace, provisional=provisional, act=act)
+        return Writer(session.client, hooks, stop, self.pace, provisional=provisional, act=act)
 
     def _heard(self, result: Result, stop: Signal) -> None:
         """Tell listeners of a write, and remember it for contention; what is taken is looked at before it is judged.

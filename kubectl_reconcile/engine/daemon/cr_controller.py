@@ -77,11 +77,11 @@ class CrController:
     async def _written(
         self, ref: ObjectRef, cr: Manifest, stop: Signal, *, provisional: bool
     ) -> tuple[Plan, list[Result]]:
-        context = self.context
+        context, session = self.context, self.context.session_for(self.context.session.modules[GroupVersionKind.of(cr)])
         made = await context.plan_uncontended(
-            ref, lambda contentions: plan_of(context.session, context.view, cr, contentions, trusting=provisional)
+            ref, lambda contentions: plan_of(session, context.view, cr, contentions, trusting=provisional)
         )
-        return made, await context.writer(stop, provisional=provisional).run(made)
+        return made, await context.writer(session, stop, provisional=provisional).run(made)
 
     async def _follow_up(self, ref: ObjectRef, happened: CrEvent) -> None:
         """Do what follows from how a pass went."""

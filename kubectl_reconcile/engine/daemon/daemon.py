@@ -66,11 +66,13 @@ async def serve(
     listen: str,
     listen_hooks: str = "",
     lease_namespace: str,
+    module_accounts: bool = False,
     repositories: Path | None = None,
     git_limits: GitLimits | None = None,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT, with its HTTP answers and its Lease.
 
+    With *module_accounts* it acts for CRs as accounts of their modules in *lease_namespace*.
     *access* says which cluster, and with a namespace, which part of it; *repositories* below which folder Syncs may
     follow repositories of this machine; *git_limits* what any repository may make it hold. A server that doesn't answer yet is waited for.
 
@@ -89,6 +91,7 @@ async def serve(
         session.repositories = repositories
         session.git_limits = git_limits or session.git_limits
         namespace, leases = access.namespace or "", lease_namespace or client.namespace
+        session.module_accounts = leases if module_accounts else ""
         daemon = Daemon(session, stopping, namespace=namespace, lease_namespace=leases)
         pushes = PushReceiver(client, daemon.context.metrics, daemon.context.live, daemon.pushed)
         async with (

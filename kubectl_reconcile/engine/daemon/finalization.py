@@ -25,7 +25,7 @@ from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, prune
-from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
@@ -91,23 +91,26 @@ class Finalization:
 
     async def _remove_members(self, sync: Sync, manifest: Manifest) -> int:
         """Delete what is left of the set; return how many members are still there that the Sync may outlive."""
-        session, recorded = self.context.session, Contents.recorded(manifest)
+        session, recorded, view = self.context.session_of(sync), Contents.recorded(manifest), self.context.view.of(sync)
         kinds = gather.member_kinds(session, recorded, ())
-        feeds = gather.member_feeds(session, kinds, self.context.view.selects(set_id_of(sync)))
-        failures = await self.context.view.ensure(feeds)
+        feeds = gather.member_feeds(session, kinds, view.selects(set_id_of(sync)))
+        failures = await view.ensure(feeds, recorded.namespaces)
         inputs = Inputs(
             sync=sync,
             revision=Revision("", "", {}),
             desired=(),
-            live=self.context.view.snapshot(),
+            live=view.snapshot(),
             kinds=await session.kinds(kinds),
             now=now_text(),
-            unsynced=gather.failures_by_kind(failures),
+            coverage=Coverage(gather.failures_by_kind(failures), recorded.namespaces),
         )
-        holders, writer = prune.holders_of(sync, self.namespace), self.context.writer(self.context.stop(sync.ref))
+        holders, writer = (
+            prune.holders_of(sync, self.namespace),
+            self.context.writer(session, self.context.stop(sync.ref)),
+        )
         first, last = prune.parted(planner.build_removal(inputs), holders)
         await writer.run(first)
-        if left := len(failures) + _members(self.context.view.snapshot(), sync, holders):
+        if left := len(failures) + _members(view.snapshot(), sync, holders, recorded.namespaces):
             return left
         return sum(1 for result in await writer.run(last) if result.state is not ResultState.SUCCEEDED)
 
@@ -122,9 +125,13 @@ class Finalization:
             return
 
 
-def _members(snapshot: Snapshot, sync: Sync, holders: Collection[ObjectRef]) -> int:
+def _members(snapshot: Snapshot, sync: Sync, holders: Collection[ObjectRef], places: Collection[str]) -> int:
     """Count the members that are still there; those that ask to be kept don't count, nor do *holders*."""
-    found = (each for each in snapshot.labelled(PART_OF, set_id_of(sync)) if each.ref not in holders)
+    found = (
+        each
+        for each in snapshot.labelled(PART_OF, set_id_of(sync))
+        if each.ref not in holders and each.ref.namespace in {"", *places}
+    )
     return sum(1 for each in found if not MemberOptions.of(each.manifest()).kept)
 
 

@@ -69,8 +69,9 @@ class PushReceiver:
         if request.length > LARGEST:
             return HookAnswer(413, f"more than {LARGEST} bytes")
         ref = ObjectRef(SYNC.group, SYNC.kind, place[2], place[3])
-        git = self._followed(ref)
-        secret = await self._secret(ref.namespace, git.webhook_secret) if git and git.webhook_secret else ""
+        sync = self._followed(ref)
+        git = sync.git if sync else None
+        secret = await self._secret(sync, git.webhook_secret) if sync and git and git.webhook_secret else ""
         word = Word(request.headers, secret)
         if git is None or not word.may_be_genuine:
             return _STRANGER
@@ -92,29 +93,32 @@ class PushReceiver:
         self._heard.remember(hook, word)
         return HookAnswer(202, "looking")
 
-    def _followed(self, ref: ObjectRef) -> GitSpec | None:
+    def _followed(self, ref: ObjectRef) -> Sync | None:
         manifest = self.live(ref)
         try:
-            return Sync.of(manifest).git if manifest else None
+            return Sync.of(manifest) if manifest else None
         except SyncSpecError:
             return None
 
-    async def _secret(self, namespace: str, name: str) -> str:
-        """Return the secret, asked for anew after a while at most: strangers mustn't make requests to the cluster."""
-        at_s, known = self._secrets.get((namespace, name), (0.0, ""))
+    async def _secret(self, sync: Sync, name: str) -> str:
+        """Return the secret as the Sync's account reads it.
+
+        It is asked for anew after a while at most: strangers mustn't make requests to the cluster.
+        """
+        at_s, known = self._secrets.get((sync.account, name), (0.0, ""))
         if at_s and time.monotonic() - at_s < _REMEMBERED_S:
             return known
         try:
-            secret = await self.client.get(secret_path(namespace, name))
+            secret = await self.client.impersonate(sync.account).get(secret_path(sync.namespace, name))
             known = base64.b64decode((secret.get("data") or {}).get(_KEY) or "").decode().strip()
         except NotFound:
             known = ""
         except (ApiError, binascii.Error, UnicodeDecodeError) as error:
-            event(log, logging.WARNING, "hook's Secret not read", secret=f"{namespace}/{name}", error=error)
+            event(log, logging.WARNING, "hook's Secret not read", secret=f"{sync.namespace}/{name}", error=error)
             known = ""
         if len(self._secrets) >= _MOST_SECRETS:
             self._secrets.clear()
-        self._secrets[namespace, name] = time.monotonic(), known
+        self._secrets[sync.account, name] = time.monotonic(), known
         return known
 
 

@@ -82,7 +82,7 @@ class SyncWork:
             case on.ApplySet():
                 return await self._apply_set(ref, followed.read()[0], instruction.plan)
             case on.ApplyObjects():
-                return await self._apply_objects(ref, instruction.plan)
+                return await self._apply_objects(ref, followed.read()[0].sync, instruction.plan)
             case on.Retry():
                 delay_s = self.context.queue.failed(ref, instruction.priority, cap_s=instruction.cap_s)
                 return on.RetryScheduled(instruction, delay_s)
@@ -128,7 +128,7 @@ class SyncWork:
 
     async def _opened(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, git: GitSpec) -> Target:
         """Return the target with its source opened; one that was never read is recreated, with all that hangs on it."""
-        source = await source_of(self.context.session, sync, git)
+        source = await source_of(self.context.session_of(sync), sync, git)
         if (folder := local_folder(git.url)) is not None:
             self.context.files.watch(folder, ref, lambda: self.changed(ref))
         if followed.target is not None and followed.state.source.is_read:
@@ -160,13 +160,16 @@ class SyncWork:
     async def _planned(self, ref: ObjectRef, target: Target, desired: Desired) -> Plan:
         def build(contentions: Contentions) -> Awaitable[Plan]:
             target.contentions = contentions
-            return plan_for(self.context.session, target, desired, self.context.view, children=False)
+            return plan_for(
+                self.context.session_of(target.sync), target, desired, self.context.view.of(target.sync), children=False
+            )
 
         return await self.context.plan_uncontended(ref, build)
 
     async def _apply_set(self, ref: ObjectRef, target: Target, made: Plan) -> on.Event:
         started, stop = time.perf_counter(), self.context.stop(ref)
-        done = await perform(self.context.session, target, made, self.context.writer(stop))
+        writer = self.context.writer(self.context.session_of(target.sync), stop)
+        done = await perform(self.context.session, target, made, writer)
         if target.parent:
             self.context.cache.wrote(target.parent)
         if stop.is_set():
@@ -174,9 +177,9 @@ class SyncWork:
         missing = refused_namespaces(done.results)
         return on.Applied(done.report, missing_namespaces=missing, duration_s=time.perf_counter() - started)
 
-    async def _apply_objects(self, ref: ObjectRef, made: Plan) -> on.Event:
+    async def _apply_objects(self, ref: ObjectRef, sync: Sync, made: Plan) -> on.Event:
         stop = self.context.stop(ref)
-        results = await self.context.writer(stop).run(made)
+        results = await self.context.writer(self.context.session_of(sync), stop).run(made)
         if stop.is_set():
             return on.PassInterrupted()
         succeeded = [each for each in results if each.state is ResultState.SUCCEEDED]

@@ -22,7 +22,7 @@ from kubectl_reconcile.core.daemon.watch_events import (
     sync_priority,
 )
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
-from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE
+from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.sync_controller import SyncController
@@ -50,6 +50,8 @@ class WatchRouter:
             self._on_crd(happened)
         elif happened.ref.group_kind == NAMESPACE and happened.old is None:
             self.syncs.notify_all(on.NamespaceCame(happened.ref.name))
+        elif happened.ref.group_kind in RIGHTS:
+            self.syncs.notify_all(on.RightsChanged())
         elif is_of_module:
             self._on_cr(happened, newest)
         if not happened.own:

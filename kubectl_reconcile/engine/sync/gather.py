@@ -49,17 +49,17 @@ def member_feeds(session: Session, kinds: Iterable[GroupVersionKind], selector: 
 
 
 def child_feeds(session: Session, modules: Iterable[Module]) -> list[Feed]:
-    """Return what to list to find the children of *modules*, and what those read."""
+    """Return what to list to find the children of *modules*, and what those read; each as its module's account."""
     wanted = [
-        (gvk, selector)
+        (gvk, selector, session.account_of(module))
         for module in modules
         for gvk, selector in chain(
             ((gvk, f"{MODULE_LABEL}={module.name}") for gvk in module.owns),
             ((reads.gvk, reads.selector) for reads in module.reads),
         )
     ]
-    found = ((session.discovery.find(gvk.api_version, gvk.kind), selector) for gvk, selector in wanted)
-    return [Feed(resource, label_selector=selector) for resource, selector in found if resource]
+    found = ((session.discovery.find(gvk.api_version, gvk.kind), selector, user) for gvk, selector, user in wanted)
+    return [Feed(resource, label_selector=selector, user=user) for resource, selector, user in found if resource]
 
 
 def modules_below(modules: Mapping[GroupVersionKind, Module], kinds: Iterable[GroupVersionKind]) -> list[Module]:

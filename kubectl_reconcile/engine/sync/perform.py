@@ -44,7 +44,7 @@ class Done:
 
 
 async def perform(session: Session, target: Target, made: Plan, writer: Writer | None = None) -> Done:
-    """Carry out *made*, and return how it went.
+    """Carry out *made*, and return how it went. Members are written as *writer* has it; the books are kept by *session*.
 
     What the server hasn't tried yet it tries first, so that what it refuses is known before anything is
     written. Then the set's parent says what it may hold, and only then is anything written.
@@ -59,7 +59,7 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
     )  # fmt: skip
     writer.act = writer.act or ActionRunner(session.client, session.systems, session.modules).run
     if not made.confirmed:
-        made = await confirm_before_writing(session.client, made, sync, pace=writer.pace)
+        made = await confirm_before_writing(writer.client, made, sync, pace=writer.pace, members=writer.members)
     if sync.atomic and (reason := trouble(made)):
         results = untouched(made, reason)
     else:
@@ -142,12 +142,13 @@ async def settle(
     target: Target,
     hooks: Hooks,
     *,
+    members: Client | None = None,
     rounds: int = 5,
     choose: Callable[[Plan], Plan] = lambda made: made,
 ) -> Done | None:
     """Go on until nothing more is to be done at once: statuses and children follow what a pass has made.
 
-    Of each plan only what *choose* returns is done. Returns the last round that wrote something, None where none did.
+    Members are written by *members*, where that isn't the session's client. Of each plan only what *choose* returns is done. Returns the last round that wrote something, None where none did.
 
     Raises:
         SourceError: the source can't be read.
@@ -158,5 +159,5 @@ async def settle(
         made = choose(await plan(session, target))
         if not any(change.writes for change in made.changes) and not made.outcomes.statuses:
             return last
-        last = await perform(session, target, made, Writer(session.client, hooks))
+        last = await perform(session, target, made, Writer(session.client, hooks, members=members))
     return last

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
-from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden
 from kubectl_reconcile.core.annotations import MemberOptions
-from kubectl_reconcile.core.manifests.parse import parse
+from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, mapping_of, maps_in
 from kubectl_reconcile.core.planning import planner
-from kubectl_reconcile.core.planning.inputs import Inputs, Memory, Modules
+from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Memory, Modules
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
@@ -41,8 +41,11 @@ class ClusterView(Protocol):
     def selects(self, set_id: str) -> str:
         """Return the label selector by which members of this set are listed."""
 
-    async def ensure(self, feeds: Iterable[Feed]) -> Mapping[Feed, ApiError]:
-        """Bring these feeds in; return those that could not be had, and why."""
+    async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
+        """Bring these feeds in; return those that could not be had, and why.
+
+        What can't be had of all namespaces is had of the *places* where members may be.
+        """
 
     def snapshot(self) -> Snapshot:
         """Return the live objects of all feeds so far."""
@@ -63,8 +66,18 @@ class OneShotView:
         """Return the selector of this set alone."""
         return f"{PART_OF}={set_id}"
 
-    async def ensure(self, feeds: Iterable[Feed]) -> Mapping[Feed, ApiError]:
-        """List these feeds; return those that could not be had, and why."""
+    async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
+        """List these feeds, those that we may not list of all namespaces in each of *places*; return those that could not be had."""
+        failures = await self._filled(feeds)
+        refused = [feed for feed, why in failures.items() if isinstance(why, Forbidden) and feed.resource.namespaced]
+        if not (refused and places):
+            return failures
+        narrow = {replace(feed, namespace=place): feed for feed in refused for place in places}
+        narrowed = await self._filled(narrow)
+        rest = {feed: why for feed, why in failures.items() if feed not in refused}
+        return {**rest, **{narrow[feed]: why for feed, why in narrowed.items()}}
+
+    async def _filled(self, feeds: Iterable[Feed]) -> dict[Feed, ApiError]:
         wanted = list(feeds)
         await self.cache.fill(wanted)
         return {feed: failure for feed in wanted if (failure := self.cache.failure(feed))}
@@ -145,7 +158,8 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
     if target.grouped:
         feeds += gather.member_feeds(session, everyone, view.selects(set_id_of(target.sync)))
     wanted = everyone | {gvk for module in below for gvk in module.owns}
-    kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds))
+    places = recorded.namespaces | {_place(located, target.sync) for located in desired.manifests}
+    kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, places))
     return Inputs(
         sync=target.sync,
         revision=desired.revision,
@@ -155,12 +169,17 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         modules=Modules(modules, view.ask),
         now=now_text(),
         problems=desired.problems,
-        unsynced=gather.failures_by_kind(failures),
+        coverage=Coverage(gather.failures_by_kind(failures), places),
         memory=Memory(target.verdicts, contentions=target.contentions, settled=_is_settled(target, desired)),
         grouped=target.grouped,
         whole=desired.whole,
         served=session.namesakes(asked - kinds.keys()),
     )
+
+
+def _place(located: Located, sync: Sync) -> str:
+    """Return the namespace that a manifest's object would be in, were its kind namespaced."""
+    return located.manifest["metadata"].get("namespace") or sync.default_namespace
 
 
 def _is_settled(target: Target, desired: Desired) -> bool:

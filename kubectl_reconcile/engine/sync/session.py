@@ -10,9 +10,9 @@ import importlib
 import logging
 import os
 import pkgutil
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from kubectl_reconcile.cluster.discovery import Discovery, Resource
 from kubectl_reconcile.core.module.api import Module, modules_in
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
 from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
@@ -75,16 +76,18 @@ class Session:
     """One connection to a cluster with what is known of its kinds.
 
     *repositories* is the folder of this machine below which Syncs may follow repositories, None for none;
-    *git_limits* is what any repository may make this process hold.
+    *git_limits* is what any repository may make this process hold; *module_accounts* the namespace with the accounts of modules,
+    empty where these act as whoever the session is.
     """
 
     client: Client
     discovery: Discovery
     cache_dir: Path
-    modules: Mapping[GroupVersionKind, Module]
+    modules: dict[GroupVersionKind, Module]
     systems: ExternalSystems = field(default_factory=ExternalSystems)
     repositories: Path | None = None
     git_limits: GitLimits = field(default_factory=GitLimits)
+    module_accounts: str = ""
     _kinds: dict[GroupVersionKind, Kind] = field(default_factory=dict)
 
     def reader(self) -> ManifestReader:
@@ -118,6 +121,22 @@ class Session:
         discovery = await Discovery.load(client, folder)
         return cls(client, discovery, folder, known_modules(discovery))
 
+    def acting_as(self, user: str, advice: str = "") -> Session:
+        """Return this session as *user* has it: the same connections, and all that is known of kinds is shared.
+
+        What is refused to *user* is told with *advice*.
+        """
+        return replace(self, client=self.client.impersonate(user, advice=advice))
+
+    def acting_for(self, sync: Sync) -> Session:
+        """Return this session as the account of *sync* has it."""
+        return self.acting_as(sync.account, f"kubectl reconcile grant {sync.name} -n {sync.namespace}")
+
+    def account_of(self, module: Module) -> str:
+        """Return the user as whom all is done for the CRs of *module*; empty: whoever the session is."""
+        place = self.module_accounts
+        return f"system:serviceaccount:{place}:{module.account}" if place else ""
+
     async def refresh(self) -> None:
         """Forget what was learned of kinds and ask again: a CRD came, changed or went.
 
@@ -125,8 +144,10 @@ class Session:
             ApiError: the server refuses, or doesn't answer.
         """
         await self.discovery.refresh()
+        modules = known_modules(self.discovery)
         self._kinds.clear()
-        self.modules = known_modules(self.discovery)
+        self.modules.clear()
+        self.modules.update(modules)
 
     def resource(self, kind: GroupKind) -> Resource | None:
         """Return the server's preferred version of *kind*, or None where it serves none."""

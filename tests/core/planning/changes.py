@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from kubectl_reconcile.core.planning.inputs import Inputs, Lookups, Memory, Modules
+from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Lookups, Memory, Modules
 from kubectl_reconcile.core.planning.plan import Change, Gate, Provenance
 
 
@@ -21,5 +21,9 @@ def known(*, modules=None, **rest):
     """known(sync=…, desired=…, live=…, verdicts=…, observed=…): the inputs of a plan."""
     rest["by_kind"] = modules or {}
     return Inputs(
-        memory=_grouped(Memory, rest), modules=_grouped(Modules, rest), lookups=_grouped(Lookups, rest), **rest
+        memory=_grouped(Memory, rest),
+        modules=_grouped(Modules, rest),
+        lookups=_grouped(Lookups, rest),
+        coverage=_grouped(Coverage, rest),
+        **rest,
     )

@@ -767,3 +767,9 @@ def test_an_object_may_have_a_policy_of_its_own_for_conflicts(policy, blocked, f
     (change,) = made.changes
     data = [each for each in change.fields if each.path[0] == "f:data"]
     assert (bool(change.gate.blocked), len(data)) == (blocked, fields)
+
+
+def test_an_object_with_our_label_where_the_set_has_never_been_is_no_member():
+    forged = live(cache("pages"))
+    assert "pages" in ops(plan([cache("sessions")], [live(cache("sessions")), forged], places={"shop"}))
+    assert "pages" not in ops(plan([cache("sessions")], [live(cache("sessions")), forged], places={"elsewhere"}))

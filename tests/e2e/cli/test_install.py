@@ -11,12 +11,28 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 ACCOUNT = "system:serviceaccount:reconcile-system:kubectl-reconcile"
-CONFIG_RIGHTS = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRole",
-    "metadata": {"name": "config-for-reconcile", "labels": {"reconcile.dev/aggregate-to-daemon": "true"}},
-    "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}],
-}
+RBAC = "rbac.authorization.k8s.io"
+
+
+def rights(name, *rules):
+    """A Role of the namespace default, bound to the account that Syncs have there."""
+    verbs = ["get", "list", "watch", "create", "patch", "delete"]
+    metadata = {"name": name, "namespace": "default"}
+    return [
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "Role",
+            "metadata": metadata,
+            "rules": [{"apiGroups": [group], "resources": [resource], "verbs": verbs} for group, resource in rules],
+        },
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "kubectl-reconcile", "namespace": "default"}],
+        },
+    ]
 
 
 @pytest.fixture
@@ -41,14 +57,18 @@ def test_install_runs_the_daemon_with_just_the_rights_it_needs(
     again = there("install")
     assert {line.split()[0] for line in again.out.splitlines()} == {"unchanged"}
 
-    new_daemon(sandbox.kubeconfig_for(ACCOUNT, ("system:serviceaccounts",))).start()
+    cluster.distrust()
+    options = ("--lease-namespace=reconcile-system", "--module-accounts")
+    new_daemon(sandbox.kubeconfig_for(ACCOUNT), options=options).start()
     sha = git_server.push({"a.yaml": config_map("web", color="red"), "b.yaml": memcached("cache", size=1)})
-    sync = follow(git_server.url, on=cluster)
+    cluster.kubectl.apply(rights("caches", ("cache.example.com", "memcacheds")))
+    sync = follow(git_server.url, on=cluster, trusted=False)
     refused = sync.until("ApplyFailed", sha)
-    assert "cannot" in refused["message"] or "forbidden" in refused["message"]
+    assert "ServiceAccount default/kubectl-reconcile may not get configmaps in namespace default" in refused["message"]
+    assert "kubectl reconcile grant shop -n default" in refused["message"]
     eventually(lambda: cluster.get("Deployment", "cache"), "what its module may make is made")
 
-    cluster.kubectl.apply(CONFIG_RIGHTS)
+    cluster.kubectl.apply(rights("configuration", ("", "configmaps")))
     sync.ask()
     eventually(lambda: cluster.get("ConfigMap", "web"), "what it may write by now is written")
     sync.until_synced(sha)
@@ -63,13 +83,14 @@ def test_uninstall_leaves_what_was_applied(installed, follow, git_server):
     assert "Deployment" not in there("uninstall", "--yes").out
 
 
-def test_all_rights_are_for_who_asks(plugin):
-    def bound(*flags):
-        printed = yaml.safe_load_all(plugin("install", "--dry-run", "-o", "yaml", *flags).out)
-        return {each["roleRef"]["name"] for each in printed if each and each["kind"] == "ClusterRoleBinding"}
-
-    assert "cluster-admin" not in bound()
-    assert "cluster-admin" in bound("--cluster-admin")
+def test_install_takes_back_what_let_the_daemon_of_an_earlier_version_write_everything(installed):
+    cluster, _, there = installed
+    cluster.kubectl(
+        "create", "clusterrolebinding", "kubectl-reconcile-members", "--clusterrole=cluster-admin", "--user=x"
+    )
+    again = there("install")
+    assert "deleted   ClusterRoleBinding.rbac.authorization.k8s.io kubectl-reconcile-members" in again.out
+    assert "kubectl-reconcile-members" not in cluster.kubectl("get", "clusterrolebindings")
 
 
 def test_the_manifests_to_deploy_are_those_that_install_applies(plugin):

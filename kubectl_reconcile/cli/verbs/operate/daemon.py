@@ -32,6 +32,11 @@ Examples:
     "--lease-namespace", metavar="NAME", help="Namespace of the Lease that says it is alive.  [default: the context's]"
 )
 @click.option(
+    "--module-accounts", is_flag=True,
+    help="Act for custom resources as their modules' own ServiceAccounts, kubectl-reconcile-module-NAME in the namespace of the "
+    "Lease. Without, as whoever the daemon is.",
+)  # fmt: skip
+@click.option(
     "--repositories", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="FOLDER",
     help="Let Syncs follow repositories below this folder, by file:///… URLs.",
 )  # fmt: skip

@@ -24,11 +24,6 @@ Examples:
 )
 @click.option("--image", metavar="IMAGE", help=f"Image of the daemon.  [default: {IMAGE}:VERSION]")
 @click.option(
-    "--cluster-admin", is_flag=True,
-    help="Let the daemon write every kind. Without, it writes what ClusterRoles labelled "
-    "reconcile.dev/aggregate-to-daemon=true allow.",
-)  # fmt: skip
-@click.option(
     "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="How many daemons share the work."
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing to the cluster, and ask it nothing.")
@@ -40,7 +35,8 @@ def install() -> None:
     """Install CRDs, rights and the daemon. Writes to the cluster.
 
     -n says where the daemon lives (default: reconcile-system). Running it again brings all of it up to
-    date; Syncs and what belongs to them aren't touched.
+    date; Syncs and what belongs to them aren't touched. What Syncs apply they apply as ServiceAccounts
+    of theirs: kubectl reconcile grant gives these their rights.
     """
 
 

@@ -1,0 +1,171 @@
+"""What the daemon sees of the cluster, and as whom: every feed is listed once and watched from then on, and shared.
+
+- A Sync's members are watched with the daemon's own rights where it has them: one watch a kind serves every Sync. Else they are
+  watched as the Sync's account, namespace by namespace; Secrets always, for the daemon may have no right to all of them.
+- Whatever is watched on behalf of others, a Sync sees its own members of it, and nothing else.
+- What a module makes and reads is watched as the module's account.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kubectl_reconcile.cluster.cache import Cache, Feed
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.discovery import Resource
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden
+from kubectl_reconcile.core.module.call import Ask
+from kubectl_reconcile.core.objects import GroupKind, ObjectRef
+from kubectl_reconcile.core.planning.plan import set_id_of
+from kubectl_reconcile.core.planning.snapshot import OwnSet, Snapshot
+from kubectl_reconcile.core.resources.applyset import PART_OF
+from kubectl_reconcile.core.resources.sync import Sync
+
+_SYNCED_WITHIN_S = 30.0
+_SECRET = GroupKind("", "Secret")
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+async def followed(cache: Cache, feeds: Iterable[Feed]) -> dict[Feed, ApiError]:
+    """Follow these feeds; return those that could not be had within half a minute, and why."""
+    wanted = list(feeds)
+    for feed in wanted:
+        cache.follow(feed)
+    await cache.wait_synced(wanted, timeout_s=_SYNCED_WITHIN_S)
+    late = ApiError(f"not listed within {_SYNCED_WITHIN_S:.0f} s")
+    return {feed: cache.failure(feed) or late for feed in wanted if not cache.synced(feed)}
+
+
+@dataclass(slots=True)
+class OwnRights:
+    """What the daemon itself may watch in all namespaces. Asked once, and again when it turns out to be otherwise."""
+
+    client: Client
+    _known: dict[Resource, bool] = field(default_factory=dict)
+
+    async def may_watch(self, resource: Resource) -> bool:
+        """Tell whether all objects of a kind may be listed and watched; of Secrets they never are.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        if resource.gvk.group_kind == _SECRET:
+            return False
+        if resource not in self._known:
+            answers = await asyncio.gather(*(self._may(verb, resource) for verb in ("list", "watch")))
+            self._known[resource] = all(answers)
+        return self._known[resource]
+
+    def forget(self, resource: Resource) -> None:
+        """Ask anew: what was allowed has been refused."""
+        self._known.pop(resource, None)
+
+    async def _may(self, verb: str, resource: Resource) -> bool:
+        asked = {"verb": verb, "group": resource.gvk.group, "resource": resource.plural}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        }
+        answer = await self.client.create(_REVIEWS, body)
+        return bool((answer.get("status") or {}).get("allowed"))
+
+
+@dataclass(slots=True)
+class MemberFeeds:
+    """The feeds by which members are followed, each for as long as some Sync needs it."""
+
+    cache: Cache
+    rights: OwnRights
+    _used: dict[Feed, set[ObjectRef]] = field(default_factory=lambda: defaultdict(set))
+    _ending: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def ensure(self, sync: Sync, feeds: Iterable[Feed], places: Collection[str]) -> Mapping[Feed, ApiError]:
+        """Follow what shows these kinds' members in *places*; return the kinds' feeds that could not be had, and why.
+
+        Raises:
+            ApiError: the server doesn't say what the daemon may watch.
+        """
+        wanted = {feed: await self._real(sync, feed, places) for feed in feeds}
+        self._use(sync.ref, {real for each in wanted.values() for real in each})
+        failures = await followed(self.cache, (real for each in wanted.values() for real in each))
+        for real, why in failures.items():
+            if isinstance(why, Forbidden) and not real.user:
+                self.rights.forget(real.resource)
+        found = {
+            feed: next((failures[real] for real in each if real in failures), None) for feed, each in wanted.items()
+        }
+        return {feed: why for feed, why in found.items() if why is not None}
+
+    def release(self, ref: ObjectRef) -> None:
+        """Let go of what only this Sync needed."""
+        self._use(ref, set())
+
+    async def _real(self, sync: Sync, feed: Feed, places: Collection[str]) -> tuple[Feed, ...]:
+        if await self.rights.may_watch(feed.resource):
+            return (feed,)
+        narrow = sorted(places) if feed.resource.namespaced else [""]
+        return tuple(replace(feed, namespace=place, user=sync.account) for place in narrow)
+
+    def _use(self, ref: ObjectRef, feeds: set[Feed]) -> None:
+        for feed in feeds:
+            self._used[feed].add(ref)
+        for feed in [each for each, users in self._used.items() if ref in users and each not in feeds]:
+            self._used[feed].discard(ref)
+            if not self._used[feed]:
+                del self._used[feed]
+                self._end(feed)
+
+    def _end(self, feed: Feed) -> None:
+        task = asyncio.ensure_future(self.cache.unfollow(feed))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+@dataclass(frozen=True, slots=True)
+class MembersView:
+    """One Sync's view: its members, and nothing of anybody else's."""
+
+    sync: Sync
+    feeds: MemberFeeds
+    ask: Ask
+
+    def selects(self, _set_id: str) -> str:
+        """Return the selector of all sets' members: one watch serves many Syncs."""
+        return PART_OF
+
+    async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
+        """Follow these feeds as the daemon, or else as the Sync's account in *places*; return those that could not be had."""
+        return await self.feeds.ensure(self.sync, feeds, places)
+
+    def snapshot(self) -> Snapshot:
+        """Return the live members."""
+        return OwnSet(self.feeds.cache.snapshot(), PART_OF, set_id_of(self.sync))
+
+
+@dataclass(slots=True)
+class FollowingView:
+    """What the daemon itself sees; each Sync sees its part of it, by feeds of *members*."""
+
+    cache: Cache
+    ask: Ask
+    members: MemberFeeds
+
+    def of(self, sync: Sync) -> MembersView:
+        """Return what a Sync sees."""
+        return MembersView(sync, self.members, self.ask)
+
+    def selects(self, _set_id: str) -> str:
+        """Return the selector of all sets' members: one watch serves many Syncs."""
+        return PART_OF
+
+    async def ensure(self, feeds: Iterable[Feed], _places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
+        """Follow these feeds; return those that could not be had, and why."""
+        return await followed(self.cache, feeds)
+
+    def snapshot(self) -> Snapshot:
+        """Return the live objects of all feeds so far."""
+        return self.cache.snapshot()
