@@ -36,13 +36,13 @@ def test_all_is_well(plugin, findings, follow, git_server, daemon, config_map, n
     follow(git_server.url).until_synced(sha)
     found, status = findings()
     assert {subject: one["grade"] for subject, one in found.items()} == dict.fromkeys(
-        ("program", "plugin", "cluster", "clock", "crds", "rights", "daemon", f"{namespace}/shop"), "ok"
+        ("program", "plugin", "cluster", "clock", "crds", "rights", "accounts", "daemon", f"{namespace}/shop"), "ok"
     )
     assert status == ExitStatus.OK
     assert found[f"{namespace}/shop"]["text"] == f"Git answers, at {sha[:7]}; it is ready"
     told = plugin("doctor").out.splitlines()
     assert told[0].startswith("ok    program    kubectl-reconcile ")
-    assert told[-1] == "8 ok"
+    assert told[-1] == "9 ok"
 
 
 def test_a_repository_that_is_gone_fails_and_the_others_are_still_asked(
@@ -133,17 +133,13 @@ def test_crds_that_are_missing_or_another_version(own_cluster, crds_of, plugin, 
     assert "daemon" not in found
 
 
-def test_the_rights_of_an_installed_daemon_are_asked_for(own_cluster, crds_of, plugin, tmp_path, config_map):
+def test_the_rights_of_the_accounts_of_syncs_are_asked_for(own_cluster, crds_of, plugin, tmp_path, config_map):
     cluster, _ = own_cluster()
+    cluster.distrust()
     crds_of(cluster)
     ours = plugin.on(cluster)
     (tmp_path / "web.yaml").write_text(config_map("web"))
     assert ours("sync", "-f", str(tmp_path), "--name", "shop").status == 0
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "kubectl-reconcile"}}
-    cluster.api.ask("/api/v1/namespaces", method="POST", body={"metadata": {"name": "reconcile-system"}})
-    cluster.at("reconcile-system").api.ask(
-        "/api/v1/namespaces/reconcile-system/serviceaccounts", method="POST", body=account
-    )
     by_hand = ours("doctor", "-o", "json")  # what the daemon leaves alone, it needs no rights for
     assert "may not" not in by_hand.out
     source = {"git": {"url": "file:///nowhere/at/all"}}
@@ -151,6 +147,7 @@ def test_the_rights_of_an_installed_daemon_are_asked_for(own_cluster, crds_of, p
     done = ours("doctor", "-o", "json")
     texts = [json.loads(text) for text in done.out.splitlines()]
     [finding] = [one for one in texts if "may not" in one["text"]]
-    assert finding["text"] == "it may not get, list, watch, create, patch, delete configmaps"
-    assert 'reconcile.dev/aggregate-to-daemon: "true": {apiGroups: [""], resources: ["configmaps"]' in finding["advice"]
+    verbs = ", ".join(f"{verb} configmaps in default" for verb in ("get", "list", "watch", "create", "patch", "delete"))
+    assert finding["text"] == f"that of default/shop may not {verbs}"
+    assert finding["advice"] == "kubectl reconcile grant shop -n default"
     assert done.status == ExitStatus.FAILED

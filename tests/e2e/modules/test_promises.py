@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kubectl_reconcile.core.module.rbac import daemon_rules
+from kubectl_reconcile.core.module.rbac import daemon_rules, rules_at_home, rules_of
 from kubectl_reconcile.engine.sync.session import installed_modules
 from tests.e2e.domains import SPECS, at_rest, children, condition, cr, essence, ready, shown
 
@@ -172,6 +172,11 @@ def test_what_was_approved_is_not_done_where_its_reason_is_gone(idle_factory, cl
 # --- rights ---
 
 
+def needed(modules):
+    """What a daemon needs that acts for these modules itself."""
+    return [*daemon_rules(modules), *rules_at_home(modules), *(rule for each in modules for rule in rules_of(each))]
+
+
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_module_needs_no_more_rights_than_it_declares(
     kind, sandbox, cluster, kubectl, new_daemon, idle_factory, eventually
@@ -180,7 +185,7 @@ def test_a_module_needs_no_more_rights_than_it_declares(
     below = [each for each in installed_modules().values() if each.gvk in module.owns]
     name, user = f"only-{cluster.namespace}", f"user-{cluster.namespace}"
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}}
-    kubectl.apply(role | {"rules": json.loads(json.dumps(daemon_rules([module, *below])))})
+    kubectl.apply(role | {"rules": json.loads(json.dumps(needed([module, *below])))})
     kubectl.apply(
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
