@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from kubectl_reconcile.core.annotations import GRANTED_TO
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import DEFAULT_ACCOUNT, Manifest
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.rights.needs import RBAC, Needs
 from kubectl_reconcile.core.planning.rights.rules import Right, rules_of
-from kubectl_reconcile.core.resources.sync import DEFAULT_ACCOUNT, Sync
+from kubectl_reconcile.core.resources.sync import Sync
 
 _NAME = "kubectl-reconcile"
 
