@@ -243,6 +243,30 @@ def own_cluster(own_sandbox, kubectl) -> Iterator[Callable[..., tuple[Cluster, A
         yield start
 
 
+@pytest.fixture
+def may(api) -> Callable[..., bool]:
+    """may(user, "get", "deployments.apps/status", namespace, "web") -> whether the server says that they may."""
+
+    def ask(user: str, verb: str, resource: str, namespace: str, name: str = "") -> bool:
+        whole, _, sub = resource.partition("/")
+        plural, _, group = whole.partition(".")
+        asked = {
+            "verb": verb,
+            "group": group,
+            "resource": plural,
+            "subresource": sub,
+            "namespace": namespace,
+            "name": name,
+        }
+        groups = [f"system:serviceaccounts:{user.split(':')[2]}"] if user.startswith("system:serviceaccount:") else []
+        spec = {"user": user, "groups": groups, "resourceAttributes": asked}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return bool(api.ask(path, method="POST", body=review)["status"]["allowed"])
+
+    return ask
+
+
 # -- the daemon --------------------------------------------------------------------------------------------------------
 
 

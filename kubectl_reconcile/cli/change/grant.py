@@ -24,6 +24,7 @@ from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.rights.grant import Account, grant_of, impersonation_of
 from kubectl_reconcile.core.planning.rights.needs import Needs, Sensitive
 from kubectl_reconcile.core.planning.rights.rules import Right, rules_of
+from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.commands.rights import granting
 from kubectl_reconcile.engine.commands.rights.granting import GrantStep
@@ -173,7 +174,7 @@ def _printed(found: Needed, needs: Needs, steps: Sequence[GrantStep], options: G
     else:
         options.out.write(_documents(found, (step.manifest for step in shown)))
     if spare:
-        again = f"kubectl reconcile grant {found.sync.name} -n {found.sync.namespace} --apply"
+        again = f"{grant_command(found.sync)} --apply"
         options.err.write([line(f"not needed any more: {', '.join(spare)}; to remove: {again}", Tone.WARNING)])
     return ExitStatus.OK
 

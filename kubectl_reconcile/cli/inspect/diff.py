@@ -98,14 +98,30 @@ async def preview(
         SelectionError: what is chosen can't be meant as it is written.
         ApiError: the server refuses, or doesn't answer.
     """
-    return await _preview_of(session, await target_of(session, origin), chosen, offline=offline, among=among)
+    target = await target_of(session, origin)
+    by_account = _is_by_account(origin, target)
+    return await _preview_of(session, target, chosen, offline=offline, by_account=by_account, among=among)
+
+
+def _is_by_account(origin: Origin, target: Target) -> bool:
+    """Tell whether the Sync's account makes the changes; files are applied by whoever gives them."""
+    return origin.is_sync and target.sync.git is not None
 
 
 async def _preview_of(
-    session: Session, target: Target, chosen: Chosen, *, offline: bool, among: list[Plan] | None = None
+    session: Session,
+    target: Target,
+    chosen: Chosen,
+    *,
+    offline: bool,
+    by_account: bool,
+    among: list[Plan] | None = None,
 ) -> Plan:
     made = selected(session, chosen, await reconcile.plan(session, target), among=among)
     judged = made if offline else await dry_run.confirm(session.client, made, target.sync)
+    if by_account and not offline and not judged.is_clean:
+        rights = importlib.import_module("kubectl_reconcile.engine.commands.rights.preview")  # only changes take rights
+        judged = await rights.checked(session, target.sync, judged)
     if judged.is_clean:
         return judged
     blame = importlib.import_module("kubectl_reconcile.engine.commands.blame")  # only changes have somebody to blame
@@ -115,7 +131,7 @@ async def _preview_of(
 
 def status_of(plan: Plan) -> ExitStatus:
     """Return the exit status of a preview."""
-    if any(change.gate.blocked for change in plan.changes):
+    if any(change.gate.blocked or change.gate.denied for change in plan.changes):
         return ExitStatus.FAILED
     if plan.errors:
         return ExitStatus.SOURCE if any(problem.in_source for problem in plan.errors) else ExitStatus.FAILED
@@ -157,7 +173,8 @@ async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline:
         while True:
             saved.clear()
             try:
-                plan = await _preview_of(session, target, chosen, offline=offline)
+                by_account = _is_by_account(origin, target)
+                plan = await _preview_of(session, target, chosen, offline=offline, by_account=by_account)
             except Exception as error:  # noqa: BLE001 - told as any other; the next save may mend it
                 failures.report(error)
             else:

@@ -84,6 +84,7 @@ def _change(change: Change, view: PlanView, digest: str) -> dict[str, Any]:
         "held": change.gate.held,
         "belongsTo": change.provenance.foreign,
         "blocked": change.gate.blocked,
+        "denied": change.gate.denied,
     }
     kept = {"op", "object", "before", "after"}
     return {key: value for key, value in full.items() if key in kept or value not in (None, "", 0, False, [])}

@@ -181,6 +181,8 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
 def _in_the_way(change: Change) -> Iterator[_Note]:
     if change.gate.blocked:
         yield f"blocked: {change.gate.blocked}", Tone.BAD
+    if change.gate.denied:
+        yield f"would be refused: {change.gate.denied}", Tone.BAD
     if change.action:
         yield change.action.summary, Tone.WARNING
     if change.gate.held:
@@ -314,13 +316,15 @@ def verdict(change: Change) -> Span:
     word = (
         "blocked"
         if change.gate.blocked
+        else "refused"
+        if change.gate.denied
         else "held"
         if change.gate.held
         else "waits"
         if change.gate.waits
         else change.op.value
     )
-    return Span(word, Tone.BAD if change.gate.blocked else _TONES.get(change.op, Tone.PLAIN))
+    return Span(word, Tone.BAD if change.gate.blocked or change.gate.denied else _TONES.get(change.op, Tone.PLAIN))
 
 
 def reason(change: Change, plan: Plan, view: PlanView) -> str:
@@ -344,7 +348,7 @@ def summary(plan: Plan) -> Line:
     """Return the count of everything: ``3 to create, 1 to update, 996 unchanged``."""
     counts = counts_of(plan)
     pending = [f"{counts[op]} {words}" for op, words in _TO.items() if counts[op]]
-    extras = [f"{counts[word]} {word}" for word in ("held", "blocked") if counts[word]]
+    extras = [f"{counts[word]} {word}" for word in ("held", "blocked", "refused") if counts[word]]
     problems = _counted(len(plan.errors), "problem") if plan.errors else ""
     warned = len(plan.problems) - len(plan.errors)
     parts = [
@@ -355,14 +359,18 @@ def summary(plan: Plan) -> Line:
         _counted(warned, "warning") if warned else "",
     ]
     text = ", ".join(part for part in parts if part)
-    return line(text, Tone.BAD if counts["blocked"] or problems else Tone.WARNING if pending or extras else Tone.GOOD)
+    bad = counts["blocked"] or counts["refused"] or problems
+    return line(text, Tone.BAD if bad else Tone.WARNING if pending or extras else Tone.GOOD)
 
 
 def counts_of(plan: Plan) -> Counter[str]:
-    """Count changes by what happens to them; those that wait count as ``held`` or ``blocked`` alone."""
-    return Counter(
-        "blocked" if change.gate.blocked else "held" if change.gate.held else change.op for change in plan.changes
-    )
+    """Count changes by what happens to them; those that don't count as ``held``, ``blocked`` or ``refused`` alone."""
+    return Counter(_what_happens(change) for change in plan.changes)
+
+
+def _what_happens(change: Change) -> str:
+    gate = change.gate
+    return "blocked" if gate.blocked else "refused" if gate.denied else "held" if gate.held else change.op
 
 
 def _counted(number: int, noun: str) -> str:
@@ -376,6 +384,8 @@ def attention(plan: Plan) -> Iterator[Line]:
     """Yield what a person has to see to: problems in the source, refused objects, held deletions."""
     blocked = (Refusal.of(change, change.gate.blocked) for change in plan.changes if change.gate.blocked)
     yield from (line(text, Tone.BAD) for text in causes.of_refusals(blocked))
+    denied = (Refusal.of(change, change.gate.denied) for change in plan.changes if change.gate.denied)
+    yield from (line(text, Tone.BAD) for text in causes.of_refusals(denied))
     yield from problems_and_holds(plan)
     owners = sorted(
         {

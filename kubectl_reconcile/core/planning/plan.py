@@ -85,7 +85,8 @@ class Gate:
 
     *blocked* says why the writer must leave it alone; *held* that a person must approve it first; *cascade* that the
     cluster's garbage collector does it. *replaceable* is whether deleting and recreating is allowed; *force* whether
-    fields are taken from their managers.
+    fields are taken from their managers. *denied* says which right is missing to whoever writes it, as far as a preview could
+    ask: it doesn't count for the plan's hash, for that mustn't depend on who asks.
     """
 
     wave: int = 0
@@ -97,6 +98,7 @@ class Gate:
     cascade: bool = False
     replaceable: bool = False
     force: bool = True
+    denied: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -173,7 +175,7 @@ class Change:
         else:
             gate = Gate(
                 wave, gate.hook, gate.needs, gate.waits, gate.blocked, gate.held, gate.cascade, gate.replaceable,
-                gate.force,
+                gate.force, gate.denied,
             )  # fmt: skip
         return Change(
             self.ref, self.op, self.kind, self.before, self.after, self.intent, self.fields, self.conflicts,

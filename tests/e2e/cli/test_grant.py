@@ -75,30 +75,13 @@ def sync(follow, git_server, cluster, namespace, kubectl):
         kubectl("delete", kind, f"kubectl-reconcile:{namespace}:shop", "--ignore-not-found")
 
 
-@pytest.fixture
-def account(namespace):
-    return f"system:serviceaccount:{namespace}:kubectl-reconcile"
-
-
-@pytest.fixture
-def may(kubectl, eventually):
-    """may(user, "get", "deployments.apps/status", namespace, "web") -> what the server says."""
-
-    def ask(user, verb, resource, namespace, name=""):
-        (plural, _, group), sub = resource.partition("/")[0].partition("."), resource.partition("/")[2]
-        asked = {
-            "verb": verb,
-            "group": group,
-            "resource": plural,
-            "subresource": sub,
-            "namespace": namespace,
-            "name": name,
-        }
-        spec = {"user": user, "resourceAttributes": asked}
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        return json.loads(kubectl("create", "-f", "-", "-o", "json", stdin=review))["status"]["allowed"]
-
-    return ask
+@pytest.fixture(autouse=True)
+def account(cluster, may, namespace, eventually):
+    """The account, which may nothing: what lets those of other tests do everything is taken back."""
+    cluster.distrust()
+    name = f"system:serviceaccount:{namespace}:kubectl-reconcile"
+    eventually(lambda: not may(name, "create", "configmaps", namespace), "the account may do nothing")
+    return name
 
 
 def documents(text):
@@ -292,6 +275,8 @@ def test_rights_to_prune_what_left_the_source_stay_until_it_is_gone(
     sync, plugin, git_server, kubectl, namespace, account, may, eventually
 ):
     sync([an("ConfigMap", "web"), an("Service", "web", spec={"ports": [{"port": 80}]})])
+    assert plugin("grant", "shop", "--apply", "--yes").status == 0
+    eventually(lambda: may(account, "create", "services", namespace), "the account may write")
     assert plugin("sync", "shop", "--yes").status == 0
     git_server.push({"1.json": None})
     plugin("grant", "shop", "--apply", "--yes")

@@ -142,7 +142,7 @@ def roles_to_read(sync: Sync, desired: Collection[Located]) -> frozenset[ObjectR
     source = RightsInputs(sync, desired, {})
     own = source.own_roles()
     bindings = (located for located in desired if located.gvk.group_kind in _BINDINGS)
-    found = (_role_of(source.placed(located), located.manifest) for located in bindings)
+    found = (role_bound_by(source.placed(located), located.manifest) for located in bindings)
     return frozenset(ref for ref in found if ref is not None and ref not in own)
 
 
@@ -229,7 +229,7 @@ class _Gathering:
     def binding(self, located: Located) -> None:
         """Have the account hold what a binding gives to others, so that it may write it."""
         ref = self.source.placed(located)
-        role = _role_of(ref, located.manifest)
+        role = role_bound_by(ref, located.manifest)
         if role is None:
             self.tell(located, f"{ref} refers to no Role or ClusterRole", "correct its roleRef")
             return
@@ -285,8 +285,18 @@ def _sensitive(rights: Iterable[Right]) -> list[Right]:
     return sorted(right for right in rights if Sensitive.of(right))
 
 
-def _role_of(ref: ObjectRef, binding: Manifest) -> ObjectRef | None:
-    """Return the Role that a binding refers to."""
+def is_binding(ref: ObjectRef) -> bool:
+    """Tell whether *ref* is that of a RoleBinding or ClusterRoleBinding."""
+    return ref.group_kind in _BINDINGS
+
+
+def resource_of_role(ref: ObjectRef) -> str:
+    """Return ``roles`` or ``clusterroles`` for the reference of one; empty for any other."""
+    return _ROLES.get(ref.group_kind, "")
+
+
+def role_bound_by(ref: ObjectRef, binding: Manifest) -> ObjectRef | None:
+    """Return the Role or ClusterRole that the binding *ref* refers to; None where it refers to none."""
     named = mapping_of(binding.get("roleRef"))
     kind, name = GroupKind(RBAC, str(named.get("kind"))), named.get("name")
     if kind not in _ROLES or not isinstance(name, str) or not name or (kind == ROLE and not ref.namespace):

@@ -24,9 +24,9 @@ from kubectl_reconcile.core.planning.rights.needs import (
     Needs,
 )
 from kubectl_reconcile.core.planning.rights.rules import Right, TooManyRights, covers, rights_in
+from kubectl_reconcile.core.planning.rights.writes import PlacedRight
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
-from kubectl_reconcile.engine.commands.rights.reviews import PlacedRight
 from kubectl_reconcile.engine.sync.session import Session
 
 _MANAGER = "kubectl-reconcile-cli"

@@ -10,15 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import Forbidden
 from kubectl_reconcile.core.planning.rights.grant import Account
 from kubectl_reconcile.core.planning.rights.rules import Right
-
-PlacedRight: TypeAlias = tuple[str, Right]
-"""A right in a namespace; everywhere, where that is empty."""
+from kubectl_reconcile.core.planning.rights.writes import PlacedRight
 
 _GROUP = "authorization.k8s.io"
 _PATH = f"/apis/{_GROUP}/v1"
