@@ -26,6 +26,8 @@ class SourceFault(StrEnum):
     """The revision, or this machine, has nothing at the path."""
     REFUSED = "Refused"
     """We don't do what the URL, the ref or the path asks for, since it isn't safe."""
+    UNVERIFIED = "Unverified"
+    """It isn't signed as the Sync asks for."""
     CORRUPT = "Corrupt"
     """The local copy is damaged, and recreating it didn't help."""
     UNREADABLE = "Unreadable"

@@ -79,6 +79,15 @@ _NOTHING = "0" * 40
 _COMMIT_FORM = "%H%x1f%an%x1f%ct%x1f%s"
 
 
+@dataclass(frozen=True, slots=True)
+class _RemoteRef:
+    """Where a ref is on the server: its full *name*, its commit, and the annotated *tag* in between, if any. A commit is its own name."""
+
+    name: str
+    sha: str
+    tag: str = ""
+
+
 class GitSource:
     """One path of a repository at a ref; see the module. *timeout_s* is for one answer of the server.
 
@@ -109,6 +118,8 @@ class GitSource:
         self._state = threading.Lock()
         self._admitted = False
         self._listed: Revision | None = None
+        self.ref_name = self.tip = self.tag = ""
+        """The full name of the ref, the commit that it was at when it was asked last, and the annotated tag that it was at, if any."""
         self.files = MissingFiles(self._clone, repository, fetch_timeout_s, lambda: self._renew(partial=False))
 
     def remote_sha(self) -> str:
@@ -117,7 +128,7 @@ class GitSource:
         Raises:
             SourceError: there is no answer, or no such ref.
         """
-        return self._remote()[1]
+        return self._remote().sha
 
     def fetch(self) -> str:
         """Bring the clone up to the ref and return its commit; one small request where nothing moved.
@@ -126,12 +137,18 @@ class GitSource:
             SourceError: the server can't be reached or refuses, or has no such ref.
         """
         if self.ref.kind is RefKind.COMMIT and self._admitted and self._clone.at(f"commits/{self.ref.name}"):
+            self.tip = self.ref.name
             return self.ref.name  # a commit never moves
-        name, sha = self._remote()
+        remote = self._remote()
         self._admitted = True
-        if self._clone.at(_ours(name)) == sha or (name == sha != self.ref.name and self._clone.has(sha)):
-            return sha
-        return self._clone.repairing(lambda: self._fetch(name, _ours(name)))
+        name = self.ref_name = remote.name
+        self.tip, self.tag = remote.sha, remote.tag
+        if not (name == remote.sha != self.ref.name and self._clone.has(remote.sha)) and not _holds(
+            self._clone, remote
+        ):
+            self.tip = self._clone.repairing(lambda: self._fetch(name, _ours(name)))
+            self.tag = _tag_at(self._clone, _ours(name))
+        return self.tip
 
     def revision(self) -> Revision:
         """Return the revision that the ref is at now, fetching what is missing.
@@ -258,8 +275,8 @@ class GitSource:
             return ()
         return tuple(_commit(line) for line in output.decode(errors="replace").split("\0") if line)
 
-    def _remote(self) -> tuple[str, str]:
-        """Return the full name of the ref on the server, and its commit. For a commit both are its hash."""
+    def _remote(self) -> _RemoteRef:
+        """Return where the ref is on the server."""
         name, kind = self.ref.name, self.ref.kind
         wanted = {
             RefKind.BRANCH: [f"refs/heads/{name}"],
@@ -272,11 +289,12 @@ class GitSource:
         found = {full: sha for sha, _, full in (line.partition("\t") for line in lines) if _HASH.fullmatch(sha)}
         for full in wanted:
             if full in found:
-                return full.removesuffix("^{}"), found[full]
+                plain = full.removesuffix("^{}")
+                return _RemoteRef(plain, found[full], found.get(plain, "") if plain != full else "")
         if kind in {RefKind.COMMIT, RefKind.ANY} and _HASH.fullmatch(name):
-            return name, name
+            return _RemoteRef(name, name)
         if kind is RefKind.ANY and _DIGITS.fullmatch(name) and (sha := self._abbreviated(name)):
-            return sha, sha
+            return _RemoteRef(sha, sha)
         raise self._no_such_ref()
 
     def _abbreviated(self, digits: str) -> str:
@@ -310,7 +328,7 @@ class GitSource:
                 self._clone.discard()
             else:
                 self._clone.begin(partial=False)
-        name, _ = self._remote()
+        name = self._remote().name
         self._fetch(name, _ours(name))
 
     def _fetch(self, name: str, ours: str) -> str:
@@ -347,6 +365,18 @@ def _names_of(name: str) -> list[str]:
 def _ours(name: str) -> str:
     """Return what a ref of the server is called in the clone, below ``refs/``."""
     return f"commits/{name}" if _HASH.fullmatch(name) else name.removeprefix("refs/")
+
+
+def _holds(clone: Clone, remote: _RemoteRef) -> bool:
+    """Tell whether the clone has what the ref is at now; a tag may be another one at the same commit."""
+    ours = _ours(remote.name)
+    return clone.at(ours) == remote.sha and (not remote.tag or _tag_at(clone, ours) == remote.tag)
+
+
+def _tag_at(clone: Clone, name: str) -> str:
+    """Return the annotated tag that our ref *name* (below ``refs/``) is at; empty where it is at anything else."""
+    listed = clone.run(["for-each-ref", "--format=%(objecttype) %(objectname)", f"refs/{name}"]).decode().split()
+    return listed[1] if listed[:1] == ["tag"] else ""
 
 
 def _commit(line: str) -> Commit:

@@ -72,6 +72,9 @@ GOOD_SYNCS = {
     "hours and minutes": git(interval="1h30m"),
     "fractions of seconds": git(interval="1.5s"),
     "a secret": git(secretRef={"name": "shop-git"}),
+    "keys in a Secret": git(verify={"secretRef": {"name": "keys"}}),
+    "keys in a ConfigMap": git(verify={"mode": "CommitOrTag", "configMapRef": {"name": "keys"}}),
+    "a signed tag": git(tag="v1", verify={"mode": "Tag", "secretRef": {"name": "keys"}}),
     "a number of deletions": {"maxDeletes": 0},
     "a percentage of deletions": {"maxDeletes": "100%"},
     "suspended": {"suspend": True},
@@ -132,6 +135,21 @@ BAD_SYNCS = {
     "an interval of zero": (git(interval="0s"), "must be at least 1s"),
     "an interval of milliseconds": (git(interval="0.2s"), "must be at least 1s"),
     "a secret without name": (git(secretRef={"name": ""}), "spec.source.git.secretRef.name"),
+    "nobody's signature": (git(verify={}), "exactly one of secretRef and configMapRef"),
+    "keys in two places": (
+        git(verify={"secretRef": {"name": "a"}, "configMapRef": {"name": "b"}}),
+        "exactly one of secretRef and configMapRef",
+    ),
+    "keys of no name": (git(verify={"secretRef": {}}), "spec.source.git.verify.secretRef.name: Required value"),
+    "a mode of Flux": (git(verify={"mode": "HEAD", "secretRef": {"name": "a"}}), 'supported values: "Commit", "Tag"'),
+    "a signed tag of a branch": (
+        git(branch="main", verify={"mode": "Tag", "secretRef": {"name": "a"}}),
+        "verify.mode Tag and CommitAndTag need a tag to follow",
+    ),
+    "both signed, of a commit": (
+        git(commit="ab" * 20, verify={"mode": "CommitAndTag", "secretRef": {"name": "a"}}),
+        "verify.mode Tag and CommitAndTag need a tag to follow",
+    ),
     "a conflict policy of ours alone": ({"conflicts": "override"}, 'supported values: "Override", "Yield", "Fail"'),
     "an ignored field that is none": ({"ignore": [{"path": "spec.replicas"}]}, "must be the path of a field"),
     "an ignored nothing": ({"ignore": [{}]}, "spec.ignore[0].path: Required value"),
@@ -192,11 +210,13 @@ def test_the_status_of_a_sync_shows_in_its_columns(kubectl, namespace):
     sync = a_sync(namespace, **git())
     kubectl.apply(sync)
     counts = {"created": 1, "updated": 2, "deleted": 0, "failed": 0, "unchanged": 7}
-    entry = {"revision": "3f9c2e1", "time": NOW, "result": "Succeeded", "message": "3 changes", **counts}
+    signed = {"signer": "alice@example.com", "key": "ED25519 SHA256:abc"}
+    entry = {"revision": "3f9c2e1", "time": NOW, "result": "Succeeded", "message": "3 changes", **signed, **counts}
     status = {
         "lastAttemptedRevision": "3f9c2e1",
         "lastAppliedRevision": "3f9c2e1",
         "lastHandledSyncAt": NOW,
+        "verified": {"revision": "3f9c2e1", "tag": "facade", **signed},
         "summary": {"total": 10, **counts},
         "problems": ["web.yaml:3: no kind"],
         "history": [entry],

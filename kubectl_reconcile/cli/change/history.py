@@ -28,6 +28,7 @@ from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.commands.history import HistoryEntry
 from kubectl_reconcile.engine.sync import reconcile
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import require_verified
 
 _COUNTS = ("created", "updated", "deleted", "failed")
 
@@ -177,7 +178,9 @@ async def _prepared(session: Session, *, name: str, revision: str) -> _Prepared:
     live = await live_sync(session, name)
     sha = await engine.resolve(session, live, revision)
     target = await engine.target_at(session, live, sha)
-    plan = await dry_run.confirm(session.client, await reconcile.plan(session, target), target.sync)
+    plan = await reconcile.plan(session, target)
+    await require_verified(target.source, sha)
+    plan = await dry_run.confirm(session.client, plan, target.sync)
     return _Prepared(live, sha, plan)
 
 

@@ -50,6 +50,7 @@ from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.perform import perform, settle, tell
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import require_verified
 
 _DAEMON_S = 300.0
 _RESULTS = {"", "name", "json", "yaml"}
@@ -244,6 +245,7 @@ STATUS_OF_REASON = {
     "Suspended": ExitStatus.HELD,
     "Held": ExitStatus.HELD,
     "SourceUnavailable": ExitStatus.SOURCE,
+    "Unverified": ExitStatus.SOURCE,
     "ProblemsInSource": ExitStatus.SOURCE,
     "ClusterUnavailable": ExitStatus.CLUSTER,
     "InvalidSpec": ExitStatus.USAGE,
@@ -274,6 +276,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
     """Plan, ask where something would go, and write; with a *file*, only what it says."""
     started_s, members = time.monotonic(), _who_writes_members(session, target.sync)
     plan = selected(session, options.chosen, await engine.plan(session, target), among=options.among)
+    await require_verified(target.source, plan.revision)
     if file is None:
         plan = await dry_run.confirm_before_writing(session.client, plan, target.sync, members=members)
     else:

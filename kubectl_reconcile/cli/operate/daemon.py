@@ -24,6 +24,7 @@ def daemon(
     git_max_memory: int,
     git_max_clone: int,
     git_max_files: int,
+    require_verify: bool,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -40,5 +41,6 @@ def daemon(
             module_accounts=module_accounts,
             repositories=repositories,
             git_limits=GitLimits(git_max_memory * MEBIBYTE, git_max_clone * MEBIBYTE, git_max_files),
+            requires_verify=require_verify,
         )
     )

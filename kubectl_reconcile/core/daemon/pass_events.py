@@ -18,6 +18,7 @@ from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.verification import Verification
 
 # --- events that come from outside --------------------------------------------------------------------------------------
 
@@ -117,18 +118,23 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class SourceRead:
-    """The source answered; *is_news* tells that it asks for something else than before."""
+    """The source answered; *is_news* tells that it asks for something else than before, or is signed otherwise.
+
+    *verification* is whose signature it has, where the Sync asks for that.
+    """
 
     is_news: bool
     facts: ClusterFacts = field(default_factory=ClusterFacts)
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFailed:
-    """The source can't be read."""
+    """The source can't be read; or by *verification*, nothing of it may be applied."""
 
     message: str
     facts: ClusterFacts = field(default_factory=ClusterFacts)
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)

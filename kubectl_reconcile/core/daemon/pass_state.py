@@ -62,6 +62,7 @@ from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Prio
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
 from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
+from kubectl_reconcile.core.resources.verification import Verification
 
 SOON_S = 0.05
 """The least pause before a turn whose time has come, so that the clock has certainly passed it."""
@@ -93,11 +94,12 @@ class InvariantError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What is known of the source: was it *read* ever, did it answer last (*is_open*), and when it is asked again."""
+    """Was the source *read* ever, did it answer last (*is_open*), when is it asked again, and whose signature it had, if somebody asks."""
 
     is_open: bool = False
     is_read: bool = False
     due_s: float = 0.0
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,7 @@ def _turn(state: PassState, event: on.TurnCame, now_s: float) -> Step:
 def _source_read(state: PassState, event: on.SourceRead, now_s: float) -> Step:
     """Go on with what the source asks for; after an outage the set is due, so that the status tells that it is over."""
     git = _sync(state).git
-    source = SourceState(is_open=True, is_read=True, due_s=now_s + (git.interval_s if git else 0.0))
+    source = SourceState(True, True, now_s + (git.interval_s if git else 0.0), event.verification)
     is_changed = event.is_news or not state.source.is_open
     state = replace(_due(state) if is_changed else state, source=source)
     return _work(replace(state, retry_s=0.0) if event.is_news else state, event.facts, now_s)
@@ -251,7 +253,8 @@ def _source_read(state: PassState, event: on.SourceRead, now_s: float) -> Step:
 
 def _source_failed(state: PassState, event: on.SourceFailed) -> Step:
     """Keep up what was read before. Credentials may be what is wrong, so they are read anew next time."""
-    sync, report = _sync(state), Report(ConditionReason.SOURCE, event.message)
+    reason = ConditionReason.UNVERIFIED if event.verification else ConditionReason.SOURCE
+    sync, report = _sync(state), Report(reason, event.message, verification=event.verification)
     cap_s = max(sync.git.interval_s if sync.git else 0.0, _SHORTEST_CAP_S)
     told = (
         on.Retry(on.Scope.SOURCE, Priority.POLL, cap_s, event.message),
@@ -313,7 +316,7 @@ def _set_planned(state: PassState, event: on.PlanMade) -> Step:
 
 def _set_applied(state: PassState, event: on.Applied) -> Step:
     sync = _sync(state)
-    report = with_drift(event.report, sync.drift, state.drift)
+    report = _signed(state, with_drift(event.report, sync.drift, state.drift))
     told = on.Tell(report, on.Scope.SET, sync.requested_at)
     state = _idle(state, told=report.reason, missing=event.missing_namespaces)
     if report.reason in {ConditionReason.FAILED, ConditionReason.PROBLEMS}:
@@ -361,7 +364,7 @@ def _objects_applied(state: PassState, event: on.Applied) -> Step:
         total = len(state.members)
         sentence = f"{total} object{'' if total == 1 else 's'} as Git asks for"
         found = Report(ConditionReason.SYNCED, sentence, event.report.revision, Counts(total))
-        report = with_drift(found, sync.drift, state.drift)
+        report = _signed(state, with_drift(found, sync.drift, state.drift))
         state = replace(state, told=report.reason)
         instructions.append(on.Tell(report, on.Scope.OBJECTS))
     if event.has_failed:
@@ -379,6 +382,11 @@ def _objects_changed(state: PassState, event: on.ObjectsChanged) -> PassState:
     known = event.refs & state.members
     state = state if known == event.refs else _due(state)
     return replace(state, dirty=state.dirty | known)
+
+
+def _signed(state: PassState, report: Report) -> Report:
+    """Return *report* with whose signature the source has; newer commits may be refused while all is well with what is in force."""
+    return replace(report, verification=state.source.verification)
 
 
 # --- what goes wrong ----------------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from typing import Any
 from kubectl_reconcile.core.objects import Condition, Manifest, mapping_of, maps_in, merge_conditions
 from kubectl_reconcile.core.resources.history import with_row
 from kubectl_reconcile.core.resources.sync import CONTENDED
+from kubectl_reconcile.core.resources.verification import CONDITION as VERIFIED
+from kubectl_reconcile.core.resources.verification import Verification
 
 _PROBLEMS = 20
 _SENTENCE = 1024
@@ -35,6 +37,8 @@ class ConditionReason(StrEnum):
     """The server refused some objects; the rest was applied."""
     SOURCE = "SourceUnavailable"
     """The source could not be read; nothing was touched."""
+    UNVERIFIED = "Unverified"
+    """What the source asks for now isn't signed as the Sync says; what was verified last stays in force."""
     CLUSTER = "ClusterUnavailable"
     """The server could not be asked; it is tried again."""
     INVALID = "InvalidSpec"
@@ -53,7 +57,12 @@ class ConditionReason(StrEnum):
     @property
     def is_stalled(self) -> bool:
         """Tell whether waiting won't help."""
-        return self in {ConditionReason.HELD, ConditionReason.INVALID, ConditionReason.DRIFTED}
+        return self in {
+            ConditionReason.HELD,
+            ConditionReason.INVALID,
+            ConditionReason.DRIFTED,
+            ConditionReason.UNVERIFIED,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,32 @@ class Report:
     warnings: Sequence[str] = ()
     """What was most likely meant otherwise; the Sync is Ready all the same."""
     digest: str = ""
+    verification: Verification | None = None
+    """Whose signature the revision has, or why a newer one isn't in force; None where nobody asks."""
+
+    @property
+    def ending(self) -> ConditionReason:
+        """How it ended for whoever looks at the Sync: all may be as was verified last, and newer commits be refused."""
+        return ConditionReason.UNVERIFIED if self.refusal else self.reason
+
+    @property
+    def refusal(self) -> str:
+        """Why the newest commit isn't in force, empty where it is."""
+        return self.verification.refusal if self.verification else ""
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people."""
+        if not self.refusal:
+            return self.message
+        return self.refusal if self.reason in _KEPT_UP else f"{self.refusal}; besides: {self.message}"
+
+    def lines(self) -> list[str]:
+        """Return its problems, the refusal before all others."""
+        return [*([self.refusal] if self.refusal else []), *self.problems]
+
+
+_KEPT_UP = frozenset({ConditionReason.SYNCED, ConditionReason.UNVERIFIED})
 
 
 def sync_status(before: Manifest, report: Report, *, generation: int, requested_at: str, now: str) -> dict[str, Any]:
@@ -110,12 +145,29 @@ def sync_status(before: Manifest, report: Report, *, generation: int, requested_
         status["history"] = with_row(maps_in(before.get("history")), _row(report, now))
     if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
         status["lastAppliedRevision"] = report.revision  # drift that waits for a person is none of Git's
-    ready = _condition("Ready", report.reason is ConditionReason.SYNCED, report)
-    stalled = _condition("Stalled", report.reason.is_stalled, report)
+    ready = _condition("Ready", report.ending is ConditionReason.SYNCED, report)
+    stalled = _condition("Stalled", report.ending.is_stalled, report)
     idle = Condition("Reconciling", "False", "Idle")
     conditions = [ready, idle, stalled, *_drift_condition(before, report), *_contended_condition(before, report)]
-    status["conditions"] = merge_conditions(before.get("conditions"), conditions, generation=generation, now=now)
+    known = _verified(status, report)
+    if report.verification is not None:
+        conditions.append(report.verification.condition())
+    status["conditions"] = merge_conditions(known, conditions, generation=generation, now=now)
     return status
+
+
+def _verified(status: dict[str, Any], report: Report) -> list[Manifest]:
+    """Note in *status* which commit was verified, and return the conditions that stay.
+
+    Where a pass over a revision was asked for no signatures, nothing of earlier ones stays: they say nothing of this one.
+    """
+    known = maps_in(status.get("conditions"))
+    if report.verification is not None and report.verification.revision:
+        status["verified"] = report.verification.status()
+    elif report.verification is None and report.revision:
+        status.pop("verified", None)
+        known = [each for each in known if each.get("type") != VERIFIED]
+    return list(known)
 
 
 def _contended_condition(before: Manifest, report: Report) -> list[Condition]:
@@ -143,8 +195,8 @@ def reconciling(before: Manifest, message: str, *, generation: int, now: str) ->
 
 
 def _condition(type_: str, holds: bool, report: Report) -> Condition:  # noqa: FBT001 - True or False is the condition
-    message = report.message[:_SENTENCE] if holds or type_ == "Ready" else ""
-    return Condition(type_, str(holds), report.reason.value if holds or type_ == "Ready" else "NotStalled", message)
+    message = report.sentence[:_SENTENCE] if holds or type_ == "Ready" else ""
+    return Condition(type_, str(holds), report.ending.value if holds or type_ == "Ready" else "NotStalled", message)
 
 
 def _summary(before: Manifest, counts: Counts, *, is_answer: bool) -> dict[str, Any]:
@@ -162,5 +214,12 @@ def _row(report: Report, now: str) -> dict[str, Any]:
         "time": now,
         "result": report.reason.value,
         "message": report.message[:_SENTENCE],
+        **_signed_by(report),
         **asdict(report.counts),
     }
+
+
+def _signed_by(report: Report) -> dict[str, str]:
+    """Return who signed the revision, and with which key."""
+    found = report.verification
+    return {"signer": found.signer, "key": found.key} if found and found.revision == report.revision else {}

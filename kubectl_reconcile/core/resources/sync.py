@@ -25,6 +25,7 @@ from kubectl_reconcile.core.objects import (
     ObjectRef,
     annotations_of,
 )
+from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy
@@ -63,6 +64,7 @@ class GitSpec:
     interval_s: float = 60.0
     secret: str = ""
     webhook_secret: str = ""
+    verify: VerifySpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,28 @@ def _git(spec: Manifest) -> GitSpec | None:
         interval_s=duration_s(git.get("interval", "1m"), "spec.source.git.interval"),
         secret=(git.get("secretRef") or {}).get("name", ""),
         webhook_secret=(git.get("webhookSecretRef") or {}).get("name", ""),
+        verify=_verify(git),
     )
+
+
+def _verify(git: Manifest) -> VerifySpec | None:
+    found, field = git.get("verify"), "spec.source.git.verify"
+    if found is None:
+        return None
+    named = {kind: name for key, kind in _KEPT_IN.items() if (name := (found.get(key) or {}).get("name"))}
+    if len(named) != 1:
+        raise SyncSpecError(field, f"{' and '.join(_KEPT_IN)} exclude each other; give one, which holds the keys")
+    [(kind, name)] = named.items()
+    text = found.get("mode", VerifyMode.COMMIT)
+    try:
+        mode = VerifyMode(text)
+    except ValueError:
+        raise SyncSpecError(f"{field}.mode", f"{text!r} is none of {', '.join(VerifyMode)}") from None
+    return VerifySpec(kind, name, mode)
+
+
+_KEPT_IN = {"secretRef": "Secret", "configMapRef": "ConfigMap"}
+"""Where the keys may be whose signatures are trusted."""
 
 
 def _conflicts(spec: Manifest) -> ConflictPolicy:

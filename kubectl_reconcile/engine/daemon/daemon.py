@@ -69,12 +69,14 @@ async def serve(
     module_accounts: bool = False,
     repositories: Path | None = None,
     git_limits: GitLimits | None = None,
+    requires_verify: bool = False,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT, with its HTTP answers and its Lease.
 
     With *module_accounts* it acts for CRs as accounts of their modules in *lease_namespace*.
     *access* says which cluster, and with a namespace, which part of it; *repositories* below which folder Syncs may
-    follow repositories of this machine; *git_limits* what any repository may make it hold. A server that doesn't answer yet is waited for.
+    follow repositories of this machine; *git_limits* what any repository may make it hold;
+    *requires_verify* that none is followed without signatures. A server that doesn't answer yet is waited for.
 
     Raises:
         KubeconfigError: nothing says how to reach a cluster.
@@ -90,6 +92,7 @@ async def serve(
             return
         session.repositories = repositories
         session.git_limits = git_limits or session.git_limits
+        session.requires_verify = requires_verify
         namespace, leases = access.namespace or "", lease_namespace or client.namespace
         session.module_accounts = leases if module_accounts else ""
         daemon = Daemon(session, stopping, namespace=namespace, lease_namespace=leases)

@@ -46,7 +46,7 @@ class MetricsListener:
             case on.SourceFailed():
                 metrics.sources.polls.labels("failed").inc()
             case on.Tell(report=report):
-                metrics.passes.count.labels("sync", report.reason.value).inc()
+                metrics.passes.count.labels("sync", report.ending.value).inc()
             case on.Applied(duration_s=duration_s) if duration_s:
                 metrics.passes.seconds.labels("sync").observe(duration_s)
             case on.DriftPutBack():
@@ -124,12 +124,12 @@ class LogListener:
     def _synced(self, item: ObjectRef, report: Report) -> None:
         """Log how a pass over a set went, and which problems are news."""
         counts, name = report.counts, _name(item)
-        again = logging.DEBUG if report.problems and not counts.wrote else logging.INFO
-        said = [*report.problems, *report.warnings]
-        news = self.news.of(("pass", item), [f"{report.revision} {report.reason}", *said])
+        again = logging.DEBUG if report.lines() and not counts.wrote else logging.INFO
+        said = [*report.lines(), *report.warnings]
+        news = self.news.of(("pass", item), [f"{report.revision} {report.ending}", *said])
         event(
             log, logging.INFO if news else again, "synced", sync=name, revision=report.revision[:7],
-            reason=report.reason, created=counts.created, updated=counts.updated, deleted=counts.deleted,
+            reason=report.ending, created=counts.created, updated=counts.updated, deleted=counts.deleted,
             unchanged=counts.unchanged, failed=counts.failed,
         )  # fmt: skip
         for problem in said:
@@ -147,10 +147,11 @@ class EventListener:
     async def hear(self, item: ObjectRef, what: object) -> None:  # noqa: C901 - one line per kind of event
         """Make an event of what is worth one."""
         match what:
-            case on.SourceFailed(message=message):
-                await self._warn(item, ConditionReason.SOURCE.value, message, "Fetch")
-            case on.Tell(report=report, scope=on.Scope.SET) if report.reason is not ConditionReason.SYNCED:
-                await self._warn(item, report.reason.value, report.message, "Sync")
+            case on.SourceFailed(message=message, verification=verification):
+                reason = ConditionReason.UNVERIFIED if verification else ConditionReason.SOURCE
+                await self._warn(item, reason.value, message, "Fetch")
+            case on.Tell(report=report, scope=on.Scope.SET) if report.ending is not ConditionReason.SYNCED:
+                await self._warn(item, report.ending.value, report.sentence, "Sync")
             case on.Tell(report=report, scope=on.Scope.SET) if report.counts.wrote:
                 counts = report.counts
                 done = f"{counts.created} created, {counts.updated} updated, {counts.deleted} deleted"

@@ -17,14 +17,17 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.resources.status import reconciling, sync_status
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync
+from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync.credentials import local_folder
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.perform import perform
 from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read
+from kubectl_reconcile.engine.sync.signed_sources import read_keys, verification_of
 from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.signed.verified import UnverifiedError, VerifiedSource
 
 
 class NothingReadError(RuntimeError):
@@ -43,6 +46,7 @@ class FollowedSync:
     desired: Desired | None = None
     places: Mapping[ObjectRef, Located] = field(default_factory=dict)
     changed: set[ObjectRef] = field(default_factory=set)
+    verification: Verification | None = None
 
     def read(self) -> tuple[Target, Desired]:
         """Return what is followed, and what it asks for.
@@ -117,21 +121,35 @@ class SyncWork:
         sync = followed.state.sync
         if sync is None or sync.git is None:
             return on.Forgotten()
+        if self.context.session.requires_verify and sync.git.verify is None:
+            return self._refused(ref, followed, sync, not_asked())
         try:
             if opened or followed.target is None:
                 followed.target = await self._opened(ref, followed, sync, sync.git)
+            else:
+                await read_keys(self.context.session_of(sync), sync, followed.target.source)
             desired = await read(followed.target)
+        except UnverifiedError as error:
+            return self._refused(ref, followed, sync, error.verification)
         except SourceError as error:
             return on.SourceFailed(str(error), self.facts(ref, sync, followed.state.dirty))
-        is_news, followed.desired = desired is not followed.desired, desired
-        return on.SourceRead(is_news, self.facts(ref, sync, followed.state.dirty))
+        before, followed.verification = followed.verification, verification_of(followed.target.source)
+        is_news, followed.desired = desired is not followed.desired or before != followed.verification, desired
+        return on.SourceRead(is_news, self.facts(ref, sync, followed.state.dirty), followed.verification)
+
+    def _refused(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, verification: Verification) -> on.Event:
+        followed.verification = verification
+        return on.SourceFailed(verification.refusal, self.facts(ref, sync, followed.state.dirty), verification)
 
     async def _opened(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, git: GitSpec) -> Target:
         """Return the target with its source opened; one that was never read is recreated, with all that hangs on it."""
-        source = await source_of(self.context.session_of(sync), sync, git)
+        keeps = Verification.recorded(self.context.live(ref))
+        source = await source_of(self.context.session_of(sync), sync, git, keeps=keeps)
         if (folder := local_folder(git.url)) is not None:
             self.context.files.watch(folder, ref, lambda: self.changed(ref))
         if followed.target is not None and followed.state.source.is_read:
+            if isinstance(source, VerifiedSource):
+                source.go_on_from(followed.target.source)
             followed.target.source = source
             return followed.target
         followed.desired, followed.places = None, {}

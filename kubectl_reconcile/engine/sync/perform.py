@@ -27,6 +27,7 @@ from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.sync.reconcile import Target, plan
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import require_verified
 
 _SHARE_FOR_WRITING = 0.9
 """Of a Sync's timeout; the rest is for telling how it went."""
@@ -50,8 +51,10 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
     written. Then the set's parent says what it may hold, and only then is anything written.
 
     Raises:
+        UnverifiedError: the revision isn't signed as the Sync asks; nothing was written.
         ApiError: the parent could not be brought up to date; nothing was written.
     """
+    await require_verified(target.source, made.revision)
     sync = target.sync
     writer = replace(
         writer or Writer(session.client),

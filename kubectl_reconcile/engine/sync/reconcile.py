@@ -33,6 +33,7 @@ from kubectl_reconcile.engine.modules.purity import Sampling
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import warnings_of
 
 
 class ClusterView(Protocol):
@@ -168,7 +169,7 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         kinds=kinds,
         modules=Modules(modules, view.ask),
         now=now_text(),
-        problems=desired.problems,
+        problems=(*desired.problems, *warnings_of(target.source)),
         coverage=Coverage(gather.failures_by_kind(failures), places),
         memory=Memory(target.verdicts, contentions=target.contentions, settled=_is_settled(target, desired)),
         grouped=target.grouped,

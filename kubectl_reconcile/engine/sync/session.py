@@ -31,6 +31,7 @@ from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.signed.verified import Verdicts
 
 _MODULES = "kubectl_reconcile.modules"
 
@@ -77,7 +78,8 @@ class Session:
 
     *repositories* is the folder of this machine below which Syncs may follow repositories, None for none;
     *git_limits* is what any repository may make this process hold; *module_accounts* the namespace with the accounts of modules,
-    empty where these act as whoever the session is.
+    empty where these act as whoever the session is. *requires_verify* has Syncs followed only where they say whose
+    signatures count. *verdicts* are those on signatures that were checked.
     """
 
     client: Client
@@ -88,6 +90,8 @@ class Session:
     repositories: Path | None = None
     git_limits: GitLimits = field(default_factory=GitLimits)
     module_accounts: str = ""
+    requires_verify: bool = False
+    verdicts: Verdicts = field(default_factory=Verdicts)
     _kinds: dict[GroupVersionKind, Kind] = field(default_factory=dict)
 
     def reader(self) -> ManifestReader:

@@ -17,10 +17,12 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.sync.credentials import local_folder, repository_of
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import trusting
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref, RefKind
 from kubectl_reconcile.source.remote import Repository
@@ -171,7 +173,7 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     live, sync, git = await _following(session, name, namespace)
     followed = await source_of(session, sync, git)
     source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), git.path)
-    return Target(sync, source, parent=live, reader=session.reader())
+    return Target(sync, await trusting(session, sync, git, source), parent=live, reader=session.reader())
 
 
 async def working_tree_target(session: Session, name: str, namespace: str, folder: Path) -> Target:
@@ -317,8 +319,11 @@ async def ensure_parent(session: Session, target: Target) -> Target:
     return target
 
 
-async def source_of(session: Session, sync: Sync, git: GitSpec) -> GitSource:
-    """Return the source that a Sync follows, with the credentials of its Secret, if that is for it.
+async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verification | None = None) -> GitSource:
+    """Return the source that a Sync follows, with the credentials of its Secret, if that is for it, and the keys that it trusts.
+
+    Of one that asks for signatures, what *keeps* records stays in force while newer commits aren't verified; without that the
+    source is for who looks (``VerifiedSource``).
 
     Raises:
         SourceError: the Secret or the URL can't be used.
@@ -331,7 +336,8 @@ async def source_of(session: Session, sync: Sync, git: GitSpec) -> GitSource:
             f"repository {without_credentials(git.url)} is a path of the machine that reads it",
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
-    return _git_source(session, await repository_of(session, sync, git), ref, git.path)
+    repository = await repository_of(session, sync, git)
+    return await trusting(session, sync, git, _git_source(session, repository, ref, git.path), keeps=keeps)
 
 
 def _git_source(session: Session, repository: Repository, ref: Ref, path: str) -> GitSource:

@@ -11,8 +11,10 @@ from kubectl_reconcile.core.daemon.pass_state import SOON_S, InvariantError, Pas
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.resources.signatures import SignatureFault
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
+from kubectl_reconcile.core.resources.verification import Verification
 
 NOW_S = 1000.0
 WEB, DB, NEW = (ObjectRef("", "ConfigMap", "shop", name) for name in ("web", "db", "new"))
@@ -80,6 +82,43 @@ def test_news_has_the_set_planned_at_once_even_in_the_pause_after_a_failure():
     reading = replace(failing, phase=PassPhase.READING)
     assert kinds(after(reading, on.SourceRead(is_news=False))[1]) == [on.LookAgain]
     assert kinds(after(reading, on.SourceRead(is_news=True))[1]) == [on.LookAgain, on.PlanSet]
+
+
+SIGNED = Verification("3f9c2e1", "", "alice", "ED25519 SHA256:abc")
+UNSIGNED = replace(SIGNED, fault=SignatureFault.NO_SIGNATURE, refusal="facade has no signature")
+
+
+def test_a_refused_commit_is_told_with_the_pass_over_what_stays_in_force():
+    reading = at_rest(phase=PassPhase.READING)
+    state, instructions = after(reading, on.SourceRead(is_news=True, verification=UNSIGNED))
+    assert kinds(instructions) == [on.LookAgain, on.PlanSet]
+    state, (*_, told, _forget) = after(
+        state, on.PlanMade(Plan(None, "3f9c2e1", ()), frozenset({WEB, DB})), on.Applied(SYNCED)
+    )
+    assert told.report == replace(SYNCED, verification=UNSIGNED)
+    assert (told.report.ending, told.report.sentence) == (ConditionReason.UNVERIFIED, UNSIGNED.refusal)
+    asked, instructions = after(state, turn(state, is_asked=True), on.SourceRead(is_news=False, verification=UNSIGNED))
+    assert kinds(instructions) == [on.LookAgain, on.CheckMembers]
+    _, (answer,) = after(asked, on.MembersChecked(are_there=True))
+    assert answer.report.ending is ConditionReason.UNVERIFIED, "and who asks again is told again"
+
+
+def test_drift_is_put_back_while_a_commit_is_refused():
+    state = at_rest(source=SourceState(is_open=True, is_read=True, due_s=NOW_S + 30, verification=UNSIGNED))
+    assert on.PlanObjects(frozenset({WEB})) in after(state, on.ObjectsChanged(frozenset({WEB})), turn(state))[1]
+
+
+def test_where_nothing_is_verified_nothing_is_done():
+    nothing = Verification(fault=SignatureFault.NO_SIGNATURE, refusal="facade has no signature")
+    first = after(PassState(), turn(PassState()))[0]
+    state, (retry, told) = after(first, on.SourceFailed(nothing.refusal, verification=nothing))
+    assert (retry.scope, told.report.reason, told.report.verification) == (
+        on.Scope.SOURCE,
+        ConditionReason.UNVERIFIED,
+        nothing,
+    )
+    assert state.phase is PassPhase.IDLE
+    assert not state.source.is_open
 
 
 def test_the_next_poll_is_an_interval_after_the_last_or_when_contention_lapses():

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_reconcile.core.resources.signatures import SignatureFault
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report, reconciling, sync_status
+from kubectl_reconcile.core.resources.verification import Verification
 
 FIRST, LATER = "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
 WROTE = Counts(total=3, created=1, updated=2, unchanged=0)
@@ -82,7 +84,7 @@ def test_a_first_pass_that_did_all_tells_what_it_did():
     }
 
 
-STALLED = {ConditionReason.HELD, ConditionReason.INVALID, ConditionReason.DRIFTED}
+STALLED = {ConditionReason.HELD, ConditionReason.INVALID, ConditionReason.DRIFTED, ConditionReason.UNVERIFIED}
 
 
 @pytest.mark.parametrize("reason", ConditionReason, ids=str)
@@ -256,3 +258,50 @@ def test_a_first_pass_may_begin_to_write_before_there_is_any_status():
 def test_counts_tell_whether_a_pass_wrote(what):
     assert Counts(**{what: 1}).wrote
     assert not Counts(total=3, unchanged=3, failed=1).wrote
+
+
+SHA, NEWER = "a" * 40, "b" * 40
+SIGNED = Verification(SHA, "", "alice", "ED25519 SHA256:abc")
+UNSIGNED = replace(SIGNED, fault=SignatureFault.NO_SIGNATURE, refusal="commit bbbbbbb has no signature")
+GOOD = replace(DONE, revision=SHA, verification=SIGNED)
+
+
+def test_a_verified_commit_is_noted_with_its_signer():
+    status = after(GOOD)
+    assert status["verified"] == {"revision": SHA, "signer": "alice", "key": "ED25519 SHA256:abc"}
+    assert (status["history"][0]["signer"], status["history"][0]["key"]) == ("alice", "ED25519 SHA256:abc")
+    verified = condition(status, "SourceVerified")
+    assert (verified["status"], verified["reason"]) == ("True", "GoodSignature")
+    assert condition(status, "Ready")["status"] == "True"
+
+
+def test_a_refused_commit_makes_nothing_ready_and_leaves_what_was_applied():
+    before = after(GOOD)
+    status = after(replace(GOOD, counts=Counts(3, unchanged=3), verification=UNSIGNED), before, now=LATER)
+    ready = condition(status, "Ready")
+    assert (ready["status"], ready["reason"], ready["message"]) == ("False", "Unverified", UNSIGNED.refusal)
+    assert condition(status, "Stalled")["status"] == "True"
+    assert condition(status, "SourceVerified")["reason"] == "NoSignature"
+    assert status["lastAppliedRevision"] == SHA
+    assert status["history"] == before["history"]
+    assert status["verified"] == before["verified"]
+
+
+def test_what_is_wrong_besides_a_refused_commit_is_told_too():
+    status = after(replace(REFUSED, verification=UNSIGNED))
+    assert condition(status, "Ready")["message"] == f"{UNSIGNED.refusal}; besides: the server refused one"
+
+
+def test_a_refusal_before_anything_was_verified_leaves_what_the_status_names():
+    nothing = Verification(fault=SignatureFault.NO_SIGNATURE, refusal="nothing is applied")
+    before = after(GOOD)
+    status = after(Report(ConditionReason.UNVERIFIED, "nothing is applied", verification=nothing), before)
+    assert status["verified"] == before["verified"]
+    assert condition(status, "Ready")["message"] == "nothing is applied"
+
+
+def test_where_nobody_asks_for_signatures_any_more_none_is_told():
+    status = after(DONE, after(GOOD))
+    assert "verified" not in status
+    assert "SourceVerified" not in types(status)
+    assert "SourceVerified" in types(after(NO_SOURCE, after(GOOD))), "an outage says nothing of signatures"

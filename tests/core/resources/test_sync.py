@@ -12,6 +12,7 @@ from kubectl_reconcile.core.resources.sync import (
     SyncSpecError,
     duration_s,
 )
+from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy
 
@@ -60,6 +61,12 @@ SOURCE = {
     "an interval": ({"interval": "5m"}, "interval_s", 300.0),
     "a Secret to read it with": ({"secretRef": {"name": "token"}}, "secret", "token"),
     "a Secret of its webhook": ({"webhookSecretRef": {"name": "hook"}}, "webhook_secret", "hook"),
+    "keys in a Secret": ({"verify": {"secretRef": {"name": "keys"}}}, "verify", VerifySpec("Secret", "keys")),
+    "keys in a ConfigMap": (
+        {"verify": {"mode": "CommitOrTag", "configMapRef": {"name": "keys"}}},
+        "verify",
+        VerifySpec("ConfigMap", "keys", VerifyMode.COMMIT_OR_TAG),
+    ),
 }
 
 
@@ -135,6 +142,16 @@ REFUSED = {
         {"source": {"git": {"url": URL, "interval": "soon"}}},
         "spec.source.git.interval",
         "'soon' is no duration; write it as 30s, 5m or 1h30m",
+    ),
+    "keys nowhere": (
+        {"source": {"git": {"url": URL, "verify": {}}}},
+        "spec.source.git.verify",
+        "secretRef and configMapRef exclude each other; give one, which holds the keys",
+    ),
+    "a mode of verifying that there isn't": (
+        {"source": {"git": {"url": URL, "verify": {"mode": "HEAD", "secretRef": {"name": "keys"}}}}},
+        "spec.source.git.verify.mode",
+        "'HEAD' is none of Commit, Tag, CommitOrTag, CommitAndTag",
     ),
     "a timeout that is none": (
         {"timeout": "5"},

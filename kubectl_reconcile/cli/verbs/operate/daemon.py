@@ -53,6 +53,10 @@ Examples:
     help="Files at the path of one Sync; one with more isn't followed.",
 )  # fmt: skip
 @click.option(
+    "--require-verify", is_flag=True,
+    help="Follow no Sync that doesn't say whose signatures count (spec.source.git.verify).",
+)  # fmt: skip
+@click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)

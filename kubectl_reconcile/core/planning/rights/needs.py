@@ -11,7 +11,7 @@ Rules:
   needs those too: in the namespace where they apply. A ClusterRole's apply everywhere.
 - What is sensitive is left out, and said, unless it is allowed. A Role of which anything is left out can't be written at
   all, so nothing of it is given.
-- The Secrets that a Sync names are read by name.
+- The Secrets that a Sync names, and the ConfigMap with the keys that it trusts, are read by name.
 
 Pure: manifests in, rights out.
 """
@@ -257,10 +257,13 @@ class _Gathering:
         self.tell(located, f"{ref} binds {role}, which {why}, so the account may not write it", hint)
 
     def secrets(self) -> None:
-        """Have the account read the Secrets that the Sync names."""
+        """Have the account read the Secrets that the Sync names, and the ConfigMap with the keys that it trusts."""
         git = self.source.sync.git
         names = (git.secret, git.webhook_secret) if git else ()
-        self.rights[self.source.sync.namespace] |= {Right("", "secrets", "get", name) for name in names if name}
+        here = self.rights[self.source.sync.namespace]
+        here |= {Right("", "secrets", "get", name) for name in names if name}
+        if git and git.verify:
+            here.add(Right("", f"{git.verify.kind.lower()}s", "get", git.verify.name))
 
     def tell(self, located: Located, message: str, hint: str) -> None:
         self.problems.add((located.path, located.line, message, hint))

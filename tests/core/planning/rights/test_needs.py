@@ -426,3 +426,15 @@ def test_an_account_has_the_name_and_groups_by_which_the_server_knows_it():
     assert account.user == SHOP.account == USER
     assert account.groups == ("system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated")
     assert str(account) == "shop/kubectl-reconcile"
+
+
+KEPT_IN = {"a Secret": ("secretRef", "secrets"), "a ConfigMap": ("configMapRef", "configmaps")}
+
+
+@pytest.mark.parametrize(("field", "resource"), KEPT_IN.values(), ids=KEPT_IN)
+def test_keys_whose_signatures_count_are_read_by_name(field, resource):
+    git = {"url": "https://g/x", "verify": {field: {"name": "keys"}}}
+    metadata = {"name": "shop", "namespace": "shop"}
+    signed = Sync.of({"metadata": metadata, "spec": {"source": {"git": git}}})
+    found = needs_of(RightsInputs(signed, (), {}))
+    assert list(found.placed()) == [("shop", Right("", resource, "get", "keys"))]

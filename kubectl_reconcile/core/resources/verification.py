@@ -1,0 +1,197 @@
+"""Whether what a Sync follows is signed as it asks, in sentences, in its status, and what follows from that.
+
+Vocabulary: the *revision in force* is the commit that is kept up in the cluster; the *refusal* is why a newer one isn't. A Sync
+that verifies has both, one, or none of them.
+
+Rules: each fault has a sentence of its own, which says what is unsigned, whose it is, and what to do. What stands in a status is no
+proof of anything: it says where to look, and is verified again.
+
+Pure: values in, sentences out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from kubectl_reconcile.core.objects import Condition, Manifest, mapping_of
+from kubectl_reconcile.core.resources.signatures import ObjectType, SignatureFault, SignatureVerdict, SignedObject
+
+CONDITION: Final = "SourceVerified"
+"""The condition that tells of signatures, on Syncs that ask for them; named as Flux has it."""
+
+
+class VerifyMode(StrEnum):
+    """``spec.source.git.verify.mode``: what must be signed by a trusted key."""
+
+    COMMIT = "Commit"
+    """The commit that is followed. Flux calls it HEAD."""
+    TAG = "Tag"
+    """The tag that is followed."""
+    COMMIT_OR_TAG = "CommitOrTag"
+    """Either of them."""
+    COMMIT_AND_TAG = "CommitAndTag"
+    """Both. Flux calls it TagAndHEAD."""
+
+    @property
+    def needs_tag(self) -> bool:
+        """Tell whether nothing but a tag can be verified so."""
+        return self in {VerifyMode.TAG, VerifyMode.COMMIT_AND_TAG}
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySpec:
+    """``spec.source.git.verify``: what must be signed, and the Secret or ConfigMap (its *kind*) of the Sync's namespace with the keys."""
+
+    kind: str
+    name: str
+    mode: VerifyMode = VerifyMode.COMMIT
+
+
+_ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What is known of the signatures of what a Sync follows.
+
+    *revision* is the commit in force, verified, with the annotated *tag* (its id) if that was what was signed, *signer* and *key*; empty where
+    none is. *refusal* is why the newest isn't in force, with its *fault*, empty where it is.
+    """
+
+    revision: str = ""
+    tag: str = ""
+    signer: str = ""
+    key: str = ""
+    fault: SignatureFault | None = None
+    refusal: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        """Tell whether the newest commit may not be applied."""
+        return bool(self.refusal)
+
+    @classmethod
+    def recorded(cls, sync: Manifest | None) -> Self:
+        """Return what the status of a live Sync says was verified last, which is yet to be verified again."""
+        status = mapping_of((sync or {}).get("status"))
+        noted = mapping_of(status.get("verified"))
+        revision, tag = str(noted.get("revision") or ""), str(noted.get("tag") or "")
+        if not _ID.fullmatch(revision):  # a pass before signatures were asked for, or none
+            revision, tag = str(status.get("lastAppliedRevision") or ""), ""
+        return cls(revision if _ID.fullmatch(revision) else "", tag if _ID.fullmatch(tag) else "")
+
+    def status(self) -> dict[str, Any]:
+        """Return what is noted of it in the status of its Sync."""
+        found = {"revision": self.revision, "tag": self.tag, "signer": self.signer, "key": self.key}
+        return {name: value for name, value in found.items() if value}
+
+    def condition(self) -> Condition:
+        """Return the condition that tells of it."""
+        if self.refusal:
+            return Condition(CONDITION, "False", (self.fault or SignatureFault.UNCHECKED).value, self.refusal)
+        what = f"tag {self.tag[:7]} on commit {self.revision[:7]}" if self.tag else f"commit {self.revision[:7]}"
+        return Condition(CONDITION, "True", "GoodSignature", f"{what} is signed by {self.signer} ({self.key})")
+
+
+# --- sentences ----------------------------------------------------------------------------------------------------------
+
+_ANEW: Final = "sign anew with a key that is good"
+_WHO: Final = "ask who pushed it"
+
+_SENTENCES: Final = {
+    SignatureFault.NO_SIGNATURE: ("{subject} has no signature", "{sign}"),
+    SignatureFault.UNKNOWN_KEY: ("{subject} is signed by {key}, which isn't among the keys of {keys}", "{unknown}"),
+    SignatureFault.EXPIRED_KEY: (
+        "{subject} is signed by a key that has expired{of}",
+        f"{_ANEW}, or put the renewed key into {{keys}}",
+    ),
+    SignatureFault.EARLY_KEY: ("{subject} is signed by a key that isn't valid yet{of}", "see valid-after in {keys}"),
+    SignatureFault.EXPIRED_SIGNATURE: ("{subject} has a signature that has expired{of}", _ANEW),
+    SignatureFault.REVOKED_KEY: ("{subject} is signed by a key that was revoked{of}", f"{_WHO}, and {_ANEW}"),
+    SignatureFault.BAD_SIGNATURE: (
+        "{subject} isn't what was signed{of}",
+        f"somebody changed it after it was signed: {_WHO}",
+    ),
+    SignatureFault.OTHER_PURPOSE: (
+        "{subject} is signed by a key that isn't for git{of}",
+        'namespaces="git" in {keys} would allow it',
+    ),
+    SignatureFault.LIGHTWEIGHT_TAG: (
+        "{subject} is a lightweight tag, which has no signature",
+        "make it again by git tag -s -f, and push it",
+    ),
+    SignatureFault.NO_TAG: (
+        "{subject} is followed by no tag, and it is tags that are to be verified",
+        "follow a tag (spec.source.git.tag), or set spec.source.git.verify.mode to Commit",
+    ),
+    SignatureFault.OTHER_TAG: (
+        "{subject} was signed for something else: {detail}",
+        f"somebody moved it: {_WHO}, and sign a tag of that name",
+    ),
+    SignatureFault.UNUSABLE_KEYS: ("{subject} can't be verified: {keys} {detail}", ""),
+    SignatureFault.NO_PROGRAM: (
+        "{subject} can't be verified: {detail} isn't installed where it is checked",
+        "install it there; the daemon's image has it",
+    ),
+    SignatureFault.UNSUPPORTED: (
+        "{subject} has a signature that can't be checked{of}",
+        "sign with an SSH or OpenPGP key",
+    ),
+    SignatureFault.NOT_ASKED: (
+        "{subject} isn't applied: this daemon wants signed commits (--require-verify), and the Sync doesn't say whose signatures count",
+        "name a Secret or ConfigMap with the keys in spec.source.git.verify",
+    ),
+    SignatureFault.UNCHECKED: ("{subject} could not be verified: {detail}", "it is tried again"),
+}
+"""Why something isn't verified, and what to do about it."""
+
+_SIGN: Final = {
+    ObjectType.COMMIT: "push a signed commit after it (git commit -S), or revert it by one",
+    ObjectType.TAG: "sign it (git tag -s -f) and push it",
+}
+
+_FORGES: Final = {
+    "4AEE18F83AFDEB23": ("GitHub", "https://github.com/web-flow.gpg"),
+    "B5690EEEBB952194": ("GitHub", "https://github.com/web-flow.gpg"),
+}
+"""Keys by which forges sign what is merged or edited in the browser, by the last 16 digits of their fingerprints."""
+
+
+def subject_of(found: SignedObject, object_id: str) -> str:
+    """Return what a signed object is called in a sentence: ``commit 3f9c2e1 by Bob <bob@example.com>``."""
+    name = f" {found.name}" if found.type is ObjectType.TAG and found.name else ""
+    return f"{found.type}{name} {object_id[:7]}{f' by {found.by}' if found.by else ''}"
+
+
+def not_asked() -> Verification:
+    """Return the refusal of a Sync that asks for no signatures, where all have to."""
+    message, hint = refusal_of(
+        "what it follows", ObjectType.COMMIT, SignatureVerdict(fault=SignatureFault.NOT_ASKED), ""
+    )
+    return Verification(fault=SignatureFault.NOT_ASKED, refusal=f"{message} (hint: {hint})")
+
+
+def refusal_of(subject: str, type_: ObjectType, verdict: SignatureVerdict, keys: str) -> tuple[str, str]:
+    """Return why *subject* isn't verified by *keys* (as in ``Secret shop/keys``), and what to do about it."""
+    detail = verdict.detail
+    told = {
+        "subject": subject, "keys": keys, "detail": detail, "of": f": {detail}" if detail else "",
+        "key": detail or "a key", "sign": _SIGN[type_], "unknown": _unknown(detail, keys),
+    }  # fmt: skip
+    message, hint = _SENTENCES[verdict.fault or SignatureFault.UNCHECKED]
+    return message.format_map(told), hint.format_map(told)
+
+
+def _unknown(detail: str, keys: str) -> str:
+    """Return what to do about a key that isn't trusted; the keys of forges stand for whoever may merge there."""
+    forge = _FORGES.get(detail[-16:])
+    if forge is None:
+        return f"if its owner may decide what is applied, add the key to {keys}"
+    name, url = forge
+    return (
+        f"it is {name}'s own, for merges in the browser: add {url} to {keys} if all who may merge there may decide, "
+        "else merge on a machine of yours"
+    )

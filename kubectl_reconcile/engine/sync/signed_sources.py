@@ -1,0 +1,107 @@
+"""Sources of Syncs that ask for signatures, with the keys that these trust, from a Secret or ConfigMap of the Sync's namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+
+from kubectl_reconcile.cluster.errors import Forbidden, NotFound
+from kubectl_reconcile.core.manifests.revision import Source
+from kubectl_reconcile.core.objects import Manifest, Problem, Severity
+from kubectl_reconcile.core.resources.sync import GitSpec, Sync
+from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
+from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.source.git import GitSource
+from kubectl_reconcile.source.signed.verified import VerifiedSource
+
+_PLURALS = {"Secret": "secrets", "ConfigMap": "configmaps"}
+
+
+async def trusting(
+    session: Session, sync: Sync, git: GitSpec, source: GitSource, *, keeps: Verification | None = None
+) -> GitSource:
+    """Return *source* as one of which only what is signed as the Sync asks may be applied.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    if git.verify is None:
+        return source
+    verified = VerifiedSource(
+        source.repository, source.ref, source.path, cache_dir=session.cache_dir / "git", limits=session.git_limits,
+        spec=git.verify, namespace=sync.namespace, verdicts=session.verdicts, keeps=keeps,
+    )  # fmt: skip
+    await read_keys(session, sync, verified)
+    return verified
+
+
+async def read_keys(session: Session, sync: Sync, source: Source) -> None:
+    """Read the keys anew that a Sync trusts, where it trusts any.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    if isinstance(source, VerifiedSource) and sync.git is not None and sync.git.verify is not None:
+        source.keys = await keys_of(session, sync.namespace, sync.git.verify)
+
+
+async def require_verified(source: Source, sha: str) -> None:
+    """Return if the commit *sha* of what a Sync follows may be applied.
+
+    Raises:
+        UnverifiedError: it isn't signed as the Sync asks.
+    """
+    if isinstance(source, VerifiedSource):
+        await asyncio.to_thread(source.require_verified, sha)
+
+
+def verification_of(source: Source) -> Verification | None:
+    """Return what was found of the signatures of a source when it was read last; None where nobody asks for any."""
+    return source.verification if isinstance(source, VerifiedSource) else None
+
+
+def warnings_of(source: Source) -> tuple[Problem, ...]:
+    """Return the warning that a sync would not apply what a preview of *source* shows, where it isn't signed as the Sync asks."""
+    if not (isinstance(source, VerifiedSource) and source.is_preview and source.verification.refusal):
+        return ()
+    message = f"unverified, so no sync applies it: {source.verification.refusal}"
+    return (Problem("spec.source.git.verify", 0, message, severity=Severity.WARNING),)
+
+
+async def keys_of(session: Session, namespace: str, spec: VerifySpec) -> TrustedKeys | KeysError:
+    """Return the keys that *spec* names, or why there are none.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    try:
+        holder = await session.client.get(f"/api/v1/namespaces/{namespace}/{_PLURALS[spec.kind]}/{spec.name}")
+        return TrustedKeys.of(_entries(holder, spec.kind))
+    except NotFound:
+        flag = "secret generic" if spec.kind == "Secret" else "configmap"
+        hint = f"kubectl create {flag} {spec.name} -n {namespace} --from-file=allowed_signers, or --from-file=KEY.asc"
+        return KeysError("isn't there", hint)
+    except Forbidden as error:
+        return KeysError(f"may not be read: {error}")
+    except KeysError as error:
+        return error
+
+
+def _entries(holder: Manifest, kind: str) -> dict[str, str]:
+    """Return the entries as text.
+
+    Raises:
+        KeysError: one is no text.
+    """
+    entries = {str(name): text for name, text in (holder.get("data") or {}).items() if isinstance(text, str)}
+    binary = dict(entries if kind == "Secret" else holder.get("binaryData") or {})
+    for name, text in binary.items():
+        try:
+            entries[name] = base64.b64decode(text).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise KeysError(
+                f"entry {name} is no text", "give OpenPGP keys in ASCII armour: gpg --export --armor"
+            ) from None
+    return entries
