@@ -9,7 +9,7 @@ import kubectl_reconcile
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
-from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.cli.session import access_of, run
 from kubectl_reconcile.cli.verbs.operate.install import IMAGE
@@ -18,6 +18,7 @@ from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.engine.commands import install as engine
 from kubectl_reconcile.engine.commands.install import crds
+from kubectl_reconcile.engine.commands.rights.survey import in_trouble
 from kubectl_reconcile.engine.sync.session import Session, installed_modules
 
 
@@ -55,7 +56,8 @@ def _print(manifests: list[Manifest], output: str | None, color: str) -> None:
 
 
 async def _install(session: Session, *, manifests: list[Manifest], color: str) -> int:
-    out, _ = terminals(color)
+    out, err = terminals(color)
+    await _warn_of_lost_rights(session, err)
 
     def told(result: Result) -> None:
         if result.state.value == "succeeded":
@@ -65,6 +67,22 @@ async def _install(session: Session, *, manifests: list[Manifest], color: str) -
     await engine.apply_all(session, manifests, told)
     out.write([_told("deleted", ref) for ref in await engine.remove_all(session, installation.OBSOLETE)])
     return ExitStatus.OK
+
+
+async def _warn_of_lost_rights(session: Session, err: Terminal) -> None:
+    """Where a daemon that wrote everything itself is replaced, name the Syncs whose accounts lack rights, and ask."""
+    if not await engine.present(session, installation.OBSOLETE) or not engine.is_installed(session):
+        return
+    poor = await in_trouble(session)
+    if not poor:
+        return
+    text = "the daemon that is installed writes with rights of its own, this one as the account of each Sync. These lack rights:"
+    err.write([line(text, Tone.WARNING)])
+    for each in poor:
+        err.write([line(f"  Sync {each.sync.namespace}/{each.sync.name}: {'; '.join(each.troubles)}", Tone.WARNING)])
+        err.write([line(f"    {each.advice}", Tone.ASIDE)])
+    if may_ask() and not confirmed("Install it all the same?"):
+        raise Failure("nothing was installed", "the grants work with either version", status=ExitStatus.HELD)
 
 
 def _told(word: str, ref: Any) -> Line:

@@ -25,15 +25,16 @@ import orjson
 import kubectl_reconcile
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden, KubeconfigError, NotFound
-from kubectl_reconcile.core.module.rbac import MANAGE
+from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError, NotFound
 from kubectl_reconcile.core.objects import Manifest, condition_of
-from kubectl_reconcile.core.resources.applyset import Contents
+from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.commands.install import crds
+from kubectl_reconcile.engine.commands.rights import reviews
+from kubectl_reconcile.engine.commands.rights.survey import survey
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.engine.sync.targets import may_read, source_of
+from kubectl_reconcile.engine.sync.targets import listed, may_read, source_of
 from kubectl_reconcile.source.clone import git_version
 from kubectl_reconcile.source.errors import SourceError
 
@@ -42,7 +43,6 @@ _OLDEST_SERVER = (1, 27)
 _CLOCKS_AGREE_S = 3.0
 _CLOCKS_CLASH_S = 15.0
 """Beyond this, the Lease of a living daemon looks expired."""
-_REVIEWS = "/apis/authorization.k8s.io/v1"
 _AT_ONCE = 8
 _BRINGS = "kubectl reconcile install brings them"
 
@@ -182,7 +182,7 @@ async def _installed(session: Session, namespace: str) -> AsyncIterator[Finding]
         yield finding
     yield await _rights(session, namespace, syncs)
     yield await _daemon(session, namespace, syncs)
-    if finding := await _rights_of_accounts(session, syncs):
+    for finding in await _accounts(session, syncs):
         yield finding
     for finding in await _sources(session, syncs):
         yield finding
@@ -263,14 +263,9 @@ async def _rights(session: Session, namespace: str, syncs: Sequence[Manifest]) -
     wanted = list(_YOURS)
     if any((((sync["spec"].get("source") or {}).get("git") or {}).get("secretRef")) for sync in syncs):
         wanted.append(("get", "", "secrets", "read private repositories, as diff does"))
-    path = f"{_REVIEWS}/selfsubjectaccessreviews"
+    asked = [(namespace, Right(group, resource, verb)) for verb, group, resource, _ in wanted]
     try:
-        answers = await asyncio.gather(
-            *(
-                _review(session.client, path, {}, namespace, verb, group, resource)
-                for verb, group, resource, _ in wanted
-            )
-        )
+        answers = await asyncio.gather(*(reviews.may(session.client, *one) for one in asked))
     except ApiError as error:
         text, hint = _parted(error)
         return Finding(Grade.WARN, "rights", f"can't be asked for: {text}", hint)
@@ -288,79 +283,30 @@ async def _rights(session: Session, namespace: str, syncs: Sequence[Manifest]) -
     return Finding(Grade.WARN, "rights", text, advice)
 
 
-async def _review(
-    client: Client, path: str, who: Manifest, namespace: str, verb: str, group: str, resource: str
-) -> bool:
-    asked = {"verb": verb, "group": group, "resource": resource}
-    attributes = {**asked, "namespace": namespace} if namespace else asked
-    kind = "SelfSubjectAccessReview" if path.endswith("selfsubjectaccessreviews") else "SubjectAccessReview"
-    body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": {**who, "resourceAttributes": attributes}}
-    answer = await client.create(path, body)
-    return bool((answer.get("status") or {}).get("allowed"))
-
-
-async def _rights_of_accounts(session: Session, syncs: Sequence[Manifest]) -> Finding | None:
-    """Ask whether the accounts of Syncs may write what these have applied; None where there is none, or you may not ask."""
-    followed = [
-        sync for sync in syncs if (sync["spec"].get("source") or {}).get("git")
-    ]  # the daemon leaves others alone
+async def _accounts(session: Session, syncs: Sequence[Manifest]) -> list[Finding]:
+    """Ask how the accounts are doing as whom Syncs that follow Git apply; nothing where there is none."""
     try:
-        lacking = dict(
-            zip(
-                map(_name_of, followed),
-                await asyncio.gather(*(_lacking(session, each) for each in followed)),
-                strict=True,
-            )
-        )
-    except (NotFound, Forbidden):
-        return None
+        found = await survey(session, syncs)
     except ApiError as error:
         text, hint = _parted(error)
-        return Finding(Grade.WARN, "accounts", f"their rights can't be asked for: {text}", hint)
-    poor = {name: found for name, found in lacking.items() if found}
-    if not poor:
-        return Finding(
-            Grade.OK, "accounts", f"those of {len(followed)} Syncs may write all kinds that these have applied"
+        return [Finding(Grade.WARN, "accounts", f"their rights can't be asked for: {text}", hint)]
+    if not found:
+        return []
+    bad = [
+        Finding(
+            Grade.FAIL if each.lacking or each.out_of_reach else Grade.WARN, "accounts",
+            f"Sync {each.sync.namespace}/{each.sync.name}: {'; '.join(each.troubles)}", each.advice,
         )
-    text = "; ".join(f"that of {name} may not {', '.join(found)}" for name, found in poor.items())
-    commands = ", ".join(
-        f"kubectl reconcile grant {name.partition('/')[2]} -n {name.partition('/')[0]}" for name in poor
-    )
-    return Finding(Grade.FAIL, "accounts", text, commands)
-
-
-def _is_followed(live: Manifest) -> bool:
-    """Tell whether a daemon looks after a Sync: it leaves those alone that follow nothing, or can't be meant as they are."""
-    try:
-        return Sync.of(live).git is not None
-    except SyncSpecError:
-        return False
-
-
-def _name_of(sync: Manifest) -> str:
-    return f"{sync['metadata']['namespace']}/{sync['metadata']['name']}"
-
-
-async def _lacking(session: Session, live: Manifest) -> list[str]:
-    """Return what the account of a Sync may not do in all of the namespaces that the Sync has written to."""
-    sync, recorded = Sync.of(live), Contents.recorded(live)
-    who = {
-        "user": sync.account,
-        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{sync.namespace}", "system:authenticated"],
-    }
-    resources = [found for kind in sorted(recorded.kinds) if (found := session.resource(kind))]
-    asked = [
-        (each, place, verb)
-        for each in resources
-        for place in (sorted(recorded.namespaces) if each.namespaced else [""])
-        for verb in MANAGE
-    ]
-    path = f"{_REVIEWS}/subjectaccessreviews"
-    answers = await asyncio.gather(
-        *(_review(session.client, path, who, place, verb, each.gvk.group, each.plural) for each, place, verb in asked)
-    )
-    refused = [one for one, allowed in zip(asked, answers, strict=True) if not allowed]
-    return [f"{verb} {each.plural}{f' in {place}' if place else ''}" for each, place, verb in refused]
+        for each in found if each.troubles
+    ]  # fmt: skip
+    unchecked = [f"{each.sync.namespace}/{each.sync.name}" for each in found if each.unchecked and not each.troubles]
+    if unchecked:
+        text = f"unchecked: you may not ask what those of {listed(unchecked)} may do"
+        bad.append(Finding(Grade.WARN, "accounts", text, "the built-in role admin may ask in its namespace"))
+    well = len(found) - sum(1 for each in found if each.troubles or each.unchecked)
+    whose = "that of 1 Sync" if well == 1 else f"those of {well} Syncs"
+    good = Finding(Grade.OK, "accounts", f"{whose} may do all that the members need")
+    return [*([good] if well else []), *bad]
 
 
 # --- daemons ----------------------------------------------------------------------------------------------------------

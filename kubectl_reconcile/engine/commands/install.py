@@ -73,6 +73,16 @@ async def apply_all(
     return results
 
 
+async def present(session: Session, manifests: Iterable[Manifest]) -> list[ObjectRef]:
+    """Return those of *manifests* that are there.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    named = [(ObjectRef.of(each), _resource(session, each)) for each in manifests]
+    return [ref for ref, resource in named if await _live(session, resource.path(ref.namespace, ref.name)) is not None]
+
+
 async def remove_all(session: Session, manifests: Iterable[Manifest]) -> list[ObjectRef]:
     """Delete *manifests*, the last first, and return those that were there.
 

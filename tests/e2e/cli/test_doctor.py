@@ -31,9 +31,10 @@ def findings(plugin):
     return ask
 
 
-def test_all_is_well(plugin, findings, follow, git_server, daemon, config_map, namespace):
+def test_all_is_well(plugin, findings, follow, git_server, daemon, config_map, namespace, cluster):
     sha = git_server.push({"web.yaml": config_map("web")})
     follow(git_server.url).until_synced(sha)
+    cluster.kubectl("create", "serviceaccount", "kubectl-reconcile", "-n", namespace)
     found, status = findings()
     assert {subject: one["grade"] for subject, one in found.items()} == dict.fromkeys(
         ("program", "plugin", "cluster", "clock", "crds", "rights", "accounts", "daemon", f"{namespace}/shop"), "ok"
@@ -147,7 +148,31 @@ def test_the_rights_of_the_accounts_of_syncs_are_asked_for(own_cluster, crds_of,
     done = ours("doctor", "-o", "json")
     texts = [json.loads(text) for text in done.out.splitlines()]
     [finding] = [one for one in texts if "may not" in one["text"]]
-    verbs = ", ".join(f"{verb} configmaps in default" for verb in ("get", "list", "watch", "create", "patch", "delete"))
-    assert finding["text"] == f"that of default/shop may not {verbs}"
-    assert finding["advice"] == "kubectl reconcile grant shop -n default"
+    account = "ServiceAccount default/kubectl-reconcile"
+    verbs = "get, list, watch, create, update, patch, delete"
+    assert finding["text"] == (
+        f"Sync default/shop: there is no {account}; {account} may not {verbs} configmaps in namespace default"
+    )
+    assert (finding["grade"], finding["advice"]) == ("fail", "kubectl reconcile grant shop -n default --apply")
     assert done.status == ExitStatus.FAILED
+
+
+def test_an_account_that_the_daemon_may_not_act_as_is_found_with_the_grant(
+    own_cluster, crds_of, plugin, git_server, config_map, follow
+):
+    cluster, _ = own_cluster()
+    ours = plugin.on(cluster.at("reconcile-system"))
+    assert ours("install").status == 0
+    there = plugin.on(cluster)
+    git_server.push({"web.yaml": config_map("web")})
+    follow(git_server.url, on=cluster, trusted=False, serviceAccountName="deployer")
+    cluster.kubectl("create", "serviceaccount", "deployer", "-n", "default")
+
+    def accounts():
+        texts = map(json.loads, there("doctor", "-o", "json").out.splitlines())
+        return [(one["grade"], one["text"], one.get("advice", "")) for one in texts if one["subject"] == "accounts"]
+
+    text = "Sync default/shop: the daemon may not act as ServiceAccount default/deployer"
+    assert accounts() == [("fail", text, "kubectl reconcile grant shop -n default --apply")]
+    assert there("grant", "shop", "--apply", "--yes").status == 0
+    assert accounts() == [("ok", "that of 1 Sync may do all that the members need", "")]

@@ -93,6 +93,23 @@ def test_install_takes_back_what_let_the_daemon_of_an_earlier_version_write_ever
     assert "kubectl-reconcile-members" not in cluster.kubectl("get", "clusterrolebindings")
 
 
+def test_before_an_earlier_version_is_replaced_the_syncs_that_lack_rights_are_named(
+    installed, follow, git_server, config_map
+):
+    cluster, _, there = installed
+    cluster.distrust()
+    git_server.push({"web.yaml": config_map("web")})
+    follow(git_server.url, on=cluster, trusted=False)
+    assert "lack rights" not in there("install").err  # nothing is replaced
+    member = "kubectl-reconcile-members"
+    cluster.kubectl("create", "clusterrolebinding", member, "--clusterrole=cluster-admin", "--user=x")
+    told = there("install")
+    assert told.status == 0
+    assert "this one as the account of each Sync. These lack rights:\n" in told.err
+    assert "  Sync default/shop: there is no ServiceAccount default/kubectl-reconcile\n" in told.err
+    assert "    kubectl reconcile grant shop -n default --apply\n" in told.err
+
+
 def test_the_manifests_to_deploy_are_those_that_install_applies(plugin):
     printed = plugin("install", "--dry-run", "-o", "yaml")
     assert printed.status == 0, printed.err

@@ -97,9 +97,9 @@ def right_instead(change: Change) -> PlacedRight | None:
 def denial_of(sync: Sync, lacking: Collection[PlacedRight], not_held: Collection[PlacedRight]) -> str:
     """Return why the account of *sync* would be refused; the same words for the same reason, whichever the object."""
     account = f"ServiceAccount {Account.of(sync)}"
-    why = f"{account} may not {'; '.join(_told(lacking))}"
+    why = f"{account} may not {'; '.join(told(lacking))}"
     if not lacking:
-        why = f"{account} may give nobody what it may not do itself: {'; '.join(_told(not_held))}"
+        why = f"{account} may give nobody what it may not do itself: {'; '.join(told(not_held))}"
     return f"{why} (hint: {grant_command(sync)})"
 
 
@@ -111,17 +111,17 @@ def grant_command(sync: Sync) -> str:
 _SHOWN = 3
 
 
-def _told(rights: Collection[PlacedRight]) -> list[str]:
+def told(rights: Collection[PlacedRight]) -> list[str]:
     """Return rights as a sentence has them, one text for each place and sort of object."""
     places: dict[str, set[Right]] = defaultdict(set)
     for place, right in rights:
         places[place].add(right._replace(name=""))
-    told = []
+    texts = []
     for place, found in sorted(places.items()):
         for rule in rules_of(found):
             group = rule.get("apiGroups", [""])[0]
             what = [f"{one}.{group}" if group else one for one in rule.get("resources", ())]
             where = f" in namespace {place}" if place else ""
-            told.append(f"{', '.join(rule['verbs'])} {', '.join([*what, *rule.get('nonResourceURLs', ())])}{where}")
-    more = len(told) - _SHOWN
-    return told if more <= 0 else [*told[:_SHOWN], f"and {more} more"]
+            texts.append(f"{', '.join(rule['verbs'])} {', '.join([*what, *rule.get('nonResourceURLs', ())])}{where}")
+    more = len(texts) - _SHOWN
+    return texts if more <= 0 else [*texts[:_SHOWN], f"and {more} more"]

@@ -128,17 +128,30 @@ async def _leftovers(session: Session, target: Target, needs: Needs) -> list[tup
     """
     if target.parent is None or not target.sync.prune:
         return []
-    recorded, set_id = Contents.recorded(target.parent), set_id_of(target.sync)
+    recorded = Contents.recorded(target.parent)
     kinds = [kind for kind in recorded.kinds if _may_have_more(session, kind, recorded, needs)]
+    return await members_of(session, target.sync, kinds, recorded.namespaces)
+
+
+async def members_of(
+    session: Session, sync: Sync, kinds: Iterable[GroupKind], places: Collection[str]
+) -> list[tuple[ObjectRef, Kind]]:
+    """Return the members of a set of these *kinds*, cluster-scoped or in *places*, as far as they may be listed.
+
+    Only what was applied as the Sync: anybody can write a label. What is to be kept when its file goes isn't among them.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    set_id = set_id_of(sync)
     wide = await gather.list_along(session, {Listing(kind, set_id=set_id) for kind in kinds})
     unseen = [one for one, answer in wide.items() if answer.unseen]
-    narrow = {Listing(one.kind, place, set_id) for one, place in product(unseen, recorded.namespaces)}
+    narrow = {Listing(one.kind, place, set_id) for one, place in product(unseen, places)}
     answers = [*wide.values(), *(await gather.list_along(session, narrow)).values()]
-    manager = target.sync.field_manager
-    ours = [one for answer in answers for one in answer.objects if is_marked_by_us(one, manager)]
+    ours = [one for answer in answers for one in answer.objects if is_marked_by_us(one, sync.field_manager)]
     refs = {ObjectRef.of(one): GroupVersionKind.of(one) for one in ours if not MemberOptions.of(one).kept}
     known = served_kinds(session, refs.values())
-    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if ref.namespace in {"", *recorded.namespaces}]
+    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if not ref.namespace or ref.namespace in places]
 
 
 def _may_have_more(session: Session, kind: GroupKind, recorded: Contents, needs: Needs) -> bool:

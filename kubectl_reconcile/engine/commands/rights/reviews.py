@@ -109,17 +109,14 @@ def attributes_of(place: str, right: Right) -> dict[str, Any]:
     return {"resourceAttributes": {key: value for key, value in asked.items() if value}}
 
 
-async def may(client: Client, place: str, right: Right) -> bool | None:
-    """Tell whether whoever *client* is has a right; None where the server doesn't say.
+async def may(client: Client, place: str, right: Right) -> bool:
+    """Tell whether whoever *client* is has a right.
 
     Raises:
-        ApiError: the server doesn't answer.
+        ApiError: the server refuses to say, or doesn't answer.
     """
     body = {
         "apiVersion": f"{_GROUP}/v1", "kind": "SelfSubjectAccessReview", "spec": attributes_of(place, right),
     }  # fmt: skip
-    try:
-        answer = await client.create(f"{_PATH}/selfsubjectaccessreviews", body)
-    except Forbidden:
-        return None
+    answer = await client.create(f"{_PATH}/selfsubjectaccessreviews", body)
     return bool((answer.get("status") or {}).get("allowed"))
