@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from kubectl_reconcile.cli.change import grant
 from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
@@ -37,6 +38,7 @@ class CreateOptions:
     git: Mapping[str, Any]
     spec: Mapping[str, Any]
     check: bool
+    give: bool | None
     dry_run: bool
     output: str
     out: Terminal
@@ -59,6 +61,8 @@ def create(
     prune: bool,
     drift: str | None,
     conflicts: str | None,
+    service_account: str | None,
+    give: bool | None,
     suspend: bool,
     check: bool,
     dry_run: bool,
@@ -68,6 +72,10 @@ def create(
     """Create the Sync SYNC, once its repository and path have been read."""
     if sum(map(bool, (branch, tag, commit))) > 1:
         raise click.UsageError("--branch, --tag and --commit exclude each other")
+    if give and dry_run:
+        raise click.UsageError(
+            "--dry-run writes nothing; to see what --grant gives: kubectl reconcile grant --repo URL --name SYNC"
+        )
     ref = {"branch": branch, "tag": tag, "commit": commit}
     git = {"url": url, **ref, "path": path, "interval": interval, "secretRef": {"name": secret} if secret else None}
     spec = {
@@ -76,9 +84,10 @@ def create(
         "prune": None if prune else False,
         "drift": drift,
         "conflicts": conflicts,
+        "serviceAccountName": service_account,
         "suspend": True if suspend else None,
     }
-    options = CreateOptions(name, git, spec, check, dry_run, output or "", *terminals(color))
+    options = CreateOptions(name, git, spec, check, give, dry_run, output or "", *terminals(color))
     return run(connection, functools.partial(_created, options=options))
 
 
@@ -100,9 +109,19 @@ async def _created(session: Session, *, options: CreateOptions) -> int:
             hint = f"to change it: kubectl edit sync {options.name} -n {namespace}"
             raise Failure(f"there is a Sync {options.name} in namespace {namespace} already", hint) from None
     _write(manifest if options.dry_run else live, options)
-    if not options.dry_run:
-        await _warn_of_no_daemon(session, namespace, options)
-    return ExitStatus.OK
+    if options.dry_run:
+        return ExitStatus.OK
+    status = await _granted(session, options)
+    await _warn_of_no_daemon(session, namespace, options)
+    return status
+
+
+async def _granted(session: Session, options: CreateOptions) -> int:
+    """Give the Sync's account its rights, or say how. A source that couldn't be read before isn't read for an offer."""
+    if options.give is False or not (options.give or options.check):
+        return ExitStatus.OK
+    target = await targets.sync_target(session, options.name, session.client.namespace)
+    return await grant.offer(session, target, options.err, options.err, wanted=options.give)
 
 
 async def _name_url(session: Session, manifest: Manifest, options: CreateOptions) -> None:

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, errors_among, warnings_among
 from kubectl_reconcile.core.planning.kinds import NAMESPACE
 from kubectl_reconcile.core.planning.plan import Op
-from kubectl_reconcile.core.planning.rights.grant import Account, grant_of, impersonation_of
+from kubectl_reconcile.core.planning.rights.grant import DAEMON, Account, grant_of, impersonation_of
 from kubectl_reconcile.core.planning.rights.needs import Needs, Sensitive
 from kubectl_reconcile.core.planning.rights.rules import Right, rules_of
 from kubectl_reconcile.core.planning.rights.writes import grant_command
@@ -89,9 +89,7 @@ async def _grant(session: Session, *, options: GrantOptions) -> int:
     target = _with_account(await target_of(session, options.origin), options)
     found = await needed(session, target, options.allowed)
     options.err.write(_remarks(found, target))
-    needs = replace(
-        found.needs, here={place: rights for place, rights in found.needs.here.items() if place not in found.absent}
-    )
+    needs = found.givable
     if options.missing:
         needs = await _missing(session, target.sync, needs)
     steps = await _steps(session, target.sync, found, needs, options)
@@ -100,6 +98,34 @@ async def _grant(session: Session, *, options: GrantOptions) -> int:
     else:
         status = _printed(found, needs, steps, options)
     return max(status, ExitStatus.SOURCE if errors_among(found.problems) else ExitStatus.OK)
+
+
+async def offer(session: Session, target: Target, out: Terminal, err: Terminal, *, wanted: bool | None) -> int:
+    """Give the account of a new Sync what its source needs, if that is *wanted*; None asks a person who is there to answer.
+
+    Where the account is known to lack nothing, nothing is offered.
+    """
+    found = await needed(session, target)
+    reviewed = await Reviewer(session.client, Account.of(target.sync)).review(found.givable.placed())
+    options = GrantOptions(
+        Origin(), frozenset(), missing=False, write=True, yes=True, service_account="", daemon=DAEMON, output="summary",
+        out=out, err=err,
+    )  # fmt: skip
+    steps = await _steps(session, target.sync, found, found.givable, options)
+    pending = [step for step in steps if step.op in {Op.CREATE, Op.UPDATE}]
+    enough = not (reviewed.missing or reviewed.unchecked) and await _may_act(session, target.sync, DAEMON)
+    if not pending or (wanted is None and enough):
+        return ExitStatus.OK
+    account = f"ServiceAccount {Account.of(target.sync)}"
+    if wanted is None and may_ask():
+        err.write(_remarks(found, target))
+        err.write(text for step in pending for text in _foretold(step))
+        wanted = confirmed(f"Give {account} these rights, to apply the source?")
+    if wanted:
+        return await _written(session, target, pending, options)
+    advice = f"{grant_command(target.sync)} --apply"
+    err.write([line(f"what it applies it applies as {account}; to give that its rights: {advice}", Tone.WARNING)])
+    return ExitStatus.OK
 
 
 def _with_account(target: Target, options: GrantOptions) -> Target:
@@ -154,7 +180,9 @@ async def _steps(session: Session, sync: Sync, found: Needed, needs: Needs, opti
 
 
 async def _may_act(session: Session, sync: Sync, daemon: Account) -> bool:
-    """Tell whether *daemon* is known to be let act as the account."""
+    """Tell whether *daemon* is known to be let act as the account, as an installed one is to those of the usual name."""
+    if not impersonation_of(Account.of(sync), daemon):
+        return True
     right = Right("", "serviceaccounts", "impersonate", sync.service_account)
     reviewed = await Reviewer(session.client, daemon).review([(sync.namespace, right)])
     return not (reviewed.missing or reviewed.unchecked)

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests.e2e.cli.terminal import on_terminal
 
 
 @pytest.fixture
@@ -32,12 +33,12 @@ def test_without_a_daemon_it_says_what_to_do_next(plugin, repository, namespace)
 
 def test_all_its_flags_reach_the_spec(plugin, repository, cluster):
     flags = ["--branch", "main", "--target-namespace", "other", "--no-prune", "--drift", "Ask", "--conflicts", "Yield"]
-    flags += ["--field-manager", "team"]
+    flags += ["--field-manager", "team", "--service-account", "deployer", "--no-grant"]
     assert plugin("create", "shop", "--url", repository.url, *flags, "--suspend").status == 0
     spec = cluster.get("Sync", "shop")["spec"]
     assert (spec["source"]["git"]["branch"], spec["targetNamespace"], spec["suspend"]) == ("main", "other", True)
     assert (spec["prune"], spec["drift"], spec["conflicts"]) == (False, "Ask", "Yield")
-    assert spec["fieldManager"] == "team"
+    assert (spec["fieldManager"], spec["serviceAccountName"]) == ("team", "deployer")
 
 
 def test_a_dry_run_prints_what_could_be_kept_in_git(plugin, repository, cluster, namespace):
@@ -98,3 +99,73 @@ def test_one_of_that_name_stays_as_it_is(plugin, repository, namespace):
     assert refused.status == ExitStatus.FAILED
     assert f"error: there is a Sync shop in namespace {namespace} already\n" in refused.err
     assert "kubectl edit sync shop" in refused.err
+
+
+# --- the rights of its account ------------------------------------------------------------------
+
+
+@pytest.fixture
+def account(cluster, may, namespace, eventually):
+    """The account that a Sync has unless it names another, which may nothing."""
+    cluster.distrust()
+    name = f"system:serviceaccount:{namespace}:kubectl-reconcile"
+    eventually(lambda: not may(name, "create", "configmaps", namespace), "the account may do nothing")
+    return name
+
+
+def test_with_grant_the_account_is_made_and_given_its_rights(
+    plugin, repository, cluster, namespace, account, may, eventually
+):
+    done = plugin("create", "shop", "--url", repository.url, "--path", "shop", "--grant", "-o", "name")
+    assert (done.status, done.out) == (0, "sync.reconcile.dev/shop\n")
+    assert f"created  ServiceAccount {namespace}/kubectl-reconcile\n" in done.err
+    eventually(lambda: may(account, "create", "configmaps", namespace), "the account may write")
+    assert plugin("diff", "shop").status == ExitStatus.DIFFERENT
+
+
+def test_an_account_of_another_name_is_noted_and_given_its_rights(
+    plugin, repository, cluster, namespace, account, may, eventually
+):
+    flags = ["--service-account", "deployer", "--grant"]
+    assert plugin("create", "shop", "--url", repository.url, "--path", "shop", *flags).status == 0
+    assert cluster.get("Sync", "shop")["spec"]["serviceAccountName"] == "deployer"
+    user = f"system:serviceaccount:{namespace}:deployer"
+    eventually(lambda: may(user, "create", "configmaps", namespace), "the account may write")
+    daemon = "system:serviceaccount:reconcile-system:kubectl-reconcile"
+    assert may(daemon, "impersonate", "serviceaccounts", namespace, "deployer")
+
+
+def test_without_a_terminal_nothing_is_given_unasked_and_the_command_is_told(
+    plugin, repository, namespace, account, may, kubectl
+):
+    done = plugin("create", "shop", "--url", repository.url, "--path", "shop")
+    assert done.status == 0
+    told = f"to give that its rights: kubectl reconcile grant shop -n {namespace} --apply\n"
+    assert f"what it applies it applies as ServiceAccount {namespace}/kubectl-reconcile; {told}" in done.err
+    assert kubectl("get", "roles", "-n", namespace) == ""
+
+
+def test_nothing_is_offered_where_it_is_declined_or_nothing_is_missing(
+    plugin, repository, cluster, account, may, namespace, eventually
+):
+    flags = ["--url", repository.url, "--path", "shop"]
+    assert "kubectl reconcile grant" not in plugin("create", "shop", *flags, "--no-grant").err
+    cluster.trust()
+    eventually(lambda: may(account, "create", "configmaps", namespace), "the account may do everything")
+    assert "kubectl reconcile grant" not in plugin("create", "other", *flags).err
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_on_a_terminal_the_rights_are_shown_and_offered(repository, kubectl, kubeconfig, namespace, account, answer):
+    words = ["create", "shop", "-n", namespace, "--url", repository.url, "--path", "shop"]
+    ended, seen = on_terminal(*words, typed={"[y/N]": f"{answer}\n"}, KUBECONFIG=kubeconfig)
+    assert ended == 0
+    assert "+ get, list, watch, create, update, patch, delete: configmaps" in seen
+    assert f"Give ServiceAccount {namespace}/kubectl-reconcile these rights, to apply the source? [y/N]" in seen
+    assert bool(kubectl("get", "roles", "-n", namespace)) is (answer == "y")
+    assert ("to give that its rights: " in seen) is (answer == "n")
+
+
+def test_a_dry_run_gives_nothing(plugin, repository):
+    refused = plugin("create", "shop", "--url", repository.url, "--dry-run", "--grant")
+    assert (refused.status, "--dry-run writes nothing" in refused.err) == (ExitStatus.USAGE, True)

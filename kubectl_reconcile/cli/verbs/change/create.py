@@ -43,6 +43,17 @@ Examples:
     type=click.Choice(["Override", "Yield", "Fail"]),
     help="What becomes of fields that somebody else owns.  [default: Override]",
 )
+@click.option(
+    "--service-account",
+    metavar="NAME",
+    help="ServiceAccount of the namespace as which to apply.  [default: kubectl-reconcile]",
+)
+@click.option(
+    "--grant/--no-grant",
+    "give",
+    default=None,
+    help="Give that account what the source needs, as the verb grant does.  [default: ask on a terminal]",
+)
 @click.option("--suspend", is_flag=True, help="Don't sync before somebody resumes it.")
 @click.option("--check/--no-check", default=True, show_default=True, help="Read repository and path first.")
 @click.option("--dry-run", is_flag=True, help="Check all, have the server try it, and write nothing.")

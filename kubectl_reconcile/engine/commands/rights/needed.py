@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
@@ -41,6 +41,12 @@ class Needed:
     problems: tuple[Problem, ...] = ()
     coming: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
+
+    @property
+    def givable(self) -> Needs:
+        """The needs but for those in namespaces that nobody makes: no Role can be there."""
+        here = {place: rights for place, rights in self.needs.here.items() if place not in self.absent}
+        return replace(self.needs, here=here)
 
 
 async def needed(session: Session, target: Target, allowed: Collection[Sensitive] = ()) -> Needed:
