@@ -191,7 +191,9 @@ def first_sync(stage: Stage) -> None:
     stage.show(f"cat {stage.folder}/sync.yaml")
     stage.show("kubectl reconcile diff -f shop -o summary", cwd=stage.repository)
     stage.show(f"kubectl apply -f {stage.folder}/sync.yaml")
-    say("It is done as a ServiceAccount of the Sync's namespace, which gets just the rights that this repository needs.")
+    say(
+        "It is done as a ServiceAccount of the Sync's namespace, which gets just the rights that this repository needs."
+    )
     stage.show("kubectl reconcile grant shop --apply --yes")
     stage.wait("the cluster is what Git asks for", lambda: synced(stage))
     stage.wait("all pods of Memcached sessions are Ready", lambda: ready_pods(stage, "sessions") == 3)

@@ -2,25 +2,31 @@
 
 The request is an annotation on the Sync (its value a fresh token), the answer the same token in
 ``status.lastHandledSyncAt``: nothing listens on a port, and whoever may patch a Sync may ask.
-A daemon shows that it lives by renewing a Lease.
+A daemon shows that it lives by renewing a Lease in its own namespace. Anybody may write Leases somewhere, so those of other
+namespaces don't count; but a daemon that follows one namespace alone may keep its Lease there, and speaks for that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.cluster.client import SHORT_WATCH_S, Client
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, Gone, NotFound, Unreachable
+from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, COMPONENT, FOLLOWS, SYNC_REQUESTED_AT
 from kubectl_reconcile.core.objects import Manifest, labels_of
 from kubectl_reconcile.core.resources.sync import Sync
 
 DAEMON_LABEL = f"{COMPONENT}=daemon"
 """Label selector of the Leases that daemons renew."""
+
+NAMESPACE_VARIABLE = "KUBECTL_RECONCILE_NAMESPACE"
+"""The environment variable that says where the daemon lives, if that isn't reconcile-system."""
 
 SYNCS = "/apis/reconcile.dev/v1alpha1"
 _LEASES = "/apis/coordination.k8s.io/v1"
@@ -42,12 +48,17 @@ async def daemon_alive(client: Client, namespace: str) -> bool | None:
     None is for those who may not look at Leases: nobody knows then.
     """
     try:
-        alive = await living_daemons(client)
+        alive = await living_daemons(client, [namespace])
     except Forbidden:
         return None
     except NotFound:
         return False
     return any(daemon.follows in {"", namespace} for daemon in alive)
+
+
+def daemon_namespace() -> str:
+    """Return where daemons live that follow all namespaces."""
+    return os.environ.get(NAMESPACE_VARIABLE) or installation.NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +69,21 @@ class Living:
     follows: str
 
 
-async def living_daemons(client: Client) -> list[Living]:
-    """Return the daemons that renewed their Leases within the time they promised.
+async def living_daemons(client: Client, namespaces: Iterable[str]) -> list[Living]:
+    """Return the daemons that renewed their Leases within the time they promised, also those of one of *namespaces* alone.
 
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
-    leases, _ = await client.list(f"{_LEASES}/leases", labelSelector=DAEMON_LABEL)
+    home = daemon_namespace()
+    found = await _living_in(client, home)
+    for namespace in sorted({*namespaces} - {home}):
+        found += [each for each in await _living_in(client, namespace) if each.follows == namespace]
+    return found
+
+
+async def _living_in(client: Client, namespace: str) -> list[Living]:
+    leases, _ = await client.list(f"{_LEASES}/namespaces/{namespace}/leases", labelSelector=DAEMON_LABEL)
     fresh = (lease for lease in leases if _is_fresh(lease.get("spec") or {}))
     return [Living(str(lease["spec"].get("holderIdentity", "")), labels_of(lease).get(FOLLOWS, "")) for lease in fresh]
 

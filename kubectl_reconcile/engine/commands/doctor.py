@@ -254,7 +254,6 @@ _YOURS: Sequence[_Right] = (
     ("patch", SYNC.group, "syncs", "sync, suspend, resume, approve, roll back"),
     ("create", SYNC.group, "syncs", "create Syncs"),
     ("list", "events.k8s.io", "events", "see what daemons say"),
-    ("list", "coordination.k8s.io", "leases", "see whether a daemon lives"),
 )
 
 
@@ -315,7 +314,8 @@ async def _accounts(session: Session, syncs: Sequence[Manifest]) -> list[Finding
 async def _daemon(session: Session, namespace: str, syncs: Sequence[Manifest]) -> Finding:
     """Tell whether a daemon lives that follows the Syncs."""
     try:
-        alive = await sync_requests.living_daemons(session.client)
+        places = {sync["metadata"]["namespace"] for sync in syncs} | ({namespace} if namespace else set())
+        alive = await sync_requests.living_daemons(session.client, places)
     except ApiError as error:
         text, hint = _parted(error)
         return Finding(Grade.WARN, "daemon", f"whether one lives can't be seen: {text}", hint)

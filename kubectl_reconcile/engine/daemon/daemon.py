@@ -26,14 +26,14 @@ from typing import Any
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.cluster.errors import ApiError, ServerError, Unreachable
+from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound, ServerError, Unreachable
 from kubectl_reconcile.core.annotations import PUSHED_AT
 from kubectl_reconcile.core.daemon.pass_events import KindsChanged, Pushed
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.daemon.watch_events import ItemIndex
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.sync import SYNC
-from kubectl_reconcile.engine.api.sync_requests import SYNCS, now_text
+from kubectl_reconcile.engine.api.sync_requests import SYNCS, daemon_namespace, now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.cr_controller import CrController
 from kubectl_reconcile.engine.daemon.http import serving
@@ -93,7 +93,8 @@ async def serve(
         session.repositories = repositories
         session.git_limits = git_limits or session.git_limits
         session.requires_verify = requires_verify
-        namespace, leases = access.namespace or "", lease_namespace or client.namespace
+        namespace = access.namespace or ""
+        leases = lease_namespace or namespace or await _home(client)
         session.module_accounts = leases if module_accounts else ""
         daemon = Daemon(session, stopping, namespace=namespace, lease_namespace=leases)
         pushes = PushReceiver(client, daemon.context.metrics, daemon.context.live, daemon.pushed)
@@ -123,6 +124,23 @@ async def _opened(client: Client, cache_dir: Path | None, stopping: asyncio.Even
             event(log, logging.WARNING, "waiting for the server", error=error)
             await _set_within(stopping, _KNOCK_S)
     return None
+
+
+async def _home(client: Client) -> str:
+    """Return the namespace where a daemon of all namespaces keeps its Leases, made where it isn't there yet.
+
+    Raises:
+        ApiError: it is missing, and may not be made.
+    """
+    name = daemon_namespace()
+    try:
+        await client.get(f"/api/v1/namespaces/{name}")
+    except NotFound:
+        with suppress(AlreadyExists):
+            await client.create(
+                "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            )
+    return name
 
 
 async def _set_within(stopping: asyncio.Event, seconds: float) -> bool:

@@ -29,7 +29,9 @@ Examples:
     help="Where Git servers may tell of pushes, at /hooks/NAMESPACE/NAME.  [default: nowhere]",
 )  # fmt: skip
 @click.option(
-    "--lease-namespace", metavar="NAME", help="Namespace of the Lease that says it is alive.  [default: the context's]"
+    "--lease-namespace",
+    metavar="NAME",
+    help="Namespace of the Leases by which daemons share the work.  [default: that of -n, else reconcile-system]",
 )
 @click.option(
     "--module-accounts", is_flag=True,
