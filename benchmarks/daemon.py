@@ -32,7 +32,7 @@ from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
 from kubectl_reconcile.sandbox.components import Options
-from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.controlplane import Sandbox, trust_accounts
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 
 CRDS = Path(__file__).parents[1] / "crds"
@@ -264,6 +264,7 @@ async def measured(count: int, size: int = 0) -> Bench:
         sandbox = Sandbox("bench-daemon", root=root / "sandbox")
         try:
             sandbox.up(Options(components=("etcd", "kube-apiserver")))
+            trust_accounts(sandbox)
             with GitServer(root / "git") as server:
                 repository = server.create("bench")
                 prepare(sandbox, repository.url)

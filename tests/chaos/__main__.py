@@ -32,7 +32,7 @@ from typing import Any
 from kubectl_reconcile.core.objects import FIELD_MANAGER, ObjectRef, labels_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id
 from kubectl_reconcile.sandbox.components import Options
-from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.controlplane import Sandbox, trust_accounts
 
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 CRDS = Path(__file__).parents[2] / "crds"
@@ -235,6 +235,7 @@ def main(kills: int, seed: int) -> int:
         sandbox = Sandbox("chaos", root=Path(root) / "sandbox")
         try:
             sandbox.up(Options(components=("etcd", "kube-apiserver")))
+            trust_accounts(sandbox)
             cluster = Cluster(sandbox)
             prepare(cluster)
             folder = Path(root) / "shop"

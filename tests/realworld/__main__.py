@@ -34,7 +34,7 @@ import yaml
 from kubectl_reconcile.core.health.workload_rules import removes_itself
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
-from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.controlplane import Sandbox, trust_accounts
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
@@ -373,6 +373,7 @@ def main(folder: Path, names: list[str]) -> int:
         sandbox = Sandbox("realworld", root=root / "sandbox")
         try:
             sandbox.up()
+            trust_accounts(sandbox)
             with GitServer(root / "git") as server:
                 bench = Bench(sandbox, server, root / "cache", root / "daemon.log")
                 try:
