@@ -151,3 +151,48 @@ def test_what_a_sync_failed_for_wakes_it_when_it_comes(
     sync.until_synced(sha)
     assert time.monotonic() - started < 6
     assert cluster.at("later").get("ConfigMap", "a")["data"] == {"color": "red"}
+
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def granted(namespace):
+    """What lets the account that Syncs have in *namespace* write ConfigMaps there, as it stands in Git."""
+    verbs = ["get", "list", "watch", "create", "patch", "delete"]
+    metadata = {"name": "configuration", "namespace": namespace}
+    role = {"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]}
+    binding = {
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "configuration"},
+        "subjects": [{"kind": "ServiceAccount", "name": "kubectl-reconcile", "namespace": namespace}],
+    }
+    named = {"Role": role, "RoleBinding": binding}
+    return [{"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": metadata, **body} for kind, body in named.items()]
+
+
+@pytest.fixture
+def boss(cluster):
+    """An account of the test's namespace that may do everything, where the others may do nothing."""
+    cluster.distrust()
+    name = f"boss-of-{cluster.namespace}"
+    account = f"--serviceaccount={cluster.namespace}:boss"
+    cluster.kubectl("create", "clusterrolebinding", name, "--clusterrole=cluster-admin", account)
+    yield "boss"
+    cluster.kubectl("delete", "clusterrolebinding", name, "--wait=false")
+
+
+def test_rights_that_come_by_a_push_wake_the_sync_that_lacked_them(
+    daemon, boss, cluster, follow, git_server, config_map, eventually
+):
+    sha = git_server.push({"shop/a.yaml": config_map("a", color="red"), "rights/README": "none yet"})
+    shop = follow(git_server.url, path="shop", interval=HOURLY)
+    refused = shop.until("ApplyFailed", sha)
+    hint = f"kubectl reconcile grant shop -n {cluster.namespace}"
+    account = f"ServiceAccount {cluster.namespace}/kubectl-reconcile"
+    assert f"{account} may not get configmaps in namespace {cluster.namespace} (hint: {hint})" in refused["message"]
+    eventually(lambda: daemon.count("reconcile_passes_total", kind="sync", reason="ApplyFailed") >= 4, "it fails again")
+    bound = git_server.push({"rights/all.yaml": "\n---\n".join(map(json.dumps, granted(cluster.namespace)))})
+    started = time.monotonic()
+    follow(git_server.url, "platform", path="rights", serviceAccountName=boss).until_synced(bound)
+    shop.until_synced(bound)
+    assert time.monotonic() - started < 8
+    assert cluster.get("ConfigMap", "a")["data"] == {"color": "red"}
