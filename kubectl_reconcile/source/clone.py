@@ -1,4 +1,4 @@
-"""The bare clone of one repository on this machine, and the only place that starts git.
+"""The bare clone of one repository on this machine, and the only place that has git do something.
 
 Whoever changes a clone holds its *lock*, a lock of the operating system on a file beside it: it
 excludes threads and processes alike and vanishes with its holder, however that dies. Reading needs
@@ -8,10 +8,7 @@ A clone is *partial* where this git can hold one safely: it has all commits and 
 the files those that somebody asked for. That the server has the rest is said to the commands that fetch, for their
 time alone: to a reader a file that isn't here is just missing, and is fetched by name, in one request for all of them.
 
-Git runs in a process group of its own, without a terminal, in an environment that neither the
-repository nor whoever started us has a say in, until its deadline; then the whole group is killed. The kernel holds each
-process to its memory and the size of its files, and who says or lists too much is killed while it does.
-What it complains of is turned into one of ``SourceFault``, in a line that holds no secret.
+How git runs is told in ``running``. What it complains of is turned into one of ``SourceFault``, in a line that holds no secret.
 """
 
 from __future__ import annotations
@@ -22,25 +19,26 @@ import hashlib
 import os
 import re
 import shutil
-import signal
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES
-from kubectl_reconcile.source.complaints import explained
-from kubectl_reconcile.source.errors import SourceError, SourceFault, scrubbed
-from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, MOST_SAID_BYTES, SAID_KEPT_BYTES, GitLimits
+from kubectl_reconcile.source.complaints import came_to_nothing, explained, unread
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Repository
+from kubectl_reconcile.source.running.ending import ending
+from kubectl_reconcile.source.running.process import NOWHERE, QUIET, given, running
 from kubectl_reconcile.source.tls import why_untrusted
 
 T = TypeVar("T")
 
-LOCAL_TIMEOUT_S = 600.0
-"""How long a git command may take that stays on this machine, in seconds."""
+FETCH = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
+
+_VERSION_TIMEOUT_S = 60.0
+"""How long git may take to say its version, in seconds."""
 
 _ABANDONED_S = 3600.0
 """After how long a pack that isn't written to any more is what a killed fetch has left."""
@@ -89,7 +87,9 @@ class Clone:
     def _asked(self, arguments: list[str]) -> str | None:
         try:
             return self.run(arguments).decode().strip()
-        except SourceError:
+        except SourceError as error:
+            if error.fault is SourceFault.ENDED:
+                raise
             return None
 
     def ready(self) -> None:
@@ -154,8 +154,9 @@ class Clone:
             os.close(lock)
 
     def _wait_for(self, lock: int, deadline: float) -> None:
-        pause_s = 0.005
+        pause_s, waited = 0.005, ending()
         while True:
+            waited.check()
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -177,7 +178,7 @@ class Clone:
         if renew is not None:
             renew()
         else:
-            with self.locked(LOCAL_TIMEOUT_S):
+            with self.locked(self._limits.seconds):
                 self.discard()
         return work()
 
@@ -187,7 +188,7 @@ class Clone:
         Raises:
             SourceError: it failed.
         """
-        return self._run(arguments, {**_QUIET, **self._place(), **(environment or {})}, LOCAL_TIMEOUT_S, stdin)
+        return self._run(arguments, {**QUIET, **self._place(), **(environment or {})}, self._limits.seconds, stdin)
 
     def talk(self, arguments: list[str], timeout_s: float, *, stdin: bytes = b"", fills: bool = False) -> bytes:
         """Run a git command that talks to the server and return what it prints; it *fills* a partial clone.
@@ -195,10 +196,10 @@ class Clone:
         Raises:
             SourceError: it failed, or took longer than *timeout_s*.
         """
-        place = _NOWHERE if arguments[0] == "ls-remote" else self._place()
+        place = NOWHERE if arguments[0] == "ls-remote" else self._place()
         try:
             with self._repository.environment(partial=fills) as environment:
-                output = self._run(arguments, {**_QUIET, **place, **environment}, timeout_s, stdin)
+                output = self._run(arguments, {**QUIET, **place, **environment}, timeout_s, stdin)
         except SourceError as error:
             if error.fault is not SourceFault.UNTRUSTED:
                 raise
@@ -214,30 +215,29 @@ class Clone:
         """Yield the content of each object of that kind, None for any other; nothing beyond ``MAX_BYTES`` is kept."""
         if not names:
             return
-        with _given("".join(f"{name}\n" for name in names).encode()) as questions:
-            process = _start(["cat-file", "--batch", "--buffer"], {**_QUIET, **self._place()}, questions)
-            with _ended(process, LOCAL_TIMEOUT_S):
-                for _ in names:
-                    yield _answer(process.stdout, kind)
+        questions = "".join(f"{name}\n" for name in names).encode()
+        command = ["cat-file", "--batch", "--buffer"]
+        with (
+            given(questions) as stdin,
+            running(command, {**QUIET, **self._place()}, self._limits, self._limits.seconds, stdin) as git,
+        ):
+            for _ in names:
+                answer = _answer(git.popen.stdout, kind)
+                if answer is _NONE:
+                    raise unread(self._repository, git)
+                yield answer
 
     def _place(self) -> dict[str, str]:
         return {"GIT_DIR": str(self._folder), "GIT_OBJECT_DIRECTORY": str(self._folder / "objects")}
 
-    def _run(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
-        with _given(stdin) as given:
-            process = _start(arguments, environment, given)
-            self._limits.impose(process.pid)
-            with _ended(process, timeout_s) as late:
-                output, complaint, excess = _heard(process, self._limits.files)
+    def _run(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, data: bytes = b"") -> bytes:
+        with given(data) as stdin, running(arguments, environment, self._limits, timeout_s, stdin) as git:
+            output, complaint, excess = git.heard()
         if excess:
             raise SourceError(SourceFault.REFUSED, f"{self._repository}: {excess}", _TOO_MUCH)
-        if late.is_set():
-            message = f"{self._repository}: no answer within {timeout_s:g} s"
-            raise SourceError(SourceFault.UNREACHABLE, message, "is the server overloaded, or a proxy in between?")
-        if process.returncode != 0:
-            said = scrubbed(complaint.decode(errors="replace"), self._repository.credentials.secrets())
-            raise explained(self._repository, said)
-        return bytes(output)
+        if git.late.is_set() or git.popen.returncode != 0:
+            raise came_to_nothing(self._repository, git, complaint, timeout_s)
+        return output
 
 
 def _bytes_of(clone: Path) -> int:
@@ -258,9 +258,8 @@ def git_version() -> tuple[int, ...]:
     Raises:
         SourceError: there is none.
     """
-    process = _start(["version"], {**_QUIET, **_NOWHERE})
-    with _ended(process, LOCAL_TIMEOUT_S):
-        output, _ = process.communicate()
+    with running(["version"], {**QUIET, **NOWHERE}, GitLimits(), _VERSION_TIMEOUT_S) as git:
+        output, *_ = git.heard()
     found = re.search(rb"\d+(?:\.\d+)+", output)
     return tuple(map(int, found[0].split(b"."))) if found else ()
 
@@ -276,133 +275,18 @@ def never_fetches_lazily(version: tuple[int, ...]) -> bool:
     return line >= (2, 45) or (len(line) == 2 and line[0] == 2 and line[1] in since and patch >= since[line[1]])
 
 
-# --------------------------------------------------------------------------------- running git
-
-_QUIET = {
-    "GIT_LITERAL_PATHSPECS": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
-    "GIT_NAMESPACE": "",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_PAGER": "cat",
-    "GIT_TRACE": "0",
-    "GIT_TRACE_CURL": "0",
-    "GIT_TRACE_PACKET": "0",
-}
-_NOWHERE = {"GIT_DIR": os.devnull}
-_BLOCK = 64 * 1024
 _TOO_MUCH = (
     "follow a folder of it by path, or start the daemon with a larger --git-max-files; a flood is the server's fault"
 )
-FETCH = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
-
-
-@contextlib.contextmanager
-def _given(data: bytes) -> Iterator[BinaryIO | None]:
-    """Yield a file that holds *data* for git to read, None if there is none; it has no name and vanishes."""
-    if not data:
-        yield None
-        return
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        yield file
-
-
-def _start(arguments: list[str], environment: Mapping[str, str], stdin: BinaryIO | None = None) -> Any:
-    """Start git, the leader of its own process group, without a terminal to ask at."""
-    try:
-        from git.cmd import Git  # noqa: PLC0415 - importing GitPython runs git, which may not be there
-        from git.exc import GitCommandNotFound  # noqa: PLC0415
-    except ImportError:
-        raise _no_git() from None
-    try:
-        command = ["git", "--no-pager", *arguments]
-        started = Git().execute(
-            command, istream=stdin, env=dict(environment), as_process=True, start_new_session=True, shell=False
-        )
-    except GitCommandNotFound:
-        raise _no_git() from None
-    process, started.proc = started.proc, None  # GitPython would end it as soon as we let go of its wrapper
-    return process
-
-
-def _no_git() -> SourceError:
-    return SourceError(SourceFault.FAILED, "git is not installed here", "install git 2.31 or newer")
-
-
-@contextlib.contextmanager
-def _ended(process: Any, timeout_s: float) -> Iterator[threading.Event]:
-    """See *process* to its end: killed with its children after *timeout_s*, or when the block is left early.
-
-    Yields an event that is set if it was too late.
-    """
-    late = threading.Event()
-
-    def kill_late() -> None:
-        late.set()
-        _kill_group(process)
-
-    watchdog = threading.Timer(timeout_s, kill_late)
-    watchdog.daemon = True
-    watchdog.start()
-    try:
-        yield late
-    finally:
-        watchdog.cancel()
-        if process.poll() is None:
-            _kill_group(process)
-        for stream in (process.stdout, process.stderr):
-            stream.close()
-        process.wait()
-
-
-def _heard(process: Any, most_entries: int) -> tuple[bytes, bytes, str]:
-    """Listen to *process* to its end; return what it printed, what it complained of, and what was too much, if anything.
-
-    Whoever says too much is killed. Entries are what a zero byte ends, as in listings.
-    """
-    complaint = bytearray()
-    excess: list[str] = []
-
-    def listen() -> None:
-        said = 0
-        while block := process.stderr.read1(_BLOCK):
-            said += len(block)
-            complaint.extend(block[: SAID_KEPT_BYTES - len(complaint)])
-            if said > MOST_SAID_BYTES and not excess:
-                excess.append(f"the server said more than {MOST_SAID_BYTES // MEBIBYTE} MiB, which nobody reads")
-                _kill_group(process)
-
-    listener = threading.Thread(target=listen, daemon=True)
-    listener.start()
-    output, entries = bytearray(), 0
-    while block := process.stdout.read1(_BLOCK):
-        output += block
-        entries += block.count(b"\0")
-        if entries > most_entries or len(output) > MOST_OUTPUT_BYTES:
-            excess.append(
-                f"there are more than {most_entries:,} files" if entries > most_entries else "git prints too much"
-            )
-            _kill_group(process)
-            break
-    listener.join()  # before the process is waited for: until then its whole group can be killed when time is up
-    process.wait()
-    return bytes(output), bytes(complaint), "".join(excess[:1])
-
-
-def _kill_group(process: Any) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if process.returncode is None:  # else its id may be another's by now
-            os.killpg(process.pid, signal.SIGKILL)
+_NONE = b"\0none"
+"""No answer at all, since git has ended."""
 
 
 def _answer(stream: BinaryIO, wanted_kind: bytes) -> bytes | None:
-    """Read one answer of ``git cat-file --batch``."""
+    """Read one answer of ``git cat-file --batch``: the content, None for anything else, or that there is none."""
     header = stream.readline()
     if not header:
-        raise SourceError(SourceFault.CORRUPT, "the local clone can't be read")
+        return _NONE
     if header.endswith((b" missing\n", b" ambiguous\n")):
         return None
     kind, size = header.split()[-2:]
@@ -412,5 +296,5 @@ def _answer(stream: BinaryIO, wanted_kind: bytes) -> bytes | None:
     while rest > 0 and (skipped := stream.read(min(rest, 1024 * 1024))):
         rest -= len(skipped)
     if rest:
-        raise SourceError(SourceFault.CORRUPT, "the local clone can't be read")
+        return _NONE
     return data if kind == wanted_kind else None

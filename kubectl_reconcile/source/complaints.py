@@ -6,9 +6,12 @@ Git knows no codes, so its words are matched, in the C locale and one line at a 
 from __future__ import annotations
 
 import re
+import signal
 
-from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.errors import SourceError, SourceFault, scrubbed
+from kubectl_reconcile.source.limits import SAID_KEPT_BYTES
 from kubectl_reconcile.source.remote import Repository, Scheme
+from kubectl_reconcile.source.running.process import GitProcess
 
 _UNREACHABLE = (
     r"Could not resolve|resolve host|Connection refused|Failed to connect|timed out|Connection reset|Network is unreachable"
@@ -159,3 +162,26 @@ def explained(repository: Repository, complaint: str) -> SourceError:
             said = message or re.sub(r"^unable to access '[^']*': ", "", match)
             return SourceError(fault, f"{repository}: {said}", hint)
     return SourceError(SourceFault.FAILED, f"{repository}: git failed: {told[0] if told else 'without a word'}")
+
+
+def came_to_nothing(repository: Repository, git: GitProcess, complaint: bytes, timeout_s: float) -> SourceError:
+    """Return why a git that has ended came to nothing: nobody waits for it, it was too late, or what it complains of."""
+    if git.ending.is_over():
+        return SourceError(SourceFault.ENDED, f"{repository}: nobody waits for it any more")
+    if git.late.is_set():
+        message = f"{repository}: no answer within {timeout_s:g} s"
+        return SourceError(SourceFault.UNREACHABLE, message, "is the server overloaded, or a proxy in between?")
+    if git.popen.poll() in {-signal.SIGXCPU, 128 + signal.SIGXCPU}:
+        message = f"{repository}: git wants more than {git.limits.seconds:g} s of a processor"
+        return SourceError(SourceFault.REFUSED, message, "start the daemon with a larger --git-max-seconds")
+    return explained(repository, scrubbed(complaint.decode(errors="replace"), repository.credentials.secrets()))
+
+
+def unread(repository: Repository, git: GitProcess) -> SourceError:
+    """Return why a git that reads from a clone ended before it was through."""
+    complaint = git.popen.stderr.read(SAID_KEPT_BYTES)
+    git.popen.wait()
+    error = came_to_nothing(repository, git, complaint, git.limits.seconds)
+    if error.fault is not SourceFault.FAILED:
+        return error
+    return SourceError(SourceFault.CORRUPT, f"{repository}: the local clone can't be read")

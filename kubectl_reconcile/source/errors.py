@@ -34,6 +34,8 @@ class SourceFault(StrEnum):
     """The file system doesn't let us read or write there."""
     FAILED = "Failed"
     """Git failed in a way that none of the others describes."""
+    ENDED = "Ended"
+    """It was broken off, since nobody waits for it any more. Nobody is told."""
 
 
 class SourceError(Exception):

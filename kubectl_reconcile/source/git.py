@@ -170,6 +170,7 @@ class GitSource:
                 self._listed = self._clone.repairing(
                     lambda: listed(self._clone, self.repository, sha, self.path, self.files.bring), renew=self._renew
                 )
+                self.files.has_brought(sha)
             return self._listed
 
     def require(self, sha: str) -> None:
@@ -214,13 +215,13 @@ class GitSource:
             else:
                 return
 
-    def read_at(self, sha: str, path: str) -> bytes | None:
-        """Return what the file at *path* held in the commit *sha*, or None where either isn't in the clone."""
+    def read_at(self, sha: str, path: str, *, offline: bool = False) -> bytes | None:
+        """Return what the file at *path* held in the commit *sha*, or None where either can't be had; *offline* asks no server."""
         path = check_path(path)
         if not _HASH.fullmatch(sha) or not path or not self._clone.exists():
             return None
         [data] = self._clone.objects([f"{sha}:{path}"])
-        if data is None and self._clone.is_partial:
+        if data is None and self._clone.is_partial and not offline:
             self.files.bring_revision(sha, self.path)
             data = next(self.versions(path, [sha]))
         return data

@@ -40,12 +40,16 @@ class MissingFiles:
         if not given:
             self._fetch_whole()
 
+    def has_brought(self, sha: str) -> None:
+        """Note that what the commit *sha* holds was fetched."""
+        self._brought.add(sha)
+
     def bring_revision(self, sha: str, path: str) -> None:
         """Fetch what the commit *sha* holds at *path*, as far as it can be had; tried once for each commit.
 
         Who asks for one file of an older commit asks for others.
         """
-        if sha not in self._brought:
+        if self._clone.is_partial and sha not in self._brought:
             self._brought.add(sha)
             with contextlib.suppress(SourceError):
                 listed(self._clone, self._repository, sha, path, self.bring)

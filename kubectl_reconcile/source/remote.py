@@ -217,6 +217,8 @@ def _without_userinfo(url: str, credentials: Credentials) -> tuple[str, Credenti
 
 # --------------------------------------------------------------------------------- environment
 
+_SILENCE_S = 60
+"""How long a server may say nothing in the middle of a transfer, in seconds; git's own says something every five."""
 _PROTOCOLS = {Scheme.HTTP: "http:https", Scheme.SSH: "ssh", Scheme.LOCAL: "file"}
 
 
@@ -247,7 +249,14 @@ def _basics(repository: Repository, private: Path) -> dict[str, str]:
 def _configuration(repository: Repository, private: Path, *, partial: bool) -> dict[str, str]:
     """Return git's configuration for one command: environment variables, since arguments show in a process list."""
     credentials = repository.credentials
-    settings = {"protocol.ext.allow": "never", "http.sslVerify": "true"}
+    settings = {
+        "protocol.ext.allow": "never",
+        "http.sslVerify": "true",
+        "http.lowSpeedLimit": "1",
+        "http.lowSpeedTime": str(_SILENCE_S),
+        "gc.autoDetach": "false",  # what git tidies up it does within its limits, its time and its process group
+        "maintenance.autoDetach": "false",
+    }
     if not repository.user_config:
         settings["credential.helper"] = ""
     if repository.scheme is Scheme.HTTP and (header := credentials.header()):
@@ -277,7 +286,7 @@ def _trust(credentials: Credentials, private: Path) -> dict[str, str]:
 
 def _ssh(repository: Repository, private: Path) -> dict[str, str]:
     credentials = repository.credentials
-    options = {"BatchMode": "yes", "ConnectTimeout": "20"}
+    options = {"BatchMode": "yes", "ConnectTimeout": "20", "ServerAliveInterval": "15", "ServerAliveCountMax": "4"}
     if not repository.user_config:
         options |= {"StrictHostKeyChecking": "yes", "GlobalKnownHostsFile": "none", "UserKnownHostsFile": "none"}
     if credentials.known_hosts:

@@ -124,16 +124,15 @@ class SourceRead:
     """
 
     is_news: bool
-    facts: ClusterFacts = field(default_factory=ClusterFacts)
     verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFailed:
-    """The source can't be read; or by *verification*, nothing of it may be applied."""
+    """The source can't be read, and *reason* says whose fault that is; or by *verification*, nothing of it may be applied."""
 
     message: str
-    facts: ClusterFacts = field(default_factory=ClusterFacts)
+    reason: ConditionReason = ConditionReason.SOURCE
     verification: Verification | None = None
 
 
@@ -204,12 +203,13 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """Ask the source for news: ``SourceRead`` or ``SourceFailed``. Credentials are read anew where it is *opened*.
+    """Ask the source for news, beside all else: ``SourceRead`` or ``SourceFailed``. Credentials are read anew where it is *opened*.
 
-    That is at first, after a failure, and whenever somebody asks for a sync.
+    That is at first, after a failure, and whenever somebody asks for a sync; who does may wait for it (*is_awaited*).
     """
 
     opened: bool
+    is_awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,17 @@ last one failed; else it is over the *dirty* members alone, those that changed i
 asks the source at most. Somebody who asks is told what the last pass over the set found, where the watches say that it
 still holds.
 
+The source is asked beside all that (``source_state``): a server that takes its time holds up neither drift nor a set that is
+due for another reason. What it says is taken in at the beginning of the next turn; whoever asks waits for it.
+
 ========== ============================ =================================================== ==========
 phase      event                        what follows                                        next phase
 ========== ============================ =================================================== ==========
 any        TurnCame, spec.suspend       all is forgotten; Tell Suspended                    IDLE
-IDLE       TurnCame, due or asked      ReadSource                                          READING
-IDLE       TurnCame, else               work (below)
-READING    SourceRead, news             the set is due at once; work
-READING    SourceRead, else             work
-READING    SourceFailed                 Retry, Tell; the dirty members, if it was ever read
+IDLE       TurnCame, due or asked      ReadSource, and work (below)
+IDLE       TurnCame, else               work
+any        SourceRead, news             the set is due at once                              same
+any        SourceFailed                 Retry, Tell                                         same
 (work)     the source failed last       only the dirty members
 (work)     a dependency isn't Ready     Tell DependencyNotReady; the set stays due          IDLE
 (work)     asked, nothing changed       CheckMembers                                        CHECKING
@@ -31,7 +33,7 @@ any        Forgotten                    all is forgotten                        
 any        ObjectsChanged               members are dirty; for others the set is due        same
 any        Pushed                       the source is due; LookAgain                        same
 any        KindsChanged                 the set is due at once; LookAgain                   same
-any        Resumed, Approved            the set is due at once; LookAgain                   same
+any        Resumed, Approved            the same                                            same
 any        NamespaceCame, if missed     the set is due at once; LookAgain                   same
 any        RightsChanged, if refused    source and set are due at once; LookAgain           same
 any        DependencyChanged, if due    LookAgain                                           same
@@ -46,7 +48,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from kubectl_reconcile.core.daemon import pass_events as on
@@ -58,11 +59,12 @@ from kubectl_reconcile.core.daemon.drift import (
     with_drift,
     without_drift,
 )
+from kubectl_reconcile.core.daemon.pass_phase import PassPhase
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
+from kubectl_reconcile.core.daemon.source_state import SourceState
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
 from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
-from kubectl_reconcile.core.resources.verification import Verification
 
 SOON_S = 0.05
 """The least pause before a turn whose time has come, so that the clock has certainly passed it."""
@@ -73,33 +75,8 @@ _REFUSED = frozenset({ConditionReason.FAILED, ConditionReason.CLUSTER, Condition
 """How passes end of which something may have been refused for want of rights."""
 
 
-class PassPhase(StrEnum):
-    """What is under way."""
-
-    IDLE = "idle"
-    """Nothing."""
-    READING = "reading"
-    """The source is asked for news."""
-    CHECKING = "checking"
-    """It is looked whether all members are in the caches."""
-    ON_SET = "on-set"
-    """All that Git asks for is planned and written."""
-    ON_OBJECTS = "on-objects"
-    """What changed in the cluster is planned and written."""
-
-
 class InvariantError(AssertionError):
     """A state that can't be; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """Was the source *read* ever, did it answer last (*is_open*), when is it asked again, and whose signature it had, if somebody asks."""
-
-    is_open: bool = False
-    is_read: bool = False
-    due_s: float = 0.0
-    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +124,11 @@ _INVARIANTS: Final[Mapping[str, Callable[[PassState], bool]]] = {
     ),
     "an object is dirty that no file explains": lambda state: state.dirty <= state.members,
     "members are worked on before the source was ever read": lambda state: (
-        state.source.is_read or state.phase in {PassPhase.IDLE, PassPhase.READING}
+        state.source.is_read or state.phase is PassPhase.IDLE
     ),
     "members are known before the source was ever read": lambda state: state.source.is_read or not state.members,
     "the source answered and was never read": lambda state: state.source.is_read or not state.source.is_open,
+    "the source may have news since nobody asked it": lambda state: state.source.validates(),
     "the set is due, and settled": lambda state: not (state.is_due and state.settled),
     "what is settled isn't Synced": lambda state: (
         state.settled is None or state.settled.reason is ConditionReason.SYNCED
@@ -163,8 +141,6 @@ _INVARIANTS: Final[Mapping[str, Callable[[PassState], bool]]] = {
 Step: TypeAlias = tuple[PassState, tuple[on.Instruction, ...]]
 
 _AWAITED: Final[Mapping[type[Any], frozenset[PassPhase]]] = {
-    on.SourceRead: frozenset({PassPhase.READING}),
-    on.SourceFailed: frozenset({PassPhase.READING}),
     on.MembersChecked: frozenset({PassPhase.CHECKING}),
     on.PlanMade: frozenset({PassPhase.ON_SET, PassPhase.ON_OBJECTS}),
     on.Applied: frozenset({PassPhase.ON_SET, PassPhase.ON_OBJECTS}),
@@ -176,13 +152,15 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
     """Return what becomes of *state* by *event*, and what is to be done."""
     if state.phase not in _AWAITED.get(type(event), frozenset(PassPhase)):
         return state, ()
+    if isinstance(event, on.SourceRead | on.SourceFailed) and not state.source.is_reading:
+        return state, ()
     match event:
         case on.TurnCame():
             return _turn(state, event, now_s)
         case on.SourceRead():
-            return _source_read(state, event, now_s)
+            return _source_read(state, event, now_s), ()
         case on.SourceFailed():
-            return _source_failed(state, event)
+            return _source_failed(state, event, now_s)
         case on.MembersChecked():
             return _members_checked(state, event)
         case on.PlanMade():
@@ -204,8 +182,9 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
             return PassState(), ()
         case on.Pushed():
             known = state.sync is not None
-            pushed = replace(state, source=replace(state.source, due_s=0.0)) if known else state
-            return pushed, (on.LookAgain(Priority.PUSH),)
+            return replace(state, source=state.source.heard_of_news()) if known else state, (
+                on.LookAgain(Priority.PUSH),
+            )
         case on.KindsChanged():
             return _due_now(state, Priority.RESYNC)
         case on.Resumed():
@@ -236,42 +215,52 @@ def _turn(state: PassState, event: on.TurnCame, now_s: float) -> Step:
         state = _due(state)
     state = replace(state, sync=sync, drift={} if sync.drift is DriftPolicy.CORRECT else state.drift)
     state = _lapsed(state, event.facts)
-    if event.is_asked or not state.source.is_read or now_s >= state.source.due_s:
-        reading = replace(state, phase=PassPhase.READING, is_asked=event.is_asked)
-        return reading, (on.ReadSource(opened=event.is_asked or not state.source.is_open),)
-    return _work(state, event.facts, now_s)
+    state, reading = _reading(state, sync, event, now_s)
+    state, instructions = _work(state, event.facts, now_s)
+    return state, (*reading, *instructions)
 
 
-def _source_read(state: PassState, event: on.SourceRead, now_s: float) -> Step:
-    """Go on with what the source asks for; after an outage the set is due, so that the status tells that it is over."""
+def _reading(state: PassState, sync: Sync, event: on.TurnCame, now_s: float) -> Step:
+    """Have the source asked if it is due or somebody asks anew; who was waiting for it gets a pass over the set."""
+    source = state.source.wanted(sync.requested_at, now_s) if event.is_asked else state.source
+    if not source.is_reading and now_s >= source.due_s:
+        begun = source.begun(sync.requested_at if event.is_asked or source.is_awaited else None)
+        opened = source.is_awaited or not source.is_open
+        return replace(state, source=begun), (on.ReadSource(opened, is_awaited=source.is_awaited),)
+    if source.is_awaited and not source.is_reading:
+        return replace(state, source=source.waited_for(), is_asked=True), ()
+    return replace(state, source=source), ()
+
+
+def _source_read(state: PassState, event: on.SourceRead, now_s: float) -> PassState:
+    """Note what the source asks for; after an outage the set is due, so that the status tells that it is over."""
     git = _sync(state).git
-    source = SourceState(True, True, now_s + (git.interval_s if git else 0.0), event.verification)
     is_changed = event.is_news or not state.source.is_open
+    source = state.source.answered(now_s, git.interval_s if git else 0.0, event.verification)
     state = replace(_due(state) if is_changed else state, source=source)
-    return _work(replace(state, retry_s=0.0) if event.is_news else state, event.facts, now_s)
+    return replace(state, retry_s=0.0) if event.is_news else state
 
 
-def _source_failed(state: PassState, event: on.SourceFailed) -> Step:
+def _source_failed(state: PassState, event: on.SourceFailed, now_s: float) -> Step:
     """Keep up what was read before. Credentials may be what is wrong, so they are read anew next time."""
-    reason = ConditionReason.UNVERIFIED if event.verification else ConditionReason.SOURCE
-    sync, report = _sync(state), Report(reason, event.message, verification=event.verification)
+    sync, is_stale = _sync(state), state.source.is_stale
+    reason = ConditionReason.UNVERIFIED if event.verification else event.reason
+    report = Report(reason, event.message, verification=event.verification)
+    state = replace(state, source=state.source.failed(now_s), told=report.reason)
+    told = on.Tell(report, on.Scope.SOURCE, _answered(state))
     cap_s = max(sync.git.interval_s if sync.git else 0.0, _SHORTEST_CAP_S)
-    told = (
-        on.Retry(on.Scope.SOURCE, Priority.POLL, cap_s, event.message),
-        on.Tell(report, on.Scope.SOURCE, sync.requested_at),
-    )
-    state = replace(_lapsed(state, event.facts), source=replace(state.source, is_open=False), told=report.reason)
-    state, instructions = _objects(state, event.facts)
-    return state, told + instructions
+    retry = on.Retry(on.Scope.SOURCE, Priority.POLL, cap_s, event.message)
+    return state, (told,) if is_stale else (retry, told)
 
 
 def _work(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
-    """Choose what this turn is for, once the source was asked or needn't be."""
+    """Choose what this turn is for, and when the next one is; one more comes when the source has answered."""
     state = _lapsed(state, facts)
-    due_s = min(state.source.due_s, state.source.due_s if facts.lapses_at_s is None else facts.lapses_at_s)
-    again = on.LookAgain(Priority.POLL, max(due_s - now_s, SOON_S))
+    due_s = [] if state.source.is_reading else [state.source.due_s]
+    due_s += [] if facts.lapses_at_s is None else [facts.lapses_at_s]
+    again = (on.LookAgain(Priority.POLL, max(min(due_s) - now_s, SOON_S)),) if due_s else ()
     state, instructions = _chosen(state, facts, now_s)
-    return state, (again, *instructions)
+    return state, (*again, *instructions)
 
 
 def _chosen(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
@@ -280,7 +269,7 @@ def _chosen(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
     if facts.unready is not None:
         waits = f"waits for Sync {facts.unready.namespace}/{facts.unready.name} to be Ready"
         report = Report(ConditionReason.WAITING, waits)
-        return _idle(_due(state), told=report.reason), (on.Tell(report, on.Scope.SYNC, _sync(state).requested_at),)
+        return _idle(_due(state), told=report.reason), (on.Tell(report, on.Scope.SYNC, _answered(state)),)
     if state.is_asked and state.settled and not state.dirty and not facts.is_contended:
         return replace(state, phase=PassPhase.CHECKING), (on.CheckMembers(),)
     if state.is_asked or (state.is_due and now_s >= state.retry_s):
@@ -291,7 +280,7 @@ def _chosen(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
 def _members_checked(state: PassState, event: on.MembersChecked) -> Step:
     if state.settled is None or not event.are_there:
         return _set(state)
-    answer = on.Tell(state.settled, on.Scope.SYNC, _sync(state).requested_at)
+    answer = on.Tell(state.settled, on.Scope.SYNC, _answered(state))
     return _idle(state, told=state.settled.reason), (answer,)
 
 
@@ -317,7 +306,7 @@ def _set_planned(state: PassState, event: on.PlanMade) -> Step:
 def _set_applied(state: PassState, event: on.Applied) -> Step:
     sync = _sync(state)
     report = _signed(state, with_drift(event.report, sync.drift, state.drift))
-    told = on.Tell(report, on.Scope.SET, sync.requested_at)
+    told = on.Tell(report, on.Scope.SET, _answered(state))
     state = _idle(state, told=report.reason, missing=event.missing_namespaces)
     if report.reason in {ConditionReason.FAILED, ConditionReason.PROBLEMS}:
         return _due(state), (told, _retry(sync))
@@ -394,7 +383,7 @@ def _signed(state: PassState, report: Report) -> Report:
 
 def _failed(state: PassState, event: on.PassFailed) -> Step:
     report = Report(event.reason, event.message)
-    answers = state.sync.requested_at if state.sync and event.is_answer else ""
+    answers = _answered(state) if state.sync and event.is_answer else ""
     retry = on.Retry(on.Scope.BROKEN_OFF, Priority.RESYNC, RETRY_CAP_S, event.message)
     state = _unfinished(state)
     state = _due(state) if state.sync else state  # only a pass over the set tells that all is well again
@@ -429,6 +418,11 @@ def _sync(state: PassState) -> Sync:
     if state.sync is None:
         raise InvariantError("work is under way for a Sync that isn't followed")
     return state.sync
+
+
+def _answered(state: PassState) -> str:
+    """Return the request that a report answers: none as long as who asked waits for the source."""
+    return "" if state.source.is_awaited else _sync(state).requested_at
 
 
 def _idle(state: PassState, **changes: Any) -> PassState:

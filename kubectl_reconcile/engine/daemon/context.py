@@ -28,9 +28,9 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
 from kubectl_reconcile.engine.apply.writer import Hooks, Signal, Writer
-from kubectl_reconcile.engine.daemon.file_watch import FileWatch
 from kubectl_reconcile.engine.daemon.listeners import EventListener, Listener, LogListener, MetricsListener
 from kubectl_reconcile.engine.daemon.queue import WorkQueue
+from kubectl_reconcile.engine.daemon.sources.file_watch import FileWatch
 from kubectl_reconcile.engine.daemon.views import FollowingView, MemberFeeds, OwnRights
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls

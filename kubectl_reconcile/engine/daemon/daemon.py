@@ -43,6 +43,7 @@ from kubectl_reconcile.engine.daemon.push_server import serving_pushes
 from kubectl_reconcile.engine.daemon.replicas.fence import Fences
 from kubectl_reconcile.engine.daemon.replicas.leases import LEASE, Leases
 from kubectl_reconcile.engine.daemon.replicas.shard import Shard
+from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.daemon.sync_controller import SyncController
 from kubectl_reconcile.engine.daemon.watch_router import WatchRouter
 from kubectl_reconcile.engine.modules import metacontroller
@@ -161,7 +162,8 @@ class Daemon:
         self.shard = Shard(leases, self._on_share, self._fences.look, self._fences.others_let_go)
         self._held: set[ObjectRef] = set()
         self._tasks: list[asyncio.Task[None]] = []
-        self._syncs = SyncController(context, lease_namespace)
+        self._lanes = GitLanes(context.metrics)
+        self._syncs = SyncController(context, self._lanes, lease_namespace)
         self._crs = CrController(context)
         self._index = ItemIndex(namespace)
         changed = asyncio.Event()
@@ -216,6 +218,7 @@ class Daemon:
         for task in (*workers, *others):
             task.cancel()
         await asyncio.gather(*workers, *others, return_exceptions=True)
+        self._lanes.close()
         await self.shard.leave()
         await self.context.files.close()
         await self.context.cache.close()

@@ -23,14 +23,16 @@ from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.finalization import Finalization
+from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.daemon.sync_work import FollowedSync, SyncWork
 
 
 @dataclass(slots=True)
 class SyncController:
-    """The passes of all Syncs. *namespace* is where the daemon lives."""
+    """The passes of all Syncs. *lanes* ask their sources; *namespace* is where the daemon lives."""
 
     context: DaemonContext
+    lanes: GitLanes
     namespace: str = ""
     _followed: dict[ObjectRef, FollowedSync] = field(default_factory=dict)
     _work: SyncWork = field(init=False)
@@ -38,7 +40,7 @@ class SyncController:
 
     def __post_init__(self) -> None:
         """Make what carries out instructions, and what looks after Syncs that are deleted."""
-        self._work = SyncWork(self.context, lambda ref: self.notify(ref, on.Pushed()))
+        self._work = SyncWork(self.context, self.lanes, lambda ref: self.notify(ref, on.Pushed()))
         self._finalization = Finalization(self.context, self.namespace)
 
     # Between turns ---------------------------------------------------------------------------
@@ -49,6 +51,7 @@ class SyncController:
         followed.state, instructions = step(followed.state, happened, time.monotonic())
         if isinstance(happened, on.Forgotten):
             self._followed.pop(ref, None)
+        self._settle_reading(followed)
         for instruction in instructions:
             if isinstance(instruction, on.LookAgain):
                 self.context.queue.add(ref, instruction.priority, after_s=instruction.after_s)
@@ -67,7 +70,13 @@ class SyncController:
     def forget(self, ref: ObjectRef) -> None:
         """Drop a Sync that is gone, or another's; a pass under way comes to nothing."""
         self.notify(ref, on.Forgotten())
+        self.lanes.forget(ref)
         self.context.forget(ref)
+
+    def _settle_reading(self, followed: FollowedSync) -> None:
+        """End a reading that the state knows nothing of: the Sync was deleted, suspended, follows something else, or is another's."""
+        if not followed.state.source.is_reading:
+            followed.end_reading()
 
     # A turn ----------------------------------------------------------------------------------
 
@@ -94,6 +103,7 @@ class SyncController:
             await self._drive(ref, on.SpecInvalid(str(error)))
             return
         if manifest["metadata"].get("deletionTimestamp"):
+            self.notify(ref, on.Forgotten())
             await self._finalization.run(sync, manifest)
             return
         if sync.git is None:
@@ -102,7 +112,7 @@ class SyncController:
         await self._finalization.prepare(sync, manifest)
         try:
             async with asyncio.timeout(sync.timeout_s):
-                await self._turn(ref, sync, manifest, asked=asked or is_asked(manifest))
+                await self._turn(ref, sync, manifest, asked=asked)
         except TimeoutError:
             late = f"not done within spec.timeout, {sync.timeout_s:.0f} s; it is tried again"
             await self._drive(ref, on.PassFailed(ConditionReason.FAILED, late, is_answer=True))
@@ -114,7 +124,18 @@ class SyncController:
         changed, followed.changed = frozenset(followed.changed), set()
         if changed:
             followed.state, _ = step(followed.state, on.ObjectsChanged(changed), time.monotonic())
+        await self._take_answer(ref, followed, sync)
+        asked = asked or is_asked(self.context.live(ref) or manifest)
         await self._drive(ref, on.TurnCame(sync, self._work.facts(ref, sync, followed.state.dirty), asked))
+
+    async def _take_answer(self, ref: ObjectRef, followed: FollowedSync, sync: Sync) -> None:
+        """Take in what the source has said meanwhile, if it is still the one that is followed."""
+        answer, followed.answer = followed.answer, None
+        if answer is None or answer.git != sync.git or not followed.state.source.is_reading:
+            return
+        followed.reading, followed.newest = None, answer.newest or followed.newest
+        followed.verification = answer.event.verification or followed.verification
+        await self._drive(ref, answer.event)
 
     async def _drive(self, ref: ObjectRef, happened: on.Event) -> None:
         """Carry out what follows from an event, and from its results, until nothing does."""
@@ -128,5 +149,6 @@ class SyncController:
                 if (result := await self._work.carry_out(ref, followed, instruction)) is not None:
                     events.append(result)
                 await self.context.hear(ref, instruction)
+        self._settle_reading(followed)
         if followed.state.sync is None and self._followed.get(ref) is followed:
             del self._followed[ref]

@@ -5,40 +5,58 @@ Each instruction of ``core.daemon.pass_events`` has one method here; what it cam
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.apply.results import ResultState, refused_namespaces, report_of
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.pass_state import PassState
+from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
-from kubectl_reconcile.core.resources.status import reconciling, sync_status
+from kubectl_reconcile.core.resources.status import ConditionReason, reconciling, sync_status
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync.credentials import local_folder
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.perform import perform
-from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read
+from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read_with_bases
 from kubectl_reconcile.engine.sync.signed_sources import read_keys, verification_of
 from kubectl_reconcile.engine.sync.targets import source_of
+from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.signed.verified import UnverifiedError, VerifiedSource
+
+log = logging.getLogger("kubectl_reconcile.daemon")
 
 
 class NothingReadError(RuntimeError):
     """A set is to be worked on that was never read: a fault of the program."""
 
 
+@dataclass(frozen=True, slots=True)
+class SourceAnswer:
+    """What the source at *git* said."""
+
+    git: GitSpec
+    event: on.SourceRead | on.SourceFailed
+    newest: Desired | None = None
+
+
 @dataclass(slots=True)
 class FollowedSync:
     """One Sync being followed: its state, and what carrying out needs besides, which decides nothing.
 
-    *changed* are the members that changed in the cluster since the last turn.
+    *changed* are the members that changed in the cluster since the last turn. *reading* asks the source, beside all else; *answer* is what
+    came of it, for the next turn. *newest* is what the source asked for last, *desired* what the last plan was made of.
     """
 
     state: PassState = field(default_factory=PassState)
@@ -47,6 +65,15 @@ class FollowedSync:
     places: Mapping[ObjectRef, Located] = field(default_factory=dict)
     changed: set[ObjectRef] = field(default_factory=set)
     verification: Verification | None = None
+    newest: Desired | None = None
+    reading: asyncio.Task[None] | None = None
+    answer: SourceAnswer | None = None
+
+    def end_reading(self) -> None:
+        """Have the source asked no more: nobody waits for it."""
+        if self.reading is not None:
+            self.reading.cancel()
+        self.reading = self.answer = None
 
     def read(self) -> tuple[Target, Desired]:
         """Return what is followed, and what it asks for.
@@ -64,6 +91,7 @@ class SyncWork:
     """All that is done for Syncs; *changed* is called when files of a followed folder did."""
 
     context: DaemonContext
+    lanes: GitLanes
     changed: Callable[[ObjectRef], None]
 
     async def carry_out(  # noqa: C901, PLR0911 - one line per instruction
@@ -76,7 +104,7 @@ class SyncWork:
         """
         match instruction:
             case on.ReadSource():
-                return await self._read(ref, followed, opened=instruction.opened)
+                return await self._begin_reading(ref, followed, instruction)
             case on.CheckMembers():
                 return on.MembersChecked(all(map(self.context.view.snapshot().stored, followed.places)))
             case on.PlanSet():
@@ -116,30 +144,57 @@ class SyncWork:
 
     # The source ------------------------------------------------------------------------------
 
-    async def _read(self, ref: ObjectRef, followed: FollowedSync, *, opened: bool) -> on.Event:
-        """Ask the source for news, opened anew with the credentials of now where that is asked for."""
+    async def _begin_reading(self, ref: ObjectRef, followed: FollowedSync, asked: on.ReadSource) -> on.Event | None:
+        """Have the source asked for news, opened anew with the credentials of now where that is asked for."""
         sync = followed.state.sync
+        followed.end_reading()
         if sync is None or sync.git is None:
             return on.Forgotten()
         if self.context.session.requires_verify and sync.git.verify is None:
-            return self._refused(ref, followed, sync, not_asked())
+            refused = not_asked()
+            return on.SourceFailed(refused.refusal, verification=refused)
         try:
-            if opened or followed.target is None:
+            if asked.opened or followed.target is None:
                 followed.target = await self._opened(ref, followed, sync, sync.git)
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
-            desired = await read(followed.target)
-        except UnverifiedError as error:
-            return self._refused(ref, followed, sync, error.verification)
         except SourceError as error:
-            return on.SourceFailed(str(error), self.facts(ref, sync, followed.state.dirty))
-        before, followed.verification = followed.verification, verification_of(followed.target.source)
-        is_news, followed.desired = desired is not followed.desired or before != followed.verification, desired
-        return on.SourceRead(is_news, self.facts(ref, sync, followed.state.dirty), followed.verification)
+            return on.SourceFailed(str(error))
+        except ApiError as error:
+            return on.SourceFailed(str(error), ConditionReason.CLUSTER)
+        is_urgent = asked.is_awaited or followed.state.source.due_s == 0.0
+        followed.reading = asyncio.create_task(
+            self._read(ref, followed, sync, followed.target, is_urgent=is_urgent), name=f"reading {ref}"
+        )
+        return None
 
-    def _refused(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, verification: Verification) -> on.Event:
-        followed.verification = verification
-        return on.SourceFailed(verification.refusal, self.facts(ref, sync, followed.state.dirty), verification)
+    async def _read(
+        self, ref: ObjectRef, followed: FollowedSync, sync: Sync, target: Target, *, is_urgent: bool
+    ) -> None:
+        """Ask the source when it is its turn, and have what it says taken in by the next turn of the Sync."""
+        git = sync.git or GitSpec(url="")
+        applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
+        try:
+            newest = await self.lanes.run(
+                lambda: read_with_bases(target, applied),
+                who=ref, url=git.url, tenant=ref.namespace, is_urgent=is_urgent, timeout_s=sync.timeout_s,
+            )  # fmt: skip
+            found = verification_of(target.source)
+            is_news = newest is not followed.newest or found != followed.verification
+            answer = SourceAnswer(git, on.SourceRead(is_news, found), newest)
+        except UnverifiedError as error:
+            refused = error.verification
+            answer = SourceAnswer(git, on.SourceFailed(refused.refusal, verification=refused))
+        except SourceError as error:
+            answer = SourceAnswer(git, on.SourceFailed(str(error)))
+        except Exception as error:  # noqa: BLE001 - one poison repository must not stop the others
+            event(
+                log, logging.ERROR, "source crashed", sync=ref, error=f"{type(error).__name__}: {error}", exc_info=True
+            )
+            answer = SourceAnswer(git, on.SourceFailed(f"{type(error).__name__}: {error}", ConditionReason.CRASHED))
+        followed.answer = answer
+        asks = followed.state.source.is_awaited
+        self.context.queue.add(ref, Priority.ASKED if asks else Priority.PUSH)
 
     async def _opened(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, git: GitSpec) -> Target:
         """Return the target with its source opened; one that was never read is recreated, with all that hangs on it."""
@@ -152,12 +207,14 @@ class SyncWork:
                 source.go_on_from(followed.target.source)
             followed.target.source = source
             return followed.target
-        followed.desired, followed.places = None, {}
-        return Target(sync, source, parent=self.context.live(ref), reader=self.context.session.reader())
+        followed.desired, followed.newest, followed.places = None, None, {}
+        reader = self.context.session.reader()
+        return Target(sync, source, parent=self.context.live(ref), reader=reader, locally=self.lanes.local)
 
     # The cluster -----------------------------------------------------------------------------
 
     async def _plan_set(self, ref: ObjectRef, followed: FollowedSync) -> on.Event:
+        followed.desired = followed.newest
         target, desired = followed.read()
         made = await self._planned(ref, target, desired)
         target.verdicts, followed.places = made.verdicts, _places(made, desired)

@@ -11,7 +11,7 @@ import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden
@@ -34,6 +34,9 @@ from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import warnings_of
+from kubectl_reconcile.source.git import GitSource
+
+T = TypeVar("T")
 
 
 class ClusterView(Protocol):
@@ -88,12 +91,19 @@ class OneShotView:
         return self.cache.snapshot()
 
 
+class Locally(Protocol):
+    """Reads clones of this machine in a thread."""
+
+    def __call__(self, work: Callable[[], T], otherwise: T) -> Awaitable[T]:
+        """Return what *work* reads; *otherwise* where that takes too long."""
+
+
 @dataclass(slots=True)
 class Target:
     """What to sync: a Sync and the source it follows. *parent* is the live Sync object, None where there is none.
 
     *grouped* is False for files previewed outside any Sync. *contentions* are fields to be left alone. *digest* is that of
-    what was planned last, if that was all that the source asks for.
+    what was planned last, if that was all that the source asks for. *locally* reads clones where a plan mustn't wait for a server.
     """
 
     sync: Sync
@@ -104,6 +114,21 @@ class Target:
     verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
     contentions: Contentions = field(default_factory=dict)
     digest: str = ""
+    locally: Locally | None = None
+
+
+def read_with_bases(target: Target, applied: str) -> Desired:
+    """Return what the source asks for now, having fetched what the revision *applied* last held. Blocks.
+
+    So that plans tell git from drift without a server.
+
+    Raises:
+        SourceError: the source can't be read.
+    """
+    desired = target.reader.read(target.source)
+    if applied and applied != desired.revision.sha and isinstance(target.source, GitSource):
+        target.source.files.bring_revision(applied, target.source.path)
+    return desired
 
 
 async def read(target: Target) -> Desired:
@@ -202,7 +227,10 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
         ]
         if not (applied and history and updates):
             return None
-        found = await asyncio.to_thread(_manifests_at, history, applied, updates, target.sync.default_namespace)
+        history = functools.partial(history, offline=True) if target.locally else history
+        look_up = functools.partial(_manifests_at, history, applied, updates, target.sync.default_namespace)
+        none: dict[ObjectRef, Manifest] = {}
+        found = await (target.locally(look_up, none) if target.locally else asyncio.to_thread(look_up))
         return inputs.remembering(bases=found)
 
     return bases

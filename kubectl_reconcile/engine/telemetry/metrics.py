@@ -78,6 +78,32 @@ class SourceMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneMetrics:
+    """Jobs that ask Git servers, by lane."""
+
+    waiting: Gauge
+    running: Gauge
+    seconds: Histogram
+    broken_off: Counter
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        return cls(
+            Gauge("reconcile_git_waiting", "Syncs that wait until a Git server is asked for them", ["lane"], registry=here),
+            Gauge("reconcile_git_running", "Syncs that a Git server is being asked for", ["lane"], registry=here),
+            Histogram(
+                "reconcile_git_wait_seconds", "How long Syncs waited until a Git server was asked for them", ["lane"],
+                buckets=_SECONDS, registry=here,
+            ),
+            Counter(
+                "reconcile_git_broken_off", "Times a slow Git server was left for later, since others needed its place",
+                registry=here,
+            ),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class ContentionMetrics:
     """Fields left to other managers."""
 
@@ -175,6 +201,7 @@ class Metrics:
     passes: PassMetrics = field(init=False)
     writes: WriteMetrics = field(init=False)
     sources: SourceMetrics = field(init=False)
+    lanes: LaneMetrics = field(init=False)
     contention: ContentionMetrics = field(init=False)
     shard: ShardMetrics = field(init=False)
     queue: QueueMetrics = field(init=False)
@@ -185,6 +212,7 @@ class Metrics:
         """Register all metrics."""
         here = self.registry
         self.passes, self.writes, self.sources = PassMetrics.at(here), WriteMetrics.at(here), SourceMetrics.at(here)
+        self.lanes = LaneMetrics.at(here)
         self.contention, self.shard = ContentionMetrics.at(here), ShardMetrics.at(here)
         self.queue, self.cluster = QueueMetrics.at(here), ClusterMetrics.at(here)
         self.loop = LoopMetrics.at(here)

@@ -123,7 +123,10 @@ class World:
 
 @dataclass
 class Replica:
-    """One daemon's view of the Sync: its state, and when its turn is. *done* are the instructions of each turn so far."""
+    """One daemon's view of the Sync: its state, and when its turn is. *done* are the instructions of each turn so far.
+
+    What a source answers is as of when it is asked, and comes *reading_s* later.
+    """
 
     world: World
     now_s: float = 0.0
@@ -131,6 +134,9 @@ class Replica:
     due_s: float | None = None
     is_asked: bool = False
     desired: Desired = field(default_factory=Desired)
+    newest: Desired = field(default_factory=Desired)
+    reading_s: float = 0.0
+    answer: tuple[float, on.Event] | None = None
     changed: set = field(default_factory=set)
     is_owner: bool = True
     failures: int = 0
@@ -180,7 +186,19 @@ class Replica:
         changed, self.changed = frozenset(self.changed), set()
         if changed:
             assert not self._step(on.ObjectsChanged(changed))
-        events = [on.TurnCame(sync, self.facts(), is_asked=asked or waits)]
+        if self.answer is not None and self.answer[0] <= self.now_s:
+            (_, answer), self.answer = self.answer, None
+            self.drive(answer)
+            waits = bool(sync.requested_at) and sync.requested_at != self.world.status.get("lastHandledSyncAt")
+        elif self.answer is not None:
+            self.add(Priority.POLL, self.answer[0] - self.now_s)
+        self.drive(on.TurnCame(sync, self.facts(), is_asked=asked or waits))
+        if not self.state.source.is_reading:
+            self.answer = None  # nobody waits for it any more
+
+    def drive(self, happened):
+        """Carry out what follows from an event, and from its results."""
+        events = [happened]
         while events:
             for instruction in self._step(events.pop(0)):
                 self.done[-1].append(instruction)
@@ -199,17 +217,15 @@ class Replica:
         lapsed, self.has_lapsed = self.has_lapsed, False
         return on.ClusterFacts(unready, is_contended=self.is_contended, has_lapsed=lapsed)
 
-    def carry_out(self, instruction):  # noqa: C901, PLR0911 - one line per instruction
+    def carry_out(self, instruction):
         match instruction:
             case on.ReadSource():
-                if not self.world.is_source_up:
-                    return on.SourceFailed("no route to host", self.facts())
-                newest = self.world.desired()
-                is_news, self.desired = newest != self.desired, newest
-                return on.SourceRead(is_news, self.facts())
+                self.answer = self.now_s + self.reading_s, self.read()
+                self.add(Priority.PUSH, self.reading_s)
             case on.CheckMembers():
                 return on.MembersChecked(are_there=True)
             case on.PlanSet():
+                self.desired = self.newest
                 members = frozenset(map(ref, self.desired.files))
                 return on.PlanMade(
                     self.world.plan(self.desired, left=self.left),
@@ -235,6 +251,13 @@ class Replica:
                     generation=self.world.generation, requested_at=instruction.answers, now=f"{self.now_s}",
                 )  # fmt: skip
         return None
+
+    def read(self):
+        """Return what the source says now."""
+        if not self.world.is_source_up:
+            return on.SourceFailed("no route to host")
+        is_news, self.newest = self.world.desired() != self.newest, self.world.desired()
+        return on.SourceRead(is_news)
 
     def apply(self, instruction):
         fault, self.fault = self.fault, ""

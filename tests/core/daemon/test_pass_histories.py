@@ -14,7 +14,7 @@ from kubectl_reconcile.core.daemon.pass_state import PassPhase
 from kubectl_reconcile.core.daemon.priority import RETRY_CAP_S, Priority
 from kubectl_reconcile.core.resources.status import ConditionReason
 
-from .followed_world import BASE, INTERVAL_S, Replica, World, ref
+from .followed_world import BASE, INTERVAL_S, Desired, Replica, World, ref
 
 NAMES = st.sampled_from("abc")
 COLOURS = st.sampled_from(["red", "green", None])
@@ -81,9 +81,9 @@ class History(Replica):
         if not self.is_owner:
             return
         self.notify(on.Forgotten())
-        self.is_owner, self.changed = False, set()
+        self.is_owner, self.changed, self.answer, self.newest = False, set(), None, Desired()
         other = Replica(self.world, now_s=self.now_s, due_s=self.now_s)
-        other.turn()
+        other.run(0.1)
 
     def regain(self):
         if not self.is_owner:
@@ -128,9 +128,12 @@ PAUSES_S = st.sampled_from([0.0, 1.0, 1.0, 700.0])
 HISTORIES = st.lists(st.tuples(st.sampled_from(["now", "now", "meanwhile"]), STEPS, PAUSES_S), max_size=12)
 
 
-def lived(policy, history, *, is_guarded=False):
+READINGS_S = st.sampled_from([0.0, 0.0, 3.0, 90.0])
+
+
+def lived(policy, history, *, is_guarded=False, reading_s=0.0):
     """Return a replica after this history: what happens meanwhile happens in the middle of the next turn."""
-    replica = History(World(policy=policy, is_guarded=is_guarded), due_s=0.0)
+    replica = History(World(policy=policy, is_guarded=is_guarded), due_s=0.0, reading_s=reading_s)
     replica.run(1.0)
     for when, (what, arguments), pause_s in history:
         happens = functools.partial(getattr(replica, what), **arguments)
@@ -152,7 +155,7 @@ def come_to_rest(replica):
     replica.dependency(is_ready=True)
     replica.contention(is_contended=False)
     replica.world.refused.clear()
-    replica.fault = ""
+    replica.fault, replica.reading_s = "", 0.0
     if replica.world.suspend:
         replica.spec(suspend=False)
     replica.run(3600.0)
@@ -177,12 +180,12 @@ laws = settings(max_examples=60, deadline=None)
 
 @policies
 @settings(max_examples=300, deadline=None)
-@given(history=HISTORIES, is_guarded=st.booleans())
-def test_any_history_ends_in_the_state_that_a_fresh_look_would_have(policy, history, is_guarded):
-    replica = lived(policy, history, is_guarded=is_guarded)
+@given(history=HISTORIES, is_guarded=st.booleans(), reading_s=READINGS_S)
+def test_any_history_ends_in_the_state_that_a_fresh_look_would_have(policy, history, is_guarded, reading_s):
+    replica = lived(policy, history, is_guarded=is_guarded, reading_s=reading_s)
     come_to_rest(replica)
     fresh = replica.fresh()
-    fresh.turn()
+    fresh.run(0.1)
     assert replica.world.live == fresh.world.live
     assert ready(replica.world) == ready(fresh.world)
     assert replica.world.status.get("lastAppliedRevision") == fresh.world.status.get("lastAppliedRevision")
@@ -193,9 +196,9 @@ def test_any_history_ends_in_the_state_that_a_fresh_look_would_have(policy, hist
 
 @policies
 @laws
-@given(history=HISTORIES)
-def test_nothing_is_left_dirty_or_under_way(policy, history):
-    replica = lived(policy, history)
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_nothing_is_left_dirty_or_under_way(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
     come_to_rest(replica)
     state = replica.state
     assert (state.phase, state.is_asked, state.is_due) == (PassPhase.IDLE, False, False)
@@ -204,9 +207,11 @@ def test_nothing_is_left_dirty_or_under_way(policy, history):
 
 @policies
 @laws
-@given(history=HISTORIES)
-def test_at_rest_the_source_is_asked_once_an_interval_and_nobody_else_is_asked_or_told_anything(policy, history):
-    replica = lived(policy, history)
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_at_rest_the_source_is_asked_once_an_interval_and_nobody_else_is_asked_or_told_anything(
+    policy, history, reading_s
+):
+    replica = lived(policy, history, reading_s=reading_s)
     come_to_rest(replica)
     replica.done.clear()
     replica.run(10 * INTERVAL_S)
@@ -217,9 +222,9 @@ def test_at_rest_the_source_is_asked_once_an_interval_and_nobody_else_is_asked_o
 
 @policies
 @laws
-@given(history=HISTORIES)
-def test_no_turn_asks_anybody_twice(policy, history):
-    replica = lived(policy, history)
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_no_turn_asks_anybody_twice(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
     come_to_rest(replica)
     for turn in replica.done:
         count = Counter(type(each) for each in turn)
@@ -231,9 +236,9 @@ def test_no_turn_asks_anybody_twice(policy, history):
 
 @policies
 @laws
-@given(history=HISTORIES)
-def test_whoever_asks_is_answered_once(policy, history):
-    replica = lived(policy, history)
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_whoever_asks_is_answered_once(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
     come_to_rest(replica)
     replica.done.clear()
     replica.ask()
@@ -248,9 +253,9 @@ def test_whoever_asks_is_answered_once(policy, history):
 
 @policies
 @laws
-@given(history=HISTORIES)
-def test_drift_is_told_once_and_left_or_put_back_as_the_sync_says(policy, history):
-    replica = lived(policy, history)
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_drift_is_told_once_and_left_or_put_back_as_the_sync_says(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
     come_to_rest(replica)
     replica.ask()
     replica.run(1.0)
@@ -274,9 +279,64 @@ def test_drift_is_told_once_and_left_or_put_back_as_the_sync_says(policy, histor
 
 @policies
 @laws
-@given(history=HISTORIES)
-def test_news_that_somebody_tells_of_is_there_at_once_and_other_news_an_interval_later(policy, history):
-    replica = lived(policy, history)
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_drift_and_approvals_never_wait_for_a_source_that_hangs(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
+    come_to_rest(replica)
+    replica.reading_s = 1e6
+    replica.notify(on.Pushed())
+    replica.run(1.0)
+    assert replica.state.source.is_reading
+    if replica.world.live:
+        name = min(replica.world.live)
+        replica.done.clear()
+        replica.drift(name, "purple")
+        replica.run(10.0)
+        assert on.ApplyObjects in {type(each) for turn in replica.done for each in turn}
+        assert policy != "Correct" or replica.world.live[name] == replica.world.git[name]
+    replica.done.clear()
+    replica.notify(on.Approved())
+    replica.run(10.0)
+    assert on.PlanSet in {type(each) for turn in replica.done for each in turn}
+
+
+@policies
+@laws
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_a_push_that_comes_while_the_source_is_asked_is_not_lost_over_its_answer(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
+    come_to_rest(replica)
+    replica.reading_s = 30.0
+    replica.notify(on.Pushed())
+    replica.run(1.0)
+    replica.git_news("new", "yellow", is_told=True)
+    replica.run(61.0)
+    assert replica.world.live["new"] == "yellow"
+
+
+@policies
+@laws
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_who_asks_while_the_source_is_asked_is_told_of_what_it_holds_now(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
+    come_to_rest(replica)
+    replica.reading_s = 30.0
+    replica.notify(on.Pushed())
+    replica.run(1.0)
+    replica.git_news("new", "yellow", is_told=False)
+    replica.ask()
+    replica.run(40.0)
+    assert replica.world.status.get("lastHandledSyncAt") != replica.world.requested_at
+    replica.run(30.0)
+    assert replica.world.status["lastHandledSyncAt"] == replica.world.requested_at
+    assert replica.world.live["new"] == "yellow"
+
+
+@policies
+@laws
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_news_that_somebody_tells_of_is_there_at_once_and_other_news_an_interval_later(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
     come_to_rest(replica)
     for colour, is_told, wait_s in (("yellow", True, 1.0), ("brown", False, INTERVAL_S + 1)):
         replica.git_news("new", colour, is_told=is_told)
@@ -286,9 +346,9 @@ def test_news_that_somebody_tells_of_is_there_at_once_and_other_news_an_interval
 
 @policies
 @laws
-@given(history=HISTORIES)
-def test_what_is_refused_is_tried_again_without_any_news(policy, history):
-    replica = lived(policy, history)
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_what_is_refused_is_tried_again_without_any_news(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
     come_to_rest(replica)
     replica.refuse("new")
     replica.git_news("new", "yellow", is_told=True)
@@ -301,9 +361,9 @@ def test_what_is_refused_is_tried_again_without_any_news(policy, history):
 
 @policies
 @laws
-@given(history=HISTORIES)
-def test_a_suspended_sync_touches_nothing(policy, history):
-    replica = lived(policy, history)
+@given(history=HISTORIES, reading_s=READINGS_S)
+def test_a_suspended_sync_touches_nothing(policy, history, reading_s):
+    replica = lived(policy, history, reading_s=reading_s)
     come_to_rest(replica)
     replica.spec(suspend=True)
     replica.run(1.0)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import SOON_S, InvariantError, PassPhase, PassState, SourceState, step
+from kubectl_reconcile.core.daemon.pass_state import SOON_S, InvariantError, PassPhase, PassState, step
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
+from kubectl_reconcile.core.daemon.source_state import SourceState
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.signatures import SignatureFault
@@ -64,24 +65,38 @@ def test_a_turn_with_nothing_to_look_at_waits_for_its_source():
     assert state == at_rest()
 
 
+READING = SourceState(is_open=True, is_read=True, is_reading=True)
+OPEN = SourceState(is_open=True, is_read=True, due_s=NOW_S)
+
+
 def test_a_source_is_asked_when_its_time_has_come_and_opened_only_once():
     state, first = after(PassState(), turn(PassState()))
-    assert (first, state.phase) == ((on.ReadSource(opened=True),), PassPhase.READING)
-    rested = at_rest(source=SourceState(is_open=True, is_read=True, due_s=NOW_S))
+    assert (first, state.phase, state.source.is_reading) == ((on.ReadSource(opened=True),), PassPhase.IDLE, True)
+    rested = at_rest(source=OPEN)
     assert after(rested, turn(rested))[1] == (on.ReadSource(opened=False),)
 
 
+def test_a_source_is_not_asked_while_it_is_being_asked():
+    assert after(at_rest(source=READING), turn(at_rest()))[1] == ()
+
+
 def test_a_sync_that_is_asked_for_reads_credentials_anew():
-    assert after(at_rest(), turn(at_rest(), is_asked=True))[1] == (on.ReadSource(opened=True),)
+    assert after(at_rest(), turn(at_rest(), is_asked=True))[1] == (on.ReadSource(opened=True, is_awaited=True),)
+
+
+def test_what_changed_in_the_cluster_and_what_is_due_is_not_held_up_by_a_source_that_is_being_asked():
+    dirty = at_rest(source=READING, dirty=frozenset({WEB}))
+    assert after(dirty, turn(dirty))[1] == (on.PlanObjects(frozenset({WEB})),)
+    assert kinds(after(at_rest(source=READING), on.Approved(), turn(at_rest()))[1]) == [on.PlanSet]
 
 
 def test_news_has_the_set_planned_at_once_even_in_the_pause_after_a_failure():
     failing = at_rest(is_due=True, settled=None, retry_s=NOW_S + 50)
     asleep = after(failing, turn(failing))[1]
     assert kinds(asleep) == [on.LookAgain]
-    reading = replace(failing, phase=PassPhase.READING)
-    assert kinds(after(reading, on.SourceRead(is_news=False))[1]) == [on.LookAgain]
-    assert kinds(after(reading, on.SourceRead(is_news=True))[1]) == [on.LookAgain, on.PlanSet]
+    reading = replace(failing, source=READING)
+    assert kinds(after(reading, on.SourceRead(is_news=False), turn(failing))[1]) == [on.LookAgain]
+    assert kinds(after(reading, on.SourceRead(is_news=True), turn(failing))[1]) == [on.LookAgain, on.PlanSet]
 
 
 SIGNED = Verification("3f9c2e1", "", "alice", "ED25519 SHA256:abc")
@@ -89,15 +104,16 @@ UNSIGNED = replace(SIGNED, fault=SignatureFault.NO_SIGNATURE, refusal="facade ha
 
 
 def test_a_refused_commit_is_told_with_the_pass_over_what_stays_in_force():
-    reading = at_rest(phase=PassPhase.READING)
-    state, instructions = after(reading, on.SourceRead(is_news=True, verification=UNSIGNED))
+    reading = at_rest(source=READING)
+    state, instructions = after(reading, on.SourceRead(is_news=True, verification=UNSIGNED), turn(reading))
     assert kinds(instructions) == [on.LookAgain, on.PlanSet]
     state, (*_, told, _forget) = after(
         state, on.PlanMade(Plan(None, "3f9c2e1", ()), frozenset({WEB, DB})), on.Applied(SYNCED)
     )
     assert told.report == replace(SYNCED, verification=UNSIGNED)
     assert (told.report.ending, told.report.sentence) == (ConditionReason.UNVERIFIED, UNSIGNED.refusal)
-    asked, instructions = after(state, turn(state, is_asked=True), on.SourceRead(is_news=False, verification=UNSIGNED))
+    read = on.SourceRead(is_news=False, verification=UNSIGNED)
+    asked, instructions = after(state, turn(state, is_asked=True), read, turn(state))
     assert kinds(instructions) == [on.LookAgain, on.CheckMembers]
     _, (answer,) = after(asked, on.MembersChecked(are_there=True))
     assert answer.report.ending is ConditionReason.UNVERIFIED, "and who asks again is told again"
@@ -122,35 +138,76 @@ def test_where_nothing_is_verified_nothing_is_done():
 
 
 def test_the_next_poll_is_an_interval_after_the_last_or_when_contention_lapses():
-    reading = at_rest(phase=PassPhase.READING)
-    state, instructions = after(reading, on.SourceRead(is_news=False))
+    reading, read = at_rest(source=READING), on.SourceRead(is_news=False)
+    state, instructions = after(reading, read, turn(reading))
     assert (state.source.due_s, instructions) == (NOW_S + 60, (on.LookAgain(Priority.POLL, 60.0),))
-    lapsing = on.ClusterFacts(lapses_at_s=NOW_S + 7)
-    assert after(reading, on.SourceRead(is_news=False, facts=lapsing))[1] == (on.LookAgain(Priority.POLL, 7.0),)
-    over = on.ClusterFacts(lapses_at_s=NOW_S - 7)
-    assert after(reading, on.SourceRead(is_news=False, facts=over))[1] == (on.LookAgain(Priority.POLL, SOON_S),)
+    assert after(reading, read, turn(reading, lapses_at_s=NOW_S + 7))[1] == (on.LookAgain(Priority.POLL, 7.0),)
+    assert after(reading, read, turn(reading, lapses_at_s=NOW_S - 7))[1] == (on.LookAgain(Priority.POLL, SOON_S),)
+    assert after(reading, turn(reading, lapses_at_s=NOW_S + 7))[1] == (on.LookAgain(Priority.POLL, 7.0),)
 
 
 def test_contention_that_lapses_when_the_source_is_due_is_not_forgotten_over_it():
-    rested = at_rest(source=SourceState(is_open=True, is_read=True, due_s=NOW_S))
-    state, _ = after(rested, turn(rested, has_lapsed=True))
-    assert kinds(after(state, on.SourceRead(is_news=False))[1]) == [on.LookAgain, on.PlanSet]
+    rested = at_rest(source=OPEN)
+    assert kinds(after(rested, turn(rested, has_lapsed=True))[1]) == [on.ReadSource, on.PlanSet]
 
 
 def test_an_outage_of_the_source_is_told_once_a_try_and_what_was_read_is_kept_up():
-    reading = at_rest(phase=PassPhase.READING, dirty=frozenset({WEB}))
-    state, (retry, told, planned) = after(reading, on.SourceFailed("no route to host"))
+    reading = at_rest(source=READING, dirty=frozenset({WEB}))
+    state, (retry, told) = after(reading, on.SourceFailed("no route to host"))
     assert (retry.scope, retry.cap_s, retry.priority) == (on.Scope.SOURCE, 60.0, Priority.POLL)
     assert (told.report.reason, told.report.message) == (ConditionReason.SOURCE, "no route to host")
-    assert planned == on.PlanObjects(frozenset({WEB}))
     assert not state.source.is_open
-    state, _ = after(state, on.RetryScheduled(retry, 8.0))
+    state, instructions = after(state, on.RetryScheduled(retry, 8.0), turn(state))
+    assert instructions == (on.LookAgain(Priority.POLL, 8.0), on.PlanObjects(frozenset({WEB})))
     assert state.source.due_s == NOW_S + 8
 
 
+def test_a_source_that_never_answered_is_asked_again_after_a_pause_and_not_at_each_turn():
+    state, (retry, _) = after(PassState(), turn(PassState()), on.SourceFailed("no route to host"))
+    state, instructions = after(state, on.RetryScheduled(retry, 8.0), turn(state))
+    assert instructions == (on.LookAgain(Priority.POLL, 8.0),)
+    assert after(state, turn(state), now_s=NOW_S + 8)[1] == (on.ReadSource(opened=True),)
+
+
+def test_an_outage_answers_who_asked_and_one_who_asked_only_meanwhile_has_the_source_asked_once_more():
+    first, second = (sync(annotations={"reconcile.dev/sync-requested-at": at}) for at in ("noon", "one"))
+    asked = after(at_rest(), on.TurnCame(first, is_asked=True))[0]
+    assert after(asked, on.SourceFailed("no"))[1][1].answers == "noon"
+    state, (told,) = after(asked, on.TurnCame(second, is_asked=True), on.SourceFailed("no"))
+    assert told.answers == ""
+    assert after(state, on.TurnCame(second, is_asked=True))[1] == (on.ReadSource(opened=True, is_awaited=True),)
+
+
+def test_a_request_that_an_outage_answered_is_not_taken_for_another_one():
+    asked = sync(annotations={"reconcile.dev/sync-requested-at": "noon"})
+    came = on.TurnCame(asked, is_asked=True)
+    state, (retry, _) = after(at_rest(), came, on.SourceFailed("no"))
+    state, instructions = after(state, on.RetryScheduled(retry, 8.0), came)
+    assert kinds(instructions) == [on.LookAgain]
+
+
 def test_a_source_that_answers_again_is_told_by_a_pass_over_the_set():
-    reading = at_rest(phase=PassPhase.READING, source=SourceState(is_read=True, due_s=NOW_S))
-    assert kinds(after(reading, on.SourceRead(is_news=False))[1]) == [on.LookAgain, on.PlanSet]
+    reading = at_rest(source=SourceState(is_read=True, is_reading=True))
+    assert kinds(after(reading, on.SourceRead(is_news=False), turn(reading))[1]) == [on.LookAgain, on.PlanSet]
+
+
+def test_a_push_that_comes_while_the_source_is_asked_has_it_asked_once_more():
+    reading = at_rest(source=READING)
+    state, instructions = after(reading, on.Pushed(), on.SourceRead(is_news=False), turn(reading))
+    assert kinds(instructions) == [on.ReadSource]
+    state, instructions = after(state, on.SourceRead(is_news=False), turn(reading))
+    assert kinds(instructions) == [on.LookAgain]
+
+
+def test_a_pass_that_ends_before_the_source_has_answered_is_no_answer_to_who_asked():
+    asked = sync(annotations={"reconcile.dev/sync-requested-at": "noon"})
+    state, instructions = after(at_rest(is_due=True, settled=None), on.TurnCame(asked, is_asked=True))
+    assert kinds(instructions) == [on.ReadSource, on.PlanSet]
+    state, (told, _) = after(state, on.Applied(SYNCED))
+    assert told.answers == ""
+    came = on.TurnCame(asked, is_asked=True)
+    state, _ = after(state, on.SourceRead(is_news=False), came)
+    assert after(state, on.MembersChecked(are_there=True))[1][0].answers == "noon"
 
 
 def test_a_source_that_is_down_has_only_what_is_dirty_looked_at():
@@ -172,8 +229,8 @@ def test_who_depends_on_another_waits_and_is_woken_by_it():
 
 
 def test_who_asks_is_told_as_before_if_nothing_can_have_changed():
-    asked = at_rest(phase=PassPhase.READING, is_asked=True)
-    state, instructions = after(asked, on.SourceRead(is_news=False))
+    asked = at_rest(source=replace(READING, is_awaited=True, asked=""))
+    state, instructions = after(asked, on.SourceRead(is_news=False), turn(asked))
     assert kinds(instructions) == [on.LookAgain, on.CheckMembers]
     assert after(state, on.MembersChecked(are_there=False))[1] == (on.PlanSet(),)
     rested, (told,) = after(state, on.MembersChecked(are_there=True))
@@ -191,9 +248,8 @@ NEWS_FOR_WHO_ASKS = {
 
 @pytest.mark.parametrize(("known", "facts"), NEWS_FOR_WHO_ASKS.values(), ids=NEWS_FOR_WHO_ASKS)
 def test_who_asks_gets_a_pass_over_the_set_if_something_may_have_changed(known, facts):
-    asked = at_rest(phase=PassPhase.READING, is_asked=True, **known)
-    news = on.SourceRead(is_news=False, facts=on.ClusterFacts(**facts))
-    assert kinds(after(asked, news)[1]) == [on.LookAgain, on.PlanSet]
+    asked = at_rest(source=replace(READING, is_awaited=True, asked=""), **known)
+    assert kinds(after(asked, on.SourceRead(is_news=False), turn(asked, **facts))[1]) == [on.LookAgain, on.PlanSet]
 
 
 def test_objects_that_are_put_back_too_often_wait_for_their_turn():
@@ -322,6 +378,8 @@ def test_another_repository_starts_from_nothing_and_another_spec_with_the_set():
     moved = sync(generation=2, source={"git": {"url": "https://git.example.com/other"}})
     state, instructions = after(at_rest(), on.TurnCame(moved))
     assert (instructions, state.members) == ((on.ReadSource(opened=True),), frozenset())
+    reading = at_rest(source=replace(READING, is_awaited=True, asked="noon"))
+    assert after(reading, on.TurnCame(moved))[1] == (on.ReadSource(opened=True),)
     assert kinds(after(at_rest(), on.TurnCame(sync(generation=2, prune=False)))[1]) == [on.LookAgain, on.PlanSet]
 
 
@@ -351,6 +409,7 @@ IMPOSSIBLE = {
     },
     "members are known before the source was ever read": {"source": SourceState()},
     "the source answered and was never read": {"source": SourceState(is_open=True), "members": frozenset()},
+    "the source may have news since nobody asked it": {"source": replace(OPEN, is_stale=True)},
     "the set is due, and settled": {"is_due": True},
     "what is settled isn't Synced": {"settled": Report(ConditionReason.HELD, "x")},
     "drift is left that is to be put back": {"drift": {WEB: "somebody deleted it"}},

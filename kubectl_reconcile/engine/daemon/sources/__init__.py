@@ -1,0 +1,1 @@
+"""How sources are looked at: Git servers in lanes, folders of this machine by watches."""
