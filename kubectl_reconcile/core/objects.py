@@ -231,6 +231,14 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def map_at(manifest: Manifest, *path: str) -> Mapping[str, Any]:
+    """Return the map at a *path* of fields; empty where something else is there, or nothing."""
+    found: Any = manifest
+    for name in path:
+        found = mapping_of(found).get(name)
+    return mapping_of(found)
+
+
 def maps_in(value: Any) -> list[Mapping[str, Any]]:
     """Return the maps of a list; empty where *value* is no list."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []

@@ -20,7 +20,7 @@ from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.commands import history as engine
@@ -77,7 +77,7 @@ def _title(live: Manifest) -> Line:
                 f" was rolled back to {suspend_resume.ref_text(suspend_resume.ref_of(live))}; before, it followed {before}"
             ),
         )
-    followed = bool((live.get("spec") or {}).get("source"))
+    followed = bool(map_at(live, "spec").get("source"))
     return (
         name,
         Span(f" follows {suspend_resume.ref_text(suspend_resume.ref_of(live))}" if followed else " is kept by hand"),
@@ -197,7 +197,7 @@ async def _restored(session: Session, *, prepared: _Prepared) -> str:
     made, branch = await engine.restore(session, prepared.live, prepared.sha)
     if suspend_resume.is_pinned(prepared.live):
         await suspend_resume.resume(session.client, prepared.live)
-    path = (((prepared.live.get("spec") or {}).get("source") or {}).get("git") or {}).get("path", ".")
+    path = map_at(prepared.live, "spec", "source", "git").get("path", ".")
     if not made:
         return f"branch {branch} holds at {path} what {prepared.sha[:7]} held; nothing to commit"
     return f"pushed {made[:7]} to {branch}: {path} is as it was at {prepared.sha[:7]}"

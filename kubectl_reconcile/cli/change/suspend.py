@@ -12,7 +12,7 @@ from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import MemberOptions
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync import targets
@@ -55,7 +55,7 @@ async def _steer(session: Session, *, names: Sequence[str], color: str, verb: st
 
 
 async def _suspended(session: Session, live: Manifest) -> str:
-    if (live.get("spec") or {}).get("suspend"):
+    if map_at(live, "spec").get("suspend"):
         return "was suspended already"
     await suspend_resume.suspend(session.client, live)
     return "suspended"
@@ -65,7 +65,7 @@ async def _resumed(session: Session, live: Manifest) -> str:
     await suspend_resume.resume(session.client, live)
     if suspend_resume.is_pinned(live):
         return f"follows {suspend_resume.ref_text(suspend_resume.followed_before(live))} again"
-    return "resumed" if (live.get("spec") or {}).get("suspend") else "goes on"
+    return "resumed" if map_at(live, "spec").get("suspend") else "goes on"
 
 
 def warn_of_keeper(live: Manifest, err: Terminal) -> None:

@@ -34,7 +34,7 @@ from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.session import readable, run, selected, target_of, unmatched
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.core.objects import Manifest, condition_of
+from kubectl_reconcile.core.objects import Manifest, condition_of, map_at
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.planning.planfile import PlanFile
 from kubectl_reconcile.core.redaction import without_credentials
@@ -219,11 +219,11 @@ def _outcome(live: Manifest, options: SyncOptions) -> int:
     """Tell how the daemon's sync ended, and return the exit status of that."""
     ready = condition_of(live, "Ready") or {}
     reason, message = str(ready.get("reason", "")), str(ready.get("message", ""))
-    found = live.get("status") or {}
+    found = map_at(live, "status")
     told = found if reason not in _UNREAD else {}
-    options.err.write(line(str(problem), Tone.BAD) for problem in told.get("problems") or ())
-    options.err.write(line(f"warning: {each}", Tone.WARNING) for each in told.get("warnings") or ())
-    counts = dict(told.get("summary") or {})
+    options.err.write(line(problem, Tone.BAD) for problem in status.texts(told.get("problems")))
+    options.err.write(line(f"warning: {each}", Tone.WARNING) for each in status.texts(told.get("warnings")))
+    counts = dict(map_at(told, "summary"))
     revision = status.short(str(told.get("lastAttemptedRevision", "")))
     ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if ready.get("status") != "True" else ExitStatus.OK
     tone = Tone.GOOD if ended is ExitStatus.OK else Tone.WARNING if ended is ExitStatus.HELD else Tone.BAD

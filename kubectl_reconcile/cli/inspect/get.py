@@ -15,7 +15,7 @@ from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, li
 from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
 from kubectl_reconcile.cluster.client import SHORT_WATCH_S
 from kubectl_reconcile.cluster.errors import Gone, SilentWatch
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.commands import suspend_resume
@@ -116,7 +116,7 @@ class _Table:
 
 def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
     """Return what a table tells of one Sync; *wide* tells what it follows, too."""
-    found, git = sync.get("status") or {}, ((sync.get("spec") or {}).get("source") or {}).get("git") or {}
+    found, git = map_at(sync, "status"), map_at(sync, "spec", "source", "git")
     word, tone = status.readiness(sync)
     kind, _, ref = suspend_resume.ref_text(suspend_resume.ref_of(sync)).partition(" ")
     if suspend_resume.is_pinned(sync):
@@ -127,7 +127,7 @@ def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
         Span(word, tone),
         Span("-" if not git else ref if kind != "the" else "(default)"),
         Span(status.short(str(found.get("lastAppliedRevision") or "")) or "-"),
-        Span(str((found.get("summary") or {}).get("total", "-"))),
+        Span(str(map_at(found, "summary").get("total", "-"))),
         Span(age or "-"),
         *([Span(without_credentials(str(git.get("url") or "-"))), Span(str(git.get("path") or "-"))] if wide else []),
         Span(status.message_of(sync)),

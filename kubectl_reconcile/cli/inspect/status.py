@@ -14,7 +14,7 @@ from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync import targets
@@ -93,15 +93,15 @@ def overview(
 
 
 def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
-    found = sync.get("status") or {}
+    found = map_at(sync, "status")
     word, tone = readiness(sync)
-    history = found.get("history") or [{}]
+    newest = next(iter(maps_in(found.get("history"))), {})
     return [
         Span(sync["metadata"]["name"]),
         Span(word, tone),
         Span(short(str(found.get("lastAppliedRevision") or "")) or "-"),
-        Span(str((found.get("summary") or {}).get("total", "-"))),
-        Span(_ago(history[0].get("time"), now) or "-"),
+        Span(str(map_at(found, "summary").get("total", "-"))),
+        Span(_ago(newest.get("time"), now) or "-"),
         *([Span(_source(sync))] if wide else []),
         Span(message_of(sync)),
     ]
@@ -110,9 +110,9 @@ def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
 def readiness(sync: Manifest) -> tuple[str, Tone]:
     """Return how a Sync is, in a word, and the word's tone."""
     conditions = _conditions(sync)
-    if (sync.get("spec") or {}).get("suspend"):
+    if map_at(sync, "spec").get("suspend"):
         return "Suspended", Tone.WARNING
-    if not conditions and not (sync.get("spec") or {}).get("source"):
+    if not conditions and not map_at(sync, "spec").get("source"):
         return "-", Tone.PLAIN
     if conditions.get("Reconciling", {}).get("status") == "True":
         return "Syncing", Tone.WARNING
@@ -125,7 +125,7 @@ def readiness(sync: Manifest) -> tuple[str, Tone]:
 
 
 def _conditions(sync: Manifest) -> Mapping[str, Mapping[str, Any]]:
-    return {str(one.get("type")): one for one in (sync.get("status") or {}).get("conditions") or ()}
+    return {one["type"]: one for one in conditions_of(sync)}
 
 
 def message_of(sync: Manifest) -> str:
@@ -137,17 +137,22 @@ def message_of(sync: Manifest) -> str:
         return str(said.get("message") or said.get("reason") or "")
     return (
         "no daemon has looked at it yet"
-        if (sync.get("spec") or {}).get("source")
+        if map_at(sync, "spec").get("source")
         else "kept by hand, with sync -f or --repo"
     )
 
 
 def _source(sync: Manifest) -> str:
-    git = ((sync.get("spec") or {}).get("source") or {}).get("git") or {}
+    git = map_at(sync, "spec", "source", "git")
     if not git:
         return "-"
     ref = git.get("branch") or git.get("tag") or str(git.get("commit") or "")[:7]
     return f"{without_credentials(str(git.get('url', '')))}{f' {ref}' if ref else ''} {git.get('path', '.')}"
+
+
+def texts(value: Any) -> list[str]:
+    """Return what a list of texts says, whatever is in it; nothing where it is no list."""
+    return list(map(str, value)) if isinstance(value, list) else []
 
 
 def _ago(then: Any, now: str) -> str:
@@ -164,7 +169,7 @@ def short(revision: str) -> str:
 
 def details(sync: Manifest, now: str) -> Iterator[Line]:
     """Yield everything there is to know of one Sync."""
-    metadata, found = sync["metadata"], sync.get("status") or {}
+    metadata, found = sync["metadata"], map_at(sync, "status")
     word, tone = readiness(sync)
     yield (
         Span(f"{metadata['namespace']}/{metadata['name']}", Tone.TITLE),
@@ -173,21 +178,19 @@ def details(sync: Manifest, now: str) -> Iterator[Line]:
         Span(f"  {message_of(sync)}"),
     )
     yield from _facts(sync, found)
-    yield from _section("Conditions", [_condition(one, now) for one in found.get("conditions") or ()])
-    yield from _section("Problems", [line(f"  {problem}", Tone.BAD) for problem in found.get("problems") or ()])
-    yield from _section("Warnings", [line(f"  {each}", Tone.WARNING) for each in found.get("warnings") or ()])
-    yield from _section("History", _history((found.get("history") or ())[:_HISTORY_SHOWN], now))
+    yield from _section("Conditions", [_condition(one, now) for one in conditions_of(sync)])
+    yield from _section("Problems", [line(f"  {problem}", Tone.BAD) for problem in texts(found.get("problems"))])
+    yield from _section("Warnings", [line(f"  {each}", Tone.WARNING) for each in texts(found.get("warnings"))])
+    yield from _section("History", _history(maps_in(found.get("history"))[:_HISTORY_SHOWN], now))
 
 
 def _facts(sync: Manifest, found: Mapping[str, Any]) -> Iterator[Line]:
     applied, tried = (short(str(found.get(key) or "")) for key in ("lastAppliedRevision", "lastAttemptedRevision"))
     facts = {
-        "Source": _source(sync)
-        if (sync.get("spec") or {}).get("source")
-        else "none, kept by hand with sync -f or --repo",
+        "Source": _source(sync) if map_at(sync, "spec").get("source") else "none, kept by hand with sync -f or --repo",
         "Applied": applied or "-",
         "Tried": tried if tried != applied else "",
-        "Objects": _objects(found.get("summary") or {}),
+        "Objects": _objects(map_at(found, "summary")),
     }
     yield from (((Span(f"{name + ':':<9}", Tone.ASIDE), Span(f" {value}")) for name, value in facts.items() if value))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.planning.plan import Change
 from kubectl_reconcile.core.redaction import is_ours
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
@@ -64,7 +64,7 @@ def _metadata(tree: Manifest, before: Manifest) -> dict[str, Any]:
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(annotations, Mapping):
         return {}
-    earlier = (before.get("metadata") or {}).get("annotations") or {}
+    earlier = map_at(before, "metadata", "annotations")
     shown = {name: _annotation(name, value, earlier.get(name)) for name, value in annotations.items()}
     return {"metadata": {**metadata, "annotations": shown}}
 

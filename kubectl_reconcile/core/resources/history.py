@@ -63,9 +63,13 @@ def is_same_state(one: Manifest, other: Manifest) -> bool:
 
 def current_of(history: Sequence[Manifest]) -> Manifest | None:
     """Return the row that the cluster is at: the newest that went well."""
-    return next((row for row in history if row.get("result") in _GOOD), None)
+    return next((row for row in history if _went_well(row)), None)
 
 
 def previous_of(history: Sequence[Manifest]) -> Manifest | None:
     """Return the row to go back to: the last that went well and is another state than what was tried last."""
-    return next((row for row in history[1:] if row.get("result") in _GOOD and not is_same_state(row, history[0])), None)
+    return next((row for row in history[1:] if _went_well(row) and not is_same_state(row, history[0])), None)
+
+
+def _went_well(row: Manifest) -> bool:
+    return str(row.get("result")) in _GOOD

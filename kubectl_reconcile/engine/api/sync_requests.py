@@ -19,7 +19,7 @@ from kubectl_reconcile.cluster.client import SHORT_WATCH_S, Client
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, Gone, NotFound, Unreachable
 from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, COMPONENT, FOLLOWS, SYNC_REQUESTED_AT
-from kubectl_reconcile.core.objects import Manifest, labels_of
+from kubectl_reconcile.core.objects import Manifest, labels_of, map_at
 from kubectl_reconcile.core.resources.sync import Sync
 
 DAEMON_LABEL = f"{COMPONENT}=daemon"
@@ -84,7 +84,7 @@ async def living_daemons(client: Client, namespaces: Iterable[str]) -> list[Livi
 
 async def _living_in(client: Client, namespace: str) -> list[Living]:
     leases, _ = await client.list(f"{_LEASES}/namespaces/{namespace}/leases", labelSelector=DAEMON_LABEL)
-    fresh = (lease for lease in leases if _is_fresh(lease.get("spec") or {}))
+    fresh = (lease for lease in leases if _is_fresh(map_at(lease, "spec")))
     return [Living(str(lease["spec"].get("holderIdentity", "")), labels_of(lease).get(FOLLOWS, "")) for lease in fresh]
 
 
@@ -160,4 +160,4 @@ async def _changes(client: Client, sync: Sync, live: Manifest) -> AsyncIterator[
 
 
 def _handled(live: Manifest, token: str) -> bool:
-    return (live.get("status") or {}).get("lastHandledSyncAt") == token
+    return map_at(live, "status").get("lastHandledSyncAt") == token

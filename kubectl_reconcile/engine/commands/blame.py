@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.manifests.revision import Commit
-from kubectl_reconcile.core.objects import FieldPath, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import FieldPath, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.lookup import value_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
@@ -59,7 +59,7 @@ async def with_commits(target: Target, made: Plan) -> Plan:
     asked = [change for change in made.changes if _is_asked(change)]
     if not asked or not isinstance(history, History):
         return made
-    applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
+    applied = str(map_at(target.parent or {}, "status").get("lastAppliedRevision") or "")
     known = await asyncio.to_thread(_explained, history, made.revision, applied, asked, target.sync.default_namespace)
     return replace(made, changes=tuple(known.get(change.ref, change) for change in made.changes))
 

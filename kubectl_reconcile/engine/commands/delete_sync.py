@@ -17,7 +17,7 @@ from kubectl_reconcile.cluster.errors import ApiError, Conflict, Forbidden, NotF
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning import planner, prune
 from kubectl_reconcile.core.planning.cascade import Listed, Listing, cascade_of, taken_along, uncounted_in
 from kubectl_reconcile.core.planning.inputs import Inputs
@@ -190,7 +190,7 @@ def _preparation(deletion: Deletion, live: Manifest) -> Manifest | None:
     if deletion.by_daemon:
         metadata["finalizers"] = [*finalizers, PRUNE_FINALIZER]
         return None if _is_held(live) else {"metadata": metadata}
-    prunes = (live.get("spec") or {}).get("deletionPolicy") == DeletionPolicy.PRUNE
+    prunes = map_at(live, "spec").get("deletionPolicy") == DeletionPolicy.PRUNE
     return {"metadata": metadata, "spec": {"deletionPolicy": "Orphan"}} if prunes or _is_held(live) else None
 
 

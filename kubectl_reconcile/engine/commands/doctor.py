@@ -26,7 +26,7 @@ import kubectl_reconcile
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError, NotFound
-from kubectl_reconcile.core.objects import Manifest, condition_of
+from kubectl_reconcile.core.objects import Manifest, condition_of, map_at
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.api import sync_requests
@@ -323,7 +323,7 @@ async def _daemon(session: Session, namespace: str, syncs: Sequence[Manifest]) -
     if near:
         names = ", ".join(f"{each.name}{f' (namespace {each.follows})' if each.follows else ''}" for each in near)
         return Finding(Grade.OK, "daemon", f"{'one lives' if len(near) == 1 else f'{len(near)} live'}: {names}")
-    waiting = sum(1 for sync in syncs if (sync.get("spec") or {}).get("source"))
+    waiting = sum(1 for sync in syncs if map_at(sync, "spec").get("source"))
     grade = Grade.FAIL if waiting else Grade.WARN
     text = f"none lives{f', and {waiting} Syncs wait for one' if waiting > 1 else ', and a Sync waits for one' if waiting else ''}"
     advice = "kubectl reconcile install runs one in the cluster, kubectl reconcile daemon here"
@@ -341,7 +341,7 @@ async def _sources(session: Session, syncs: Sequence[Manifest]) -> list[Finding]
         async with slots:
             return await _source(session, live)
 
-    return list(await asyncio.gather(*(look(live) for live in syncs if (live.get("spec") or {}).get("source"))))
+    return list(await asyncio.gather(*(look(live) for live in syncs if map_at(live, "spec").get("source"))))
 
 
 async def _source(session: Session, live: Manifest) -> Finding:
@@ -369,7 +369,7 @@ def _state(subject: str, live: Manifest, git: str) -> Finding:
     """Return what a Sync with a readable source says of itself."""
     ready = condition_of(live, "Ready") or {}
     name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
-    if (live.get("spec") or {}).get("suspend"):
+    if map_at(live, "spec").get("suspend"):
         return Finding(Grade.OK, subject, f"{git}; it is suspended")
     if ready.get("status") == "False":
         text = f"{git}; it isn't ready: {ready.get('message') or ready.get('reason')}"

@@ -25,6 +25,7 @@ from kubectl_reconcile.core.objects import (
     condition_of,
     controller_of,
     labels_of,
+    map_at,
 )
 from kubectl_reconcile.core.planning.explain import (
     ExplainedField,
@@ -142,7 +143,7 @@ class _Seen:
         if self.parent is None:
             return "member of a set whose Sync is gone, or can't be seen by you"
         sync = f"Sync {'/'.join(reversed(_name_of(self.parent)))}"
-        kept = "" if (self.parent.get("spec") or {}).get("source") else _BY_HAND
+        kept = "" if map_at(self.parent, "spec").get("source") else _BY_HAND
         if self.member is self.live:
             return f"member of {sync}{kept}"
         return f"below {ObjectRef.of(self.member)}, a member of {sync}{kept}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_reconcile.core.manifests.revision import Commit
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, map_at, maps_in
 from kubectl_reconcile.core.resources import history
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.engine.commands import suspend_resume
@@ -55,7 +55,7 @@ def entries_of(live: Manifest) -> list[HistoryEntry]:
 
 
 def _rows(live: Manifest) -> Sequence[Manifest]:
-    return (live.get("status") or {}).get("history") or ()
+    return maps_in(map_at(live, "status").get("history"))
 
 
 async def with_commits(session: Session, live: Manifest, entries: list[HistoryEntry]) -> tuple[list[HistoryEntry], str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.annotations import PINNED_FROM, RESUME_REQUESTED_AT, names_of
-from kubectl_reconcile.core.objects import Manifest, annotations_of, labels_of
+from kubectl_reconcile.core.objects import Manifest, annotations_of, labels_of, map_at
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 
@@ -71,7 +71,7 @@ def is_pinned(live: Manifest) -> bool:
 
 def ref_of(live: Manifest) -> dict[str, str]:
     """Return which ref a Sync follows, as its spec says it; empty for the default branch."""
-    git = ((live.get("spec") or {}).get("source") or {}).get("git") or {}
+    git = map_at(live, "spec", "source", "git")
     return {name: str(git[name]) for name in _REFS if git.get(name)}
 
 

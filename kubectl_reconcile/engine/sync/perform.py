@@ -13,7 +13,7 @@ from typing import Any
 import kubectl_reconcile
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.apply.results import Result, report_of, untouched, verdicts_of
-from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.applyset import Contents
@@ -133,10 +133,10 @@ async def tell(session: Session, target: Target, report: Report) -> None:
         return
     live, sync = target.parent, target.sync
     status = sync_status(
-        live.get("status") or {}, report,
+        map_at(live, "status"), report,
         generation=live["metadata"]["generation"], requested_at=sync.requested_at, now=now_text(),
     )  # fmt: skip
-    if status != (live.get("status") or {}):
+    if status != map_at(live, "status"):
         target.parent = await write_sync_status(session, live, status)
 
 

@@ -19,7 +19,7 @@ from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.module.call import Ask
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, mapping_of, maps_in
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at, maps_in
 from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Memory, Modules
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
@@ -210,7 +210,7 @@ def _place(located: Located, sync: Sync) -> str:
 
 def _is_settled(target: Target, desired: Desired) -> bool:
     """Tell whether the state that is asked for is the one that was synced last."""
-    rows = maps_in(mapping_of((target.parent or {}).get("status")).get("history"))
+    rows = maps_in(map_at(target.parent or {}, "status").get("history"))
     return bool(desired.digest) and (current_of(rows) or {}).get("digest") == desired.digest
 
 
@@ -218,7 +218,7 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
     """Return what finds the manifests applied last of the objects that a plan updates; they tell git from drift."""
 
     async def bases(made: Plan) -> Inputs | None:
-        applied = ((target.parent or {}).get("status") or {}).get("lastAppliedRevision", "")
+        applied = map_at(target.parent or {}, "status").get("lastAppliedRevision", "")
         history = getattr(target.source, "read_at", None)
         updates = [
             change

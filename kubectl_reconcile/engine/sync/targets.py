@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification
@@ -135,7 +135,7 @@ async def followed_syncs(session: Session) -> list[tuple[str, str]]:
     """
     require_installed(session)
     items, _ = await session.client.list(f"{SYNCS}/syncs")
-    followed = (item["metadata"] for item in items if (item.get("spec") or {}).get("source"))
+    followed = (item["metadata"] for item in items if map_at(item, "spec").get("source"))
     return sorted((metadata["namespace"], metadata["name"]) for metadata in followed)
 
 
@@ -362,7 +362,7 @@ async def _find(session: Session, name: str, namespace: str) -> Manifest | None:
 
 async def _names(session: Session, namespace: str, *, followed: bool = False) -> list[str]:
     items, _ = await session.client.list(_path(namespace))
-    return sorted(item["metadata"]["name"] for item in items if not followed or (item.get("spec") or {}).get("source"))
+    return sorted(item["metadata"]["name"] for item in items if not followed or map_at(item, "spec").get("source"))
 
 
 async def _elsewhere(session: Session, name: str) -> list[str]:
@@ -383,7 +383,7 @@ async def syncs_seen(session: Session, *, followed: bool = False) -> list[str]:
         items, _ = await session.client.list(f"{SYNCS}/syncs")
     except ApiError:
         return []
-    wanted = [item["metadata"] for item in items if not followed or (item.get("spec") or {}).get("source")]
+    wanted = [item["metadata"] for item in items if not followed or map_at(item, "spec").get("source")]
     return sorted(f"{metadata['namespace']}/{metadata['name']}" for metadata in wanted)
 
 
