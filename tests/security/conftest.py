@@ -15,6 +15,7 @@ from tests.e2e.conftest import (  # noqa: F401 - pytest finds them here
     daemon,
     eventually,
     follow,
+    may,
     new_daemon,
     plugin,
 )
