@@ -251,7 +251,7 @@ async def _written(session: Session, target: Target, steps: Sequence[GrantStep],
     if status is ExitStatus.OK and target.parent is not None and target.sync.git is not None:
         name = f"{target.sync.namespace}/{target.sync.name}"
         if await granting.wake(session, target.sync):
-            options.err.write([line(f"asked the daemon to sync {name}", Tone.ASIDE)])
+            options.err.write([line(f"asked for a sync of {name}", Tone.ASIDE)])
         else:
             options.err.write([line(f"you may not ask for a sync of {name}: it goes on by itself", Tone.ASIDE)])
     return status

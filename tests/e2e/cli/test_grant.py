@@ -251,7 +251,7 @@ def test_apply_gives_it_and_a_later_one_takes_back_what_is_not_needed_any_more(
     done = plugin("grant", "shop", "--apply", "--yes")
     assert done.status == 0, done.err
     assert f"created  Role.{RBAC} {namespace}/kubectl-reconcile-shop" in done.out
-    assert f"asked the daemon to sync {namespace}/shop" in done.err
+    assert f"asked for a sync of {namespace}/shop" in done.err
     assert "reconcile.dev/sync-requested-at" in followed.live["metadata"]["annotations"]
     eventually(lambda: may(account, "create", "configmaps", f"{namespace}-other"), "the server knows the rights")
 
