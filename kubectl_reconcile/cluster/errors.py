@@ -116,6 +116,8 @@ class Denial:
 
 
 _ACCOUNT = "system:serviceaccount:"
+_NOT_HELD = "is attempting to grant RBAC permissions not currently held"
+"""How RBAC tells that somebody would give what they don't hold themselves."""
 
 
 _DENIED = re.compile(
@@ -186,6 +188,11 @@ class Forbidden(ApiError):
         denial = self.denial
         told = denial.sentence if denial and denial.is_of_account else super().__str__()
         return f"{told} (hint: {self.advice})" if self.advice else told
+
+    @property
+    def is_for_lack_of_rights(self) -> bool:
+        """Whether it is rights that are missing, and no admission, quota or the like that refuses it."""
+        return self.denial is not None or _NOT_HELD in self.message
 
     @property
     def denial(self) -> Denial | None:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Invalid, NotFound, Unreachable
+from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden, Invalid, NotFound, Unreachable
 from kubectl_reconcile.core.apply.replace import advice_of, is_immutable
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
@@ -60,16 +60,18 @@ async def confirm(
     pace: FlowControl | None = None,
     skipped: frozenset[Op] = frozenset(),
     members: Client | None = None,
+    for_others: bool = False,
 ) -> Plan:
     """Return *made* as the server judges it, under the limits of *sync*. Changes of the *skipped* sorts stay as planned.
 
-    *members* tries what belongs to the set, where that isn't *client*, too.
+    *members* tries what belongs to the set, where that isn't *client*, too. Where it is *for_others* to make the changes, those that
+    *client* may not try stay as planned: its rights say nothing of theirs. The plan isn't confirmed then.
 
     Raises:
         ApiError: the server doesn't answer.
     """
-    pending, trial = _made_by(made), _DryRun(client, pace or FlowControl())
-    of_members = _DryRun(members or client, trial.pace)
+    pending, trial = _made_by(made), _DryRun(client, pace or FlowControl(), for_others=for_others)
+    of_members = _DryRun(members or client, trial.pace, for_others=for_others)
     wanted = [change for change in made.changes if change.op not in skipped and _can_be_tried(change, pending)]
     tried = await asyncio.gather(*((trial if each.is_child else of_members).judged(each) for each in wanted))
     judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
@@ -80,7 +82,7 @@ async def confirm(
         changes=changes,
         holds=holds,
         verdicts={**made.verdicts, **_verdicts(wanted, tried)},
-        confirmed=True,
+        confirmed=not (trial.untried or of_members.untried),
     )
 
 
@@ -121,11 +123,13 @@ def _can_be_tried(change: Change, pending: set[Any]) -> bool:
 
 
 class _DryRun:
-    """Tries changes on one server."""
+    """Tries changes on one server. *untried* are those *for_others* that it may not try."""
 
-    def __init__(self, client: Client, pace: FlowControl) -> None:
+    def __init__(self, client: Client, pace: FlowControl, *, for_others: bool = False) -> None:
         self._client = client
         self.pace = pace
+        self._for_others = for_others
+        self.untried: list[ObjectRef] = []
 
     async def judged(self, change: Change) -> Change:
         """Return one change as the server judges it."""
@@ -139,7 +143,7 @@ class _DryRun:
         except ApiError as error:
             if isinstance(error, Invalid) and change.op is Op.UPDATE and is_immutable(error.causes):
                 return await self._immutable(change, kind, intent, error)
-            return _refused(change, error)
+            return self._refused(change, error)
         if change.before is not None and not change.takeover and _same(change.before, answer):
             return replace(change, op=Op.UNCHANGED, before=None, after=None, intent=None, fields=(), unsure=False)
         return replace(change, after=answer, fields=_made(change, kind, answer), unsure=False)
@@ -181,8 +185,14 @@ class _DryRun:
         except AlreadyExists:
             return change
         except ApiError as error:
-            return _refused(change, error)
+            return self._refused(change, error)
         return change
+
+    def _refused(self, change: Change, error: ApiError) -> Change:
+        if self._for_others and isinstance(error, Forbidden) and error.is_for_lack_of_rights:
+            self.untried.append(change.ref)
+            return change
+        return _refused(change, error)
 
 
 def _refused(change: Change, error: ApiError) -> Change:

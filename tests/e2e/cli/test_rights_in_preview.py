@@ -135,6 +135,28 @@ def test_who_may_not_ask_is_told_so_once_and_sees_the_same_plan(sync, plugin, ku
     assert all(one.get("denied") for one in admin["changes"])
 
 
+def test_who_may_only_look_sees_the_plan_of_those_who_may_write(sync, plugin, kubectl, cluster, namespace, eventually):
+    sync(an("ConfigMap", "web", data={"color": "red"}), an("Service", "new", spec={"ports": [{"port": 80}]}))
+    cluster.apply({**an("ConfigMap", "web", data={"color": "blue"})})
+    kubectl("create", "rolebinding", "view", "--clusterrole=view", "--user=viewer", "-n", namespace)
+    kubectl("create", "role", "syncs", "--verb=get,list", "--resource=syncs.reconcile.dev", "-n", namespace)
+    kubectl("create", "rolebinding", "syncs", "--role=syncs", "--user=viewer", "-n", namespace)
+    eventually(lambda: plugin("diff", "shop", "--as", "viewer").status == ExitStatus.DIFFERENT, "the viewer may look")
+    done = plugin("diff", "shop", "--as", "viewer", "-o", "json")
+    assert "not tried: changes that you may not make yourself are shown as they are planned" in done.err
+    viewer, admin = json.loads(done.out), json.loads(plugin("diff", "shop", "-o", "json").out)
+    assert (viewer["hash"], viewer["confirmed"], admin["confirmed"]) == (admin["hash"], False, True)
+    assert not any("blocked" in one for one in viewer["changes"])
+
+
+def test_files_are_refused_to_who_may_not_write_them(plugin, kubectl, namespace, tmp_path, eventually):
+    (tmp_path / "web.json").write_text(json.dumps(an("ConfigMap", "web")))
+    kubectl("create", "rolebinding", "view", "--clusterrole=view", "--user=viewer", "-n", namespace)
+    flags = ["-f", str(tmp_path), "--as", "viewer"]
+    eventually(lambda: 'User "viewer" cannot patch' in plugin("diff", *flags).err, "the viewer is refused")
+    assert plugin("diff", *flags).status == ExitStatus.FAILED
+
+
 def test_an_admin_of_the_namespace_may_ask(sync, plugin, kubectl, namespace, eventually):
     sync(an("ConfigMap", "web"))
     kubectl("create", "rolebinding", "admin", "--clusterrole=admin", "--user=boss", "-n", namespace)

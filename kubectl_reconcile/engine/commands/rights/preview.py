@@ -49,7 +49,7 @@ async def checked(session: Session, sync: Sync, made: Plan) -> Plan:
         if change.ref in lacking or change.ref in not_held
     }
     told = tuple(change.gated(denied=denied[id(change)]) if id(change) in denied else change for change in made.changes)
-    return replace(made, changes=told, problems=(*made.problems, *_unchecked(sync, check)))
+    return replace(made, changes=told, problems=(*made.problems, *_untried(sync, made), *_unchecked(sync, check)))
 
 
 async def _roles(session: Session, changes: Iterable[Change]) -> dict[ObjectRef, Manifest]:
@@ -59,6 +59,14 @@ async def _roles(session: Session, changes: Iterable[Change]) -> dict[ObjectRef,
     wanted = {role for role in bound if role is not None}
     found = {ref: role for ref in wanted if (role := changed.get(ref)) is not None}
     return {**await live_roles(session, wanted - found.keys()), **found}
+
+
+def _untried(sync: Sync, made: Plan) -> tuple[Problem, ...]:
+    if made.confirmed:
+        return ()
+    message = "not tried: changes that you may not make yourself are shown as they are planned"
+    hint = "defaults, webhooks and quotas may make others of them"
+    return (Problem(f"Sync {sync.namespace}/{sync.name}", 0, message, hint, Severity.WARNING, in_source=False),)
 
 
 def _unchecked(sync: Sync, check: _Check) -> tuple[Problem, ...]:
