@@ -1,6 +1,8 @@
 # The daemon's image: a wheel built in one stage, installed in another; no root, nothing to write but the cache, and no
-# Python that looks for modules in the current folder.
-FROM python:3.13-slim-trixie AS build
+# Python that looks for modules in the current folder. Releases name the base by its digest, which no file here can know in
+# advance: docker build --build-arg BASE=python:3.13-slim-trixie@sha256:…
+ARG BASE=python:3.13-slim-trixie
+FROM ${BASE} AS build
 WORKDIR /src
 COPY pyproject.toml setup.py requirements.lock README.md LICENSE ./
 COPY kubectl_reconcile kubectl_reconcile
@@ -11,7 +13,7 @@ RUN python -m venv /opt/reconcile \
  && /opt/reconcile/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
  && /opt/reconcile/bin/pip install --no-cache-dir --no-deps .
 
-FROM python:3.13-slim-trixie
+FROM ${BASE}
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends git openssh-client \
  && rm -rf /var/lib/apt/lists/*

@@ -28,18 +28,29 @@ _ENVIRONMENT = {"XDG_CACHE_HOME": "/cache", "HOME": "/cache", "PYTHONSAFEPATH": 
 """The last has Python never look for modules in the current folder."""
 
 
+_VOLUMES = {"cache": "20Gi", "tmp": "2Gi"}
+"""How large a volume may become before the pod is evicted, so that it never fills its node. One clone has 5 GiB at most (--git-max-clone)."""
+
+
 def objects(namespace: str, image: str, modules: Iterable[Module], *, replicas: int = 1) -> list[dict[str, Any]]:
     """Return what runs the daemon in a cluster, besides the CRDs: namespace, accounts, rights, Deployment, Service."""
     labels = {"app.kubernetes.io/name": "kubectl-reconcile", "app.kubernetes.io/component": "daemon"}
     modules = sorted(modules, key=lambda each: each.name)
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}},
+        _namespace(namespace, labels),
         *_daemon_rights(namespace, modules, labels),
         *(each for module in modules for each in _module_rights(namespace, module, labels)),
         _deployment(namespace, image, labels, replicas),
         _service(namespace, labels),
         *_network_policies(namespace, labels),
     ]
+
+
+def _namespace(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return the namespace; pods that could do harm are refused where it is ours alone, and told of elsewhere, where others' pods may live."""
+    modes = ("enforce", "audit", "warn") if name == NAMESPACE else ("audit", "warn")
+    security = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in modes}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**labels, **security}}}
 
 
 def _daemon_rights(namespace: str, modules: Iterable[Module], labels: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -174,7 +185,7 @@ def _deployment(namespace: str, image: str, labels: Mapping[str, str], replicas:
         },
         "terminationGracePeriodSeconds": 30,
         "containers": [container],
-        "volumes": [{"name": "cache", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
+        "volumes": [{"name": name, "emptyDir": {"sizeLimit": size}} for name, size in _VOLUMES.items()],
     }
     return {
         "apiVersion": "apps/v1",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import re
@@ -253,11 +254,17 @@ def _packs(clone: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def git_version() -> tuple[int, ...]:
-    """Return the version of the git on this machine, as in (2, 39, 5).
+    """Return the version of the git on this machine, as in (2, 39, 5). It is asked once, and again when it is another program.
 
     Raises:
         SourceError: there is none.
     """
+    place = shutil.which("git") or ""
+    return _version_at(place, Path(place).stat().st_mtime_ns if place else 0)
+
+
+@functools.lru_cache(maxsize=8)
+def _version_at(_place: str, _changed_ns: int) -> tuple[int, ...]:
     with running(["version"], {**QUIET, **NOWHERE}, GitLimits(), _VERSION_TIMEOUT_S) as git:
         output, *_ = git.heard()
     found = re.search(rb"\d+(?:\.\d+)+", output)

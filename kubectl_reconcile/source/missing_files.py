@@ -13,6 +13,8 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.tree import listed
 
+_REMEMBERED = 64
+
 
 class MissingFiles:
     """What *clone* lacks of the files of its commits; *fetch_whole* recreates it with all of them.
@@ -25,7 +27,7 @@ class MissingFiles:
     ) -> None:
         self._clone, self._repository, self._timeout_s = clone, repository, timeout_s
         self._fetch_whole = fetch_whole
-        self._brought: set[str] = set()
+        self._brought: dict[str, None] = {}
 
     def bring(self, blob_ids: Iterable[str]) -> None:
         """Fetch those of the files that aren't in the clone.
@@ -41,8 +43,10 @@ class MissingFiles:
             self._fetch_whole()
 
     def has_brought(self, sha: str) -> None:
-        """Note that what the commit *sha* holds was fetched."""
-        self._brought.add(sha)
+        """Note that what the commit *sha* holds was fetched; of many commits the last ones are remembered."""
+        self._brought[sha] = None
+        while len(self._brought) > _REMEMBERED:
+            del self._brought[next(iter(self._brought))]
 
     def bring_revision(self, sha: str, path: str) -> None:
         """Fetch what the commit *sha* holds at *path*, as far as it can be had; tried once for each commit.
@@ -50,7 +54,7 @@ class MissingFiles:
         Who asks for one file of an older commit asks for others.
         """
         if self._clone.is_partial and sha not in self._brought:
-            self._brought.add(sha)
+            self.has_brought(sha)
             with contextlib.suppress(SourceError):
                 listed(self._clone, self._repository, sha, path, self.bring)
 

@@ -51,7 +51,18 @@ def test_all_of_it_is_where_it_is_asked_to_be_and_labelled(namespace):
     for (kind, _), each in installed(namespace).items():
         where = {} if kind.startswith(("Namespace", "Cluster")) else {"namespace": namespace}
         name = namespace if kind == "Namespace" else each["metadata"]["name"]
-        assert each["metadata"] == {"name": name, "labels": LABELS, **where}
+        labels = {name: value for name, value in each["metadata"]["labels"].items() if "pod-security" not in name}
+        assert {**each["metadata"], "labels": labels} == {"name": name, "labels": LABELS, **where}
+
+
+SECURED = {"reconcile-system": {"enforce", "audit", "warn"}, "elsewhere": {"audit", "warn"}}
+
+
+@pytest.mark.parametrize(("namespace", "modes"), SECURED.items(), ids=SECURED)
+def test_pods_that_could_do_harm_are_refused_in_our_namespace_and_told_of_in_others(namespace, modes):
+    labels = installed(namespace)["Namespace", namespace]["metadata"]["labels"]
+    found = {name.partition("/")[2]: value for name, value in labels.items() if name.startswith("pod-security")}
+    assert found == dict.fromkeys(modes, "restricted")
 
 
 ACCOUNT = {"kind": "ServiceAccount", "name": "kubectl-reconcile", "namespace": "elsewhere"}
@@ -170,7 +181,8 @@ def test_it_fits_the_restricted_pod_security_standard(container):
 
 def test_it_writes_to_volumes_of_its_own_alone(container):
     pod = pod_of(installed())["spec"]
-    assert pod["volumes"] == [{"name": "cache", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
+    sizes = {"cache": "20Gi", "tmp": "2Gi"}  # so that none can fill its node
+    assert pod["volumes"] == [{"name": name, "emptyDir": {"sizeLimit": size}} for name, size in sizes.items()]
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounts == {"cache": "/cache", "tmp": "/tmp"}  # noqa: S108 - a mount of its own
     environment = {each["name"]: each["value"] for each in container["env"]}

@@ -12,7 +12,7 @@ from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.cli.session import access_of, run
-from kubectl_reconcile.cli.verbs.operate.install import IMAGE
+from kubectl_reconcile.cli.verbs.operate.install import IMAGE, IMAGE_DIGEST
 from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
@@ -41,7 +41,7 @@ def install(
 
 
 def _manifests(namespace: str | None, image: str | None, *, replicas: int = 1) -> list[Manifest]:
-    chosen = image or f"{IMAGE}:{kubectl_reconcile.__version__}"
+    chosen = image or f"{IMAGE}:{kubectl_reconcile.__version__}{IMAGE_DIGEST}"
     modules = installed_modules().values()
     place = namespace or installation.NAMESPACE
     ours = installation.objects(place, chosen, modules, replicas=replicas)

@@ -49,8 +49,8 @@ async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repositor
         return Repository.of(git.url)
     secret = await secret_of(session, sync.namespace, git.secret)
     repository = Repository.of(git.url, _credentials(secret))
-    if not scope_of(secret).covers(repository.url):
-        raise _not_meant(secret, repository.url)
+    if not (scope := scope_of(secret)).covers(repository.url):
+        raise _not_meant(secret, scope, repository.url)
     return repository
 
 
@@ -110,16 +110,16 @@ def _name(secret: Manifest) -> str:
     return f"{secret['metadata']['namespace']}/{secret['metadata']['name']}"
 
 
-def _not_meant(secret: Manifest, url: str) -> SourceError:
-    """Return the refusal to send the credentials of *secret* to *url*, with the line that allows it."""
+def _not_meant(secret: Manifest, scope: CredentialScope, url: str) -> SourceError:
+    """Return the refusal to send the credentials of *secret*, which names *scope*, to *url*, with the line that allows it."""
     # What the key url holds isn't shown, as no value of a Secret is; nor are entries that are no addresses.
     known = [str(address) for address in CredentialScope.of(annotations_of(secret).get(URLS, "")).addresses]
     message = f"Secret {_name(secret)} isn't for {url}"
     if known:
         message += f", but for {', '.join(known[:_LISTED])}{f' and {len(known) - _LISTED} more' if len(known) > _LISTED else ''}"
-    elif scope_of(secret) == CredentialScope():
+    elif scope == CredentialScope():
         message += f": it doesn't say which repositories it is for, in annotation {URLS} or key {_URL_KEY}"
-    if unusable := scope_of(secret).unusable:
+    if unusable := scope.unusable:
         message += f"; {unusable} of its entries {'is no URL' if unusable == 1 else 'are no URLs'} of a repository"
     line = annotate_line(secret, [*known, url])
     if len(line) > _LONGEST_LINE:

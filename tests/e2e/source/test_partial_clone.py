@@ -21,7 +21,7 @@ from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import blame
 from kubectl_reconcile.sandbox.gitserver import ServedRepository
-from kubectl_reconcile.source.clone import never_fetches_lazily
+from kubectl_reconcile.source.clone import git_version, never_fetches_lazily
 from kubectl_reconcile.source.commit import FilesCommit
 from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
 from kubectl_reconcile.source.restore import RestoreCommit
@@ -338,6 +338,19 @@ def test_an_older_git_clones_the_whole_and_makes_a_partial_clone_whole(source, h
     assert other.read(revision.files["apps/a.yaml"]) == b"a: 2\n"
     assert bytes_of(cache) > LARGE
     assert not (clone_of(cache) / "reconcile-partial").exists()
+
+
+def test_git_is_asked_for_its_version_once_and_again_when_it_is_another(tmp_path, monkeypatch):
+    counted = tmp_path / "asked"
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    for at, version in enumerate(("2.38.1", "2.50.0")):
+        program.write_text(f"#!/bin/sh\necho x >> {counted}\necho git version {version}\n")
+        program.chmod(0o755)
+        os.utime(program, (at, at))
+        assert {git_version() for _ in range(3)} == {tuple(map(int, version.split(".")))}
+        assert counted.read_text() == "x\n" * (at + 1)
 
 
 # -- damage ------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
 IMAGE = "ghcr.io/kubectl-reconcile/kubectl-reconcile"
+IMAGE_DIGEST = ""
+"""Where a release writes the digest of its image (``@sha256:…``); no other build has an image whose digest it could know."""
 
 
 @click.command(
