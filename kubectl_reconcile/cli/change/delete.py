@@ -68,6 +68,10 @@ def _foretold(deletion: Deletion) -> Iterator[Line]:
     yield from _taken_along(deletion)
     if left := there - len(goes):
         yield line(f"{_counted(left)} of {_named(deletion)} stay{'s' * (left == 1)}: {_reason(deletion)}")
+        if deletion.orphan and deletion.is_under_way:
+            yield from (line(f"  {ref}") for ref in deletion.members[:_SHOWN])
+            if there > _SHOWN:
+                yield line(f"  and {there - _SHOWN} more")
     if deletion.unlisted:
         kinds = ", ".join(map(str, deletion.unlisted))
         yield line(f"not known, since you may not list them: members of {_named(deletion)} of the kinds {kinds}")

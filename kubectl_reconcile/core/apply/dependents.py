@@ -62,8 +62,10 @@ class RunProgress:
         elif ref.group_kind == CRD:
             self._lost_kinds.add(ref.name)
 
-    def refuse(self, change: Change, why: str) -> None:
-        """Note that a change was tried and refused."""
+    def refuse(self, change: Change, why: str, *, denied: bool = False) -> None:
+        """Note that a change was tried and refused. A deletion for which a right is missing (*denied*) stops no other."""
+        if denied and change.op is Op.DELETE and not change.is_child:
+            return
         self.fail(change.ref, why)
         if change.action and change.provenance.owner:
             self.stuck.add(change.provenance.owner)
@@ -176,7 +178,7 @@ class RunProgress:
 
     def fallbacks(self, results: Iterable[Result]) -> list[Change]:
         """Return the hooks that are meant for a sync that failed, if it did."""
-        if all(each.state is ResultState.SUCCEEDED for each in results):
+        if all(each.state is ResultState.SUCCEEDED or each.is_left for each in results):
             return []
         hooks = (change for change in self.plan.schedule.fallbacks if not change.gate.blocked)
         return [change for change in hooks if change.ref.namespace not in self._lost_namespaces]

@@ -36,7 +36,7 @@ class ResultState(StrEnum):
 class Result:
     """How one change ended. *live* is the server's answer without its managedFields, None where there is none.
 
-    *wrote* is False where the server found nothing to do.
+    *wrote* is False where the server found nothing to do. *denied* tells that it is a right that is missing.
     """
 
     change: Change
@@ -45,6 +45,20 @@ class Result:
     duration_ms: float = 0.0
     live: Manifest | None = None
     wrote: bool = True
+    denied: bool = False
+
+    @property
+    def is_left(self) -> bool:
+        """Tell whether it is a deletion for which a right is missing: the object stays, and stops nothing else.
+
+        It may be no member at all: anybody who may write it can copy a member's marks.
+        """
+        return self.denied and self.change.op is Op.DELETE and not self.change.is_child
+
+
+def undeletable(results: Iterable[Result]) -> list[Refusal]:
+    """Return what carries a member's marks and may not be deleted by the account, and why."""
+    return [Refusal(each.change.ref, "", each.error) for each in results if each.is_left]
 
 
 def untouched(made: Plan, reason: str) -> tuple[Result, ...]:
@@ -79,7 +93,8 @@ def refused_namespaces(results: Iterable[Result]) -> frozenset[str]:
 def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -> Report:
     """Return the report of a pass: one sentence, counts, and everything that went wrong."""
     results = tuple(results)
-    failed = [result for result in results if result.state is not ResultState.SUCCEEDED]
+    failed = [result for result in results if result.state is not ResultState.SUCCEEDED and not result.is_left]
+    left = undeletable(results)
     counts = Counts(
         total=sum(1 for _ in made.refs()),
         created=_count(results, Op.CREATE),
@@ -93,7 +108,11 @@ def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -
     faults += [f"held: {causes.of_hold(hold)}" for hold in made.holds]
     reason = _reason_of(made, failed, stopped=stopped)
     warnings = causes.of_problems(warnings_among(made.problems))
-    return Report(reason, _sentence(reason, made, counts, faults), made.revision, counts, faults, warnings=warnings)
+    warnings += [f"not deleted: {sentence}" for sentence in causes.of_refusals(left)]
+    return Report(
+        reason, _sentence(reason, made, counts, faults), made.revision, counts, faults,
+        warnings=warnings, undeletable=[str(each.ref) for each in left],
+    )  # fmt: skip
 
 
 def _count(results: Iterable[Result], op: Op) -> int:

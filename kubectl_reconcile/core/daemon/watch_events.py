@@ -101,9 +101,15 @@ def sync_events(before: Manifest | None, after: Manifest) -> Iterator[on.Event]:
 
 def sync_priority(before: Manifest | None, after: Manifest) -> Priority | None:
     """Return why a Sync is to be looked at, None where its change is no reason: we write its status ourselves."""
-    if is_asked(after) or after["metadata"].get("deletionTimestamp"):
+    if is_asked(after) or (after["metadata"].get("deletionTimestamp") and _noted(before) != _noted(after)):
         return Priority.ASKED
     return Priority.PUSH if generation_of(before) != generation_of(after) else None
+
+
+def _noted(sync: Manifest | None) -> list[object]:
+    """Return what people and finalizers write of a Sync that is being deleted, the status left out."""
+    metadata = metadata_of(sync) if sync else {}
+    return [metadata.get(key) for key in ("deletionTimestamp", "generation", "annotations", "finalizers")]
 
 
 # --- whose an object is -------------------------------------------------------------------------------------------------

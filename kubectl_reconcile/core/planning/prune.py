@@ -7,6 +7,7 @@ Rules:
 - Deletions beyond what the Sync allows, or of what holds other things, wait for a person. What a deletion takes along counts,
   and where nobody could count it, it waits.
 - What was written last goes first: deletions run through waves, phases and dependencies backwards.
+- Accounts, roles and bindings go when the Syncs among the members are gone: these delete their own members by them.
 - What a Sync can't outlive goes after all else, and its end is waited for by nobody: it waits for the Sync itself.
 
 Pure.
@@ -22,7 +23,7 @@ from kubectl_reconcile.core.manifests.files import is_below
 from kubectl_reconcile.core.objects import ObjectRef, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.cascade import Cascade, Listing, cascade_of, taken_along, uncounted_in
-from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS
+from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, RIGHTS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
 from kubectl_reconcile.core.planning.plan import Hold, Plan, is_approved
 from kubectl_reconcile.core.planning.snapshot import Stored
@@ -70,6 +71,11 @@ def holders_of(sync: Sync, daemon_namespace: str = "") -> frozenset[ObjectRef]:
     return frozenset({crd, *(ObjectRef(NAMESPACE.group, NAMESPACE.kind, "", name) for name in namespaces)})
 
 
+def without_rights(made: Plan) -> tuple[Plan, Plan]:
+    """Return *made* in two plans: without the deletion of what says what accounts may do, and that alone."""
+    return parted(made, {change.ref for change in made.changes if change.ref.group_kind in RIGHTS})
+
+
 def parted(made: Plan, holders: Collection[ObjectRef]) -> tuple[Plan, Plan]:
     """Return *made* in two plans: without the deletion of *holders*, and that alone."""
     first = tuple(change for change in made.changes if change.ref not in holders)
@@ -84,9 +90,11 @@ def _delete(
     cascades: Mapping[ObjectRef, Cascade],
 ) -> None:
     places, first = _backwards(builder, doomed)
+    going = next((each.ref for each in builder.members() if _is_going_sync(each)), None)
     shown = set(doomed)
     for ref, each in doomed.items():
-        change = builder.deletion(each).gated(held=ref in held, needs=first.get(ref, ()))
+        waits = f"the end of {going}" if going and ref.group_kind in RIGHTS else ""
+        change = builder.deletion(each).gated(held=ref in held, needs=first.get(ref, ()), waits=waits)
         builder.add(change, places[ref], deleting=True)
         for below, (manifest, carrier) in cascades[ref].taken.items() if ref in cascades else ():
             if below not in shown:
@@ -100,15 +108,22 @@ def _backwards(
     """Return the places of what goes, by what the live objects say, and what must be gone before each."""
     places: dict[ObjectRef, Place] = {}
     needs: dict[ObjectRef, Sequence[ObjectRef]] = {}
+    rights = sorted(ref for ref in doomed if ref.group_kind in RIGHTS)
     for ref, each in doomed.items():
         options = MemberOptions.of(each.manifest())
         places[ref] = (options.wave, builder.phase(ref), 0)
-        if there := [near for target in options.depends_on if (near := _near(target, ref, doomed))]:
+        there = [near for target in options.depends_on if (near := _near(target, ref, doomed))]
+        there += rights if ref.group_kind == SYNC.group_kind else ()
+        if there:
             needs[ref] = there
     for cycle in cycles_in(needs):
         for ref in cycle:
             needs.pop(ref, None)
     return {**places, **arranged(places, needs)}, in_reverse(needs)
+
+
+def _is_going_sync(each: Stored) -> bool:
+    return each.ref.group_kind == SYNC.group_kind and bool(each.manifest()["metadata"].get("deletionTimestamp"))
 
 
 def _near(target: ObjectRef, ref: ObjectRef, doomed: Iterable[ObjectRef]) -> ObjectRef | None:

@@ -22,6 +22,7 @@ from kubectl_reconcile.core.resources.verification import Verification
 
 _PROBLEMS = 20
 _SENTENCE = 1024
+_UNDELETABLE = 100
 
 
 class ConditionReason(StrEnum):
@@ -53,16 +54,26 @@ class ConditionReason(StrEnum):
     """The program ended in the middle; the next one goes on."""
     CRASHED = "InternalError"
     """A fault of this program; it is tried again."""
+    DELETING = "Deleting"
+    """The Sync goes once its members are gone."""
+    UNDELETABLE = "DeletionRefused"
+    """The Sync is to go, and its account may not delete all of its members."""
 
     @property
     def is_stalled(self) -> bool:
         """Tell whether waiting won't help."""
-        return self in {
-            ConditionReason.HELD,
-            ConditionReason.INVALID,
-            ConditionReason.DRIFTED,
-            ConditionReason.UNVERIFIED,
-        }
+        return self in _STALLED
+
+
+_STALLED = frozenset(
+    {
+        ConditionReason.HELD,
+        ConditionReason.INVALID,
+        ConditionReason.DRIFTED,
+        ConditionReason.UNVERIFIED,
+        ConditionReason.UNDELETABLE,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,8 @@ class Report:
     warnings: Sequence[str] = ()
     """What was most likely meant otherwise; the Sync is Ready all the same."""
     digest: str = ""
+    undeletable: Sequence[str] = ()
+    """Objects with the marks of members that nobody asks for and that the account may not delete."""
     verification: Verification | None = None
     """Whose signature the revision has, or why a newer one isn't in force; None where nobody asks."""
 
@@ -142,6 +155,8 @@ def sync_status(before: Manifest, report: Report, *, generation: int, requested_
         status["problems"] = [problem[:_SENTENCE] for problem in report.problems[:_PROBLEMS]]
         if report.warnings or "warnings" in before:
             status["warnings"] = [warning[:_SENTENCE] for warning in report.warnings[:_PROBLEMS]]
+        if report.undeletable or "undeletable" in before:
+            status["undeletable"] = list(report.undeletable[:_UNDELETABLE])
         status["history"] = with_row(maps_in(before.get("history")), _row(report, now))
     if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
         status["lastAppliedRevision"] = report.revision  # drift that waits for a person is none of Git's

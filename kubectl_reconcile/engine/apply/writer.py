@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Conflict, Fenced, NotFound
+from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Conflict, Fenced, Forbidden, NotFound
 from kubectl_reconcile.core.apply.dependents import RunProgress, is_followed_up
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.health.cel_rules import HealthRules
@@ -180,10 +180,11 @@ class _Run:
             live = await (self._objects if change.is_child else self._members).write(change)
         except ApiError as error:
             why = redacted(str(error), change.intent, change.before)
-            self._progress.refuse(change, why)
+            denied = isinstance(error, Forbidden) and error.denial is not None
+            self._progress.refuse(change, why, denied=denied)
             taken = self._writer.provisional and isinstance(error, AlreadyExists)
             state = ResultState.TAKEN if taken else ResultState.FAILED
-            return self._told(Result(change, state, why, _ms_since(started), wrote=False))
+            return self._told(Result(change, state, why, _ms_since(started), wrote=False, denied=denied))
         self._learn(change, live)
         kept = _without_owners(live)
         return self._told(Result(change, ResultState.SUCCEEDED, "", _ms_since(started), kept, _changed(change, live)))

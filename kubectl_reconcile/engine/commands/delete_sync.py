@@ -58,6 +58,11 @@ class Deletion:
         return not (self.orphan or self.sync.suspend) and self.sync.deletion is DeletionPolicy.PRUNE
 
     @property
+    def is_under_way(self) -> bool:
+        """Whether somebody has deleted the Sync already, and it isn't gone yet."""
+        return bool(self.live["metadata"].get("deletionTimestamp"))
+
+    @property
     def goes(self) -> tuple[ObjectRef, ...]:
         """The members that are deleted, too."""
         return tuple(change.ref for change in self.plan.changes) if self.prunes else ()
@@ -141,7 +146,8 @@ async def delete_members(session: Session, deletion: Deletion) -> list[Result]:
 async def delete(session: Session, deletion: Deletion) -> None:
     """Delete the Sync, having made sure that its members stay, or that a daemon deletes them first.
 
-    One that went with its own namespace meanwhile is deleted.
+    One that went with its own namespace meanwhile is deleted, and so is one that was being deleted already and that only our
+    finalizer held.
 
     Raises:
         NotFound: it was gone already.
@@ -151,7 +157,7 @@ async def delete(session: Session, deletion: Deletion) -> None:
         live = await _prepared(session, deletion)
         await session.client.delete(sync_path(deletion.sync), uid=live["metadata"]["uid"])
     except NotFound:
-        if not prune.holders_of(deletion.sync).intersection(deletion.goes):
+        if not (deletion.is_under_way or prune.holders_of(deletion.sync).intersection(deletion.goes)):
             raise
 
 

@@ -1,42 +1,51 @@
 """What happens to a set when its Sync is deleted.
 
-With ``deletionPolicy: Prune`` the Sync carries a finalizer of ours: its members are deleted first,
-then it goes. With ``Orphan``, the default, nothing holds it: members stay, and so do those of a Sync that is suspended. A Sync that can't get
-rid of its members is let go after an hour, so that no namespace hangs on it for ever.
+With ``deletionPolicy: Prune`` the Sync carries a finalizer of ours: its members are deleted first, as its account, then it goes. With
+``Orphan``, the default, nothing holds it: members stay, and so do those of a Sync that is suspended. What becomes of a Sync
+that can't get rid of its members is decided in ``core.daemon.removal``; meanwhile its conditions say what it waits for. It is tried
+again with growing pauses, and at once when rights change.
 
-A Sync may have members that it can't outlive: its own namespace, the kind Sync, the daemon's namespace. Their end waits for our
-finalizer, so it isn't waited for: they are deleted when all others are gone, and then the Sync is let go at once. In this
-order nothing is lost. A daemon that dies between the two leaves a Sync that is being deleted, and whoever looks after it
-next finds these deletions under way, and lets it go.
+Three sorts of members go one after the other, each when those before are gone, and no pass waits for that: what runs and
+what configures it, child Syncs among it; accounts, roles and bindings, by which child Syncs delete their own members; and what the
+Sync can't outlive: its own namespace, the kind Sync, the daemon's namespace. The end of the last waits for our
+finalizer, so it isn't waited for: the Sync is let go at once. In this order nothing is lost. A daemon that dies in between
+leaves a Sync that is being deleted, and whoever looks after it next finds these deletions under way.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubectl_reconcile.cluster.errors import NotFound
+from kubectl_reconcile.cluster.cache import Feed
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER, MemberOptions
-from kubectl_reconcile.core.apply.results import ResultState
-from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.apply.results import Result, ResultState, undeletable
+from kubectl_reconcile.core.daemon.priority import RETRY_CAP_S, Priority
+from kubectl_reconcile.core.daemon.removal import Ending, Remains, ending_of
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, prune
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
-from kubectl_reconcile.core.planning.plan import set_id_of
-from kubectl_reconcile.core.planning.snapshot import Snapshot
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
+from kubectl_reconcile.core.planning.plan import Plan, set_id_of
+from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, is_marked_by_us
+from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync import gather
+from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.logs import event
 
 _PATIENCE = dt.timedelta(hours=1)
-_LOOK_AGAIN_S = 2.0
+"""How long what may pass holds up the deletion of a namespace."""
+_LOOK_AGAIN_CAP_S = 10.0
+_WAITS_S = 10.0
+"""How long one try waits for what must be gone before something else is deleted."""
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +56,7 @@ class Finalization:
 
     context: DaemonContext
     namespace: str = ""
+    stalled: set[ObjectRef] = field(default_factory=set)
 
     async def prepare(self, sync: Sync, manifest: Manifest) -> None:
         """Put our finalizer on a Sync whose members go with it, and take it off any other.
@@ -70,15 +80,42 @@ class Finalization:
         finalizers = list(manifest["metadata"].get("finalizers") or ())
         if PRUNE_FINALIZER not in finalizers:
             return
-        left = await self._remove_members(sync, manifest) if await self._prunes(sync, manifest) else 0
-        if left and not _is_overdue(manifest):
-            self.context.queue.add(sync.ref, Priority.POLL, after_s=_LOOK_AGAIN_S)
+        ending = await self._ending(sync, manifest) if await self._prunes(sync, manifest) else Ending()
+        if ending.report is not None:
+            await self._stay(sync, ending, ending.report)
             return
-        if left:
-            note = f"{left} members are still there after {_PATIENCE}; they are left behind"
-            await self.context.events.warning(manifest, "PruneGivenUp", note, action="Delete")
-        event(log, logging.INFO, "let go", sync=f"{sync.namespace}/{sync.name}", left=left)
+        self.stalled.discard(sync.ref)
+        event(log, logging.INFO, "let go", sync=f"{sync.namespace}/{sync.name}", left=", ".join(ending.left) or "none")
+        await self._tell_of_left(sync, manifest, ending.left)
         await self._set_finalizers(sync, manifest, [each for each in finalizers if each != PRUNE_FINALIZER])
+
+    def rights_changed(self) -> None:
+        """Look at once at the Syncs whose deletion lacks a right."""
+        for ref in self.stalled:
+            self.context.queue.add(ref, Priority.PUSH)
+
+    async def _stay(self, sync: Sync, ending: Ending, report: Report) -> None:
+        """Say what the deletion waits for, and look again: soon for what is going, else later and later."""
+        queue = self.context.queue
+        if report.reason is ConditionReason.UNDELETABLE:
+            self.stalled.add(sync.ref)
+        else:
+            self.stalled.discard(sync.ref)
+        await self.context.set_status(sync.ref, lambda live: sync_status(
+            live.get("status") or {}, report,
+            generation=live["metadata"]["generation"], requested_at=sync.requested_at, now=now_text(),
+        ))  # fmt: skip
+        await self.context.hear(sync.ref, ending)
+        queue.failed(sync.ref, Priority.POLL, cap_s=RETRY_CAP_S if sync.ref in self.stalled else _LOOK_AGAIN_CAP_S)
+
+    async def _tell_of_left(self, sync: Sync, manifest: Manifest, left: Sequence[str]) -> None:
+        """Name the members that stay behind; no event can be made in a namespace that is going, so there it is one of that."""
+        if not left:
+            return
+        note = f"Sync {sync.namespace}/{sync.name} is gone; these stay behind: {', '.join(left)}"
+        place = await self._namespace_of(sync)
+        about = place if place is not None and _is_going(place) else manifest
+        await self.context.events.warning(about, "MembersLeft", note, action="Delete")
 
     async def _prunes(self, sync: Sync, manifest: Manifest) -> bool:
         """Tell whether members go with their Sync; of one that is suspended they stay, and that is said."""
@@ -89,8 +126,18 @@ class Finalization:
             await self.context.events.warning(manifest, "PruneSkipped", note, action="Delete")
         return not sync.suspend
 
-    async def _remove_members(self, sync: Sync, manifest: Manifest) -> int:
-        """Delete what is left of the set; return how many members are still there that the Sync may outlive."""
+    async def _ending(self, sync: Sync, manifest: Manifest) -> Ending:
+        """Delete what is left of the set, and return what becomes of the Sync."""
+        remains = await self._removed(sync, manifest)
+        place = await self._namespace_of(sync) if remains != Remains() else None
+        known = (manifest.get("status") or {}).get("undeletable") or ()
+        namespace_goes = place is not None and _is_going(place)
+        return ending_of(
+            sync, remains, known=frozenset(known), namespace_goes=namespace_goes, is_overdue=_is_overdue(manifest)
+        )
+
+    async def _removed(self, sync: Sync, manifest: Manifest) -> Remains:
+        """Delete what is left of the set as far as its turn has come; return what remains."""
         session, recorded, view = self.context.session_of(sync), Contents.recorded(manifest), self.context.view.of(sync)
         kinds = gather.member_kinds(session, recorded, ())
         feeds = gather.member_feeds(session, kinds, view.selects(set_id_of(sync)))
@@ -104,15 +151,27 @@ class Finalization:
             now=now_text(),
             coverage=Coverage(gather.failures_by_kind(failures), recorded.namespaces),
         )
-        holders, writer = (
-            prune.holders_of(sync, self.namespace),
-            self.context.writer(session, self.context.stop(sync.ref)),
-        )
+        holders = prune.holders_of(sync, self.namespace)
         first, last = prune.parted(planner.build_removal(inputs), holders)
-        await writer.run(first)
-        if left := len(failures) + _members(view.snapshot(), sync, holders, recorded.namespaces):
-            return left
-        return sum(1 for result in await writer.run(last) if result.state is not ResultState.SUCCEEDED)
+        results: list[Result] = []
+        for part in prune.without_rights(first):
+            results += await self._run(sync, session, part)
+            remains = _remains(failures, results, _members(view.snapshot(), sync, holders, recorded.namespaces), part)
+            if remains != Remains():
+                return remains
+        results = await self._run(sync, session, last)
+        return _remains({}, results, (), last)
+
+    async def _run(self, sync: Sync, session: Session, part: Plan) -> list[Result]:
+        writer = self.context.writer(session, self.context.stop(sync.ref))
+        return await replace(writer, timeout_s=_WAITS_S).run(part)
+
+    async def _namespace_of(self, sync: Sync) -> Manifest | None:
+        """Return the namespace of a Sync, None where it can't be looked at."""
+        try:
+            return await self.context.session.client.get(f"/api/v1/namespaces/{sync.namespace}")
+        except (NotFound, Forbidden):
+            return None
 
     async def _set_finalizers(self, sync: Sync, manifest: Manifest, finalizers: list[str]) -> None:
         """Set the finalizers, unless somebody else changed the Sync meanwhile: then its event brings us back."""
@@ -125,14 +184,47 @@ class Finalization:
             return
 
 
-def _members(snapshot: Snapshot, sync: Sync, holders: Collection[ObjectRef], places: Collection[str]) -> int:
-    """Count the members that are still there; those that ask to be kept don't count, nor do *holders*."""
+def _members(
+    snapshot: Snapshot, sync: Sync, holders: Collection[ObjectRef], places: Collection[str]
+) -> tuple[Stored, ...]:
+    """Return the members that are still there; those that ask to be kept don't count, nor do *holders*."""
     found = (
         each
         for each in snapshot.labelled(PART_OF, set_id_of(sync))
         if each.ref not in holders and each.ref.namespace in {"", *places}
     )
-    return sum(1 for each in found if not MemberOptions.of(each.manifest()).kept)
+    return tuple(each for each in found if _goes(each.manifest(), sync))
+
+
+def _goes(manifest: Manifest, sync: Sync) -> bool:
+    """Tell whether a member goes with its Sync: it is ours, and doesn't ask to be kept."""
+    return not MemberOptions.of(manifest).kept and is_marked_by_us(manifest, sync.field_manager)
+
+
+def _remains(
+    failures: Mapping[Feed, ApiError], results: Sequence[Result], members: Sequence[Stored], part: Plan
+) -> Remains:
+    """Return what remains once *part* was carried out with these *results* and these *members* are still there.
+
+    Of these, what isn't refused is going, or comes later: accounts and roles wait for the rest.
+    """
+    refused = undeletable(results)
+    lost = {each.change.ref for each in results if each.state is not ResultState.SUCCEEDED}
+    unlisted = [why for why in failures.values() if isinstance(why, Forbidden)]
+    late = [f"{feed.resource.gvk.group_kind}: {why}" for feed, why in failures.items() if why not in unlisted]
+    failing = [f"{each.change.ref}: {each.error}" for each in results if each.change.ref in lost and not each.is_left]
+    turn = {change.ref for change in part.changes}
+    going = [each.ref for each in members if each.ref not in lost and _is_under_way(each, turn)]
+    return Remains(tuple(refused), tuple(sorted({str(why) for why in unlisted})), tuple(going), (*late, *failing))
+
+
+def _is_under_way(each: Stored, turn: Collection[ObjectRef]) -> bool:
+    """Tell whether a member's deletion was accepted, now or earlier."""
+    return each.ref in turn or bool(each.manifest()["metadata"].get("deletionTimestamp"))
+
+
+def _is_going(manifest: Manifest) -> bool:
+    return bool(manifest["metadata"].get("deletionTimestamp"))
 
 
 def _is_overdue(manifest: Manifest) -> bool:

@@ -60,6 +60,8 @@ class SyncController:
         """Take in what happened to all Syncs that are followed."""
         for ref in list(self._followed):
             self.notify(ref, happened)
+        if isinstance(happened, on.RightsChanged):
+            self._finalization.rights_changed()
 
     def objects_changed(self, ref: ObjectRef, changed: ObjectRef) -> None:
         """Note that a member of a Sync changed in the cluster; the next turn, which it asks for, takes it in."""
@@ -71,6 +73,7 @@ class SyncController:
         """Drop a Sync that is gone, or another's; a pass under way comes to nothing."""
         self.notify(ref, on.Forgotten())
         self.lanes.forget(ref)
+        self._finalization.stalled.discard(ref)
         self.context.forget(ref)
 
     def _settle_reading(self, followed: FollowedSync) -> None:

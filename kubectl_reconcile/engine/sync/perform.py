@@ -6,16 +6,16 @@ the set may hold, and the Sync's status.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import kubectl_reconcile
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.apply.results import Result, report_of, untouched, verdicts_of
-from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning.kinds import CRD
-from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
@@ -67,23 +67,29 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
         results = untouched(made, reason)
     else:
         if target.grouped:
-            await _record(session.client, target, made, exact=False)
+            await _record(session.client, target, made.refs(), exact=False)
         results = tuple(await writer.run(made))
     report = report_of(made, results, stopped=writer.stopping.is_set())
     report = report if made.partial else replace(report, digest=target.digest)
     target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
     if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
-        await _record(session.client, target, made, exact=True)
+        await _record(session.client, target, [*made.refs(), *_still_there(made, results)], exact=True)
     if any(result.change.ref.group_kind == CRD and result.wrote for result in results):
         await session.refresh()
     return Done(made, results, report)
 
 
-async def _record(client: Client, target: Target, made: Plan, *, exact: bool) -> None:
+def _still_there(made: Plan, results: Iterable[Result]) -> list[ObjectRef]:
+    """Return members that nobody asks for and that are there all the same: what has no place in the books is never looked for."""
+    waiting = [change.ref for change in made.changes if change.op is Op.DELETE and change.gate.waits]
+    return [*waiting, *(each.change.ref for each in results if each.is_left)]
+
+
+async def _record(client: Client, target: Target, members: Iterable[ObjectRef], *, exact: bool) -> None:
     """Note on the parent which kinds and namespaces its members have: all before writing, no more than that after."""
     if target.parent is None:
         return
-    wanted = Contents.of(made.refs())
+    wanted = Contents.of(members)
 
     def marks_for(parent: Manifest) -> Manifest | None:
         recorded = Contents.recorded(parent)

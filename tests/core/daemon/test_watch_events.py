@@ -40,6 +40,13 @@ PRIORITIES = {
     "somebody asks": (sync(), ASKED, Priority.ASKED),
     "somebody was answered": (ASKED, {**ASKED, "status": {"lastHandledSyncAt": "noon"}}, None),
     "it is being deleted": (sync(), sync(deleted=True), Priority.ASKED),
+    "it was being deleted when we came": (None, sync(deleted=True), Priority.ASKED),
+    "our own status while it is being deleted": (
+        sync(deleted=True),
+        sync(deleted=True, status={"summary": {"total": 1}}),
+        None,
+    ),
+    "somebody asks while it is being deleted": (sync(deleted=True), sync(deleted=True, note="x"), Priority.ASKED),
 }
 
 

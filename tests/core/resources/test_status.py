@@ -84,7 +84,13 @@ def test_a_first_pass_that_did_all_tells_what_it_did():
     }
 
 
-STALLED = {ConditionReason.HELD, ConditionReason.INVALID, ConditionReason.DRIFTED, ConditionReason.UNVERIFIED}
+STALLED = {
+    ConditionReason.HELD,
+    ConditionReason.INVALID,
+    ConditionReason.DRIFTED,
+    ConditionReason.UNVERIFIED,
+    ConditionReason.UNDELETABLE,
+}
 
 
 @pytest.mark.parametrize("reason", ConditionReason, ids=str)

@@ -1,0 +1,185 @@
+"""The end of a Sync whose members go with it: what holds it up, what it says meanwhile, and what releases it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+
+from kubectl_reconcile.core.annotations import PRUNE_FINALIZER
+
+GROUP = "rbac.authorization.k8s.io"
+ACCOUNT = {"kind": "ServiceAccount", "name": "kubectl-reconcile"}
+ALL = ["get", "list", "watch", "create", "patch", "delete"]
+
+
+def rights(cluster, name, *rules, account=None):
+    """Let the account of Syncs do what *rules* say, (group, resource, verbs) each, in a cluster's namespace."""
+    role = {"apiGroup": GROUP, "kind": "Role", "name": name}
+    metadata = {"name": name, "namespace": cluster.namespace}
+    subject = account or {**ACCOUNT, "namespace": cluster.namespace}
+    given = [{"apiGroups": [group], "resources": [resource], "verbs": verbs} for group, resource, verbs in rules]
+    cluster.kubectl.apply(
+        [
+            {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": given},
+            {
+                "apiVersion": f"{GROUP}/v1",
+                "kind": "RoleBinding",
+                "metadata": metadata,
+                "roleRef": role,
+                "subjects": [subject],
+            },
+        ],
+        "--server-side",
+        "--force-conflicts",
+    )
+
+
+def condition(live, type_):
+    conditions = ((live or {}).get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == type_), {})
+
+
+@pytest.fixture
+def helpless(daemon, follow, cluster, git_server, config_map):
+    """A Sync with one member whose account may do everything but delete it."""
+    cluster.distrust()
+    rights(cluster, "shop", ("", "configmaps", ALL))
+    sync = follow(git_server.url, deletionPolicy="Prune")
+    sync.until_synced(git_server.push({"web.yaml": config_map("web")}))
+    rights(cluster, "shop", ("", "configmaps", ALL[:-1]))
+    return sync
+
+
+def until_stalled(sync, eventually):
+    def stalled():
+        found = condition(sync.live, "Stalled")
+        return found if found.get("reason") == "DeletionRefused" else None
+
+    return eventually(stalled, "its deletion is Stalled")
+
+
+def test_a_deletion_without_rights_is_stalled_with_the_grant_and_goes_on_once_there_are_some(
+    helpless, cluster, eventually
+):
+    cluster.delete("Sync", "shop")
+    stalled = until_stalled(helpless, eventually)
+    here = cluster.namespace
+    assert stalled["status"] == "True"
+    assert (
+        f"ServiceAccount {here}/kubectl-reconcile may not delete configmaps in namespace {here}" in stalled["message"]
+    )
+    assert f"kubectl reconcile grant shop -n {here}" in stalled["message"]
+    assert f"kubectl reconcile delete shop -n {here} --orphan" in stalled["message"]
+    assert condition(helpless.live, "Ready")["status"] == "False"
+    assert cluster.get("ConfigMap", "web")
+
+    rights(cluster, "shop", ("", "configmaps", ALL))  # nobody tells the daemon: it tries again by itself
+    eventually(lambda: cluster.get("Sync", "shop") is None, "the Sync is gone")
+    assert cluster.get("ConfigMap", "web") is None
+
+
+def test_delete_orphan_releases_a_sync_whose_deletion_is_stalled_and_says_what_stays(
+    helpless, cluster, plugin, eventually
+):
+    cluster.delete("Sync", "shop")
+    until_stalled(helpless, eventually)
+    done = plugin("delete", "shop", "--orphan", "--yes")
+    assert (done.status, done.out) == (0, f"deleted  Sync {cluster.namespace}/shop\n"), done.err
+    assert f"1 member of {cluster.namespace}/shop stays: --orphan\n  ConfigMap {cluster.namespace}/web\n" in done.err
+    assert cluster.get("Sync", "shop") is None
+    assert cluster.get("ConfigMap", "web")
+
+
+def test_no_namespace_hangs_on_a_sync_whose_account_went_with_it(
+    cluster, namespace, new_daemon, git_server, follow, config_map, eventually
+):
+    home, far = cluster.at(f"{namespace}-home"), cluster
+    cluster.kubectl("create", "namespace", home.namespace)
+    new_daemon(cluster.kubectl.kubeconfig, home.namespace, ("--lease-namespace", namespace)).start()
+    account = {**ACCOUNT, "namespace": home.namespace}
+    try:
+        for place in (home, far):
+            rights(place, "shop", ("", "configmaps", ALL), account=account)
+        web = json.loads(config_map("far-web"))
+        web["metadata"]["namespace"] = far.namespace
+        sha = git_server.push({"far.json": json.dumps(web), "near.json": config_map("near")})
+        follow(git_server.url, on=home, deletionPolicy="Prune", trusted=False).until_synced(sha)
+        for place in (home, far):
+            cluster.kubectl("delete", "rolebinding", "shop", "-n", place.namespace)
+        home.delete("Namespace", home.namespace)
+        eventually(lambda: home.get("Namespace", home.namespace) is None, "the namespace is gone")
+        assert far.get("ConfigMap", "far-web"), "no right to delete it, so it stays"
+        told = [each["note"] for each in cluster.at("default").list("Event") if each.get("reason") == "MembersLeft"]
+        assert f"Sync {home.namespace}/shop is gone; these stay behind: ConfigMap {far.namespace}/far-web" in told
+    finally:
+        with contextlib.suppress(Exception):
+            home.edit("Sync", "shop", {"metadata": {"finalizers": []}})
+        with contextlib.suppress(Exception):
+            cluster.kubectl("delete", "namespace", home.namespace, "--wait=false")
+
+
+def test_a_child_sync_is_gone_before_the_rights_by_which_it_deletes_its_members(
+    daemon, follow, cluster, git_server, git_host, config_map, eventually
+):
+    here = cluster.namespace
+    cluster.distrust()
+    team = {**ACCOUNT, "name": "team", "namespace": here}
+    below = git_host.create(f"below-{here}")
+    web = json.loads(config_map("web"))
+    web["metadata"]["finalizers"] = ["example.com/held"]
+    below.push({"web.json": json.dumps(web)})
+    spec = {
+        "source": {"git": {"url": below.url, "interval": "1s"}},
+        "serviceAccountName": "team",
+        "deletionPolicy": "Prune",
+    }
+    role = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ALL}
+    metadata = {"name": "team"}
+    files = {
+        "sync.json": {
+            "apiVersion": "reconcile.dev/v1alpha1",
+            "kind": "Sync",
+            "metadata": {"name": "below"},
+            "spec": spec,
+        },
+        "account.json": {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        "role.json": {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": [role]},
+        "binding.json": {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": "team"},
+            "subjects": [team],
+        },
+    }
+    rights(
+        cluster,
+        "shop",
+        ("", "serviceaccounts", ALL),
+        ("", "configmaps", ALL),
+        (GROUP, "roles", ALL),
+        (GROUP, "rolebindings", ALL),
+        ("reconcile.dev", "syncs", ALL),
+    )
+    sync = follow(git_server.url, deletionPolicy="Prune")
+    sync.until_synced(git_server.push({name: json.dumps(each) for name, each in files.items()}))
+    eventually(lambda: PRUNE_FINALIZER in (cluster.get("Sync", "below")["metadata"].get("finalizers") or ()), "held")
+    eventually(lambda: cluster.get("ConfigMap", "web"), "the child Sync has made its member")
+
+    cluster.delete("Sync", "shop")
+    eventually(lambda: cluster.get("ConfigMap", "web")["metadata"].get("deletionTimestamp"), "the member is going")
+    eventually(lambda: condition(sync.live, "Ready").get("reason") == "Deleting", "the parent says what it waits for")
+    assert f"Sync.reconcile.dev {here}/below" in condition(sync.live, "Ready")["message"]
+    for kind in ("serviceaccount", "role", "rolebinding"):
+        assert cluster.kubectl("get", kind, "team", "-n", here), "it is still needed"
+    cluster.edit("ConfigMap", "web", {"metadata": {"finalizers": []}})
+    eventually(lambda: cluster.get("Sync", "shop") is None, "the parent is gone")
+    assert cluster.get("Sync", "below") is None
+    assert cluster.get("ConfigMap", "web") is None
+    assert cluster.kubectl("get", "serviceaccount,role,rolebinding", "-o", "name", "-n", here).split() == [
+        "serviceaccount/default",
+        "role.rbac.authorization.k8s.io/shop",
+        "rolebinding.rbac.authorization.k8s.io/shop",
+    ]
