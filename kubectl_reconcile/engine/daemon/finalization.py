@@ -52,10 +52,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Finalization:
-    """Looks after Syncs that are deleted, and those that will want looking after. *namespace* is where the daemon lives."""
+    """Looks after Syncs that are deleted, and those that will want looking after. *namespace* is where the daemon lives.
+
+    *waiting* are Syncs whose deletion waits for members, *stalled* those of them that lack a right.
+    """
 
     context: DaemonContext
     namespace: str = ""
+    waiting: set[ObjectRef] = field(default_factory=set)
     stalled: set[ObjectRef] = field(default_factory=set)
 
     async def prepare(self, sync: Sync, manifest: Manifest) -> None:
@@ -84,7 +88,7 @@ class Finalization:
         if ending.report is not None:
             await self._stay(sync, ending, ending.report)
             return
-        self.stalled.discard(sync.ref)
+        self.forget(sync.ref)
         event(log, logging.INFO, "let go", sync=f"{sync.namespace}/{sync.name}", left=", ".join(ending.left) or "none")
         await self._tell_of_left(sync, manifest, ending.left)
         await self._set_finalizers(sync, manifest, [each for each in finalizers if each != PRUNE_FINALIZER])
@@ -94,9 +98,15 @@ class Finalization:
         for ref in self.stalled:
             self.context.queue.add(ref, Priority.PUSH)
 
+    def forget(self, ref: ObjectRef) -> None:
+        """Drop a Sync that is gone, or another's."""
+        self.waiting.discard(ref)
+        self.stalled.discard(ref)
+
     async def _stay(self, sync: Sync, ending: Ending, report: Report) -> None:
         """Say what the deletion waits for, and look again: soon for what is going, else later and later."""
         queue = self.context.queue
+        self.waiting.add(sync.ref)
         if report.reason is ConditionReason.UNDELETABLE:
             self.stalled.add(sync.ref)
         else:

@@ -68,12 +68,14 @@ class SyncController:
         if followed := self._followed.get(ref):
             followed.changed.add(changed)
             self.context.queue.changed(ref)
+        elif ref in self._finalization.waiting:
+            self.context.queue.changed(ref)
 
     def forget(self, ref: ObjectRef) -> None:
         """Drop a Sync that is gone, or another's; a pass under way comes to nothing."""
         self.notify(ref, on.Forgotten())
         self.lanes.forget(ref)
-        self._finalization.stalled.discard(ref)
+        self._finalization.forget(ref)
         self.context.forget(ref)
 
     def _settle_reading(self, followed: FollowedSync) -> None:
