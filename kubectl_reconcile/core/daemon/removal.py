@@ -40,7 +40,7 @@ class Remains:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RemovalEnding:
     """What follows: the Sync stays as *report* says, or goes where there is none, and *left* says what stays behind."""
 
     report: Report | None = None
@@ -54,7 +54,7 @@ class Ending:
 
 def ending_of(
     sync: Sync, remains: Remains, *, known: Collection[str], namespace_goes: bool, is_overdue: bool
-) -> Ending:
+) -> RemovalEnding:
     """Return what becomes of *sync*. *known* are the objects of which its status said that they can't be deleted.
 
     *is_overdue* tells that it has been tried for so long that even what may pass isn't waited for, where *namespace_goes*.
@@ -63,16 +63,16 @@ def ending_of(
     left = tuple(str(each.ref) for each in remains.refused)
     if namespace_goes and (is_overdue or not remains.failing):
         elsewhere = tuple(str(each.ref) for each in remains.refused if each.ref.namespace != sync.namespace)
-        return Ending(left=(*elsewhere, *remains.unlisted))
+        return RemovalEnding(left=(*elsewhere, *remains.unlisted))
     if missing or remains.unlisted:
         sentences = [*causes.of_refusals(missing), *remains.unlisted]
-        return Ending(Report(ConditionReason.UNDELETABLE, f"{_first(sentences)}; {_way_out(sync)}"), left)
+        return RemovalEnding(Report(ConditionReason.UNDELETABLE, f"{_first(sentences)}; {_way_out(sync)}"), left)
     if remains.failing:
-        return Ending(Report(ConditionReason.DELETING, _first(remains.failing)), left)
+        return RemovalEnding(Report(ConditionReason.DELETING, _first(remains.failing)), left)
     if remains.going:
         waits = f"waits until these are gone: {causes.listed([str(ref) for ref in remains.going])}"
-        return Ending(Report(ConditionReason.DELETING, waits), left)
-    return Ending(left=left)
+        return RemovalEnding(Report(ConditionReason.DELETING, waits), left)
+    return RemovalEnding(left=left)
 
 
 def _first(sentences: Collection[str]) -> str:

@@ -25,7 +25,7 @@ from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER, MemberOptions
 from kubectl_reconcile.core.apply.results import Result, ResultState, undeletable
 from kubectl_reconcile.core.daemon.priority import RETRY_CAP_S, Priority
-from kubectl_reconcile.core.daemon.removal import Ending, Remains, ending_of
+from kubectl_reconcile.core.daemon.removal import Remains, RemovalEnding, ending_of
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, prune
@@ -84,7 +84,7 @@ class Finalization:
         finalizers = list(manifest["metadata"].get("finalizers") or ())
         if PRUNE_FINALIZER not in finalizers:
             return
-        ending = await self._ending(sync, manifest) if await self._prunes(sync, manifest) else Ending()
+        ending = await self._ending(sync, manifest) if await self._prunes(sync, manifest) else RemovalEnding()
         if ending.report is not None:
             await self._stay(sync, ending, ending.report)
             return
@@ -103,7 +103,7 @@ class Finalization:
         self.waiting.discard(ref)
         self.stalled.discard(ref)
 
-    async def _stay(self, sync: Sync, ending: Ending, report: Report) -> None:
+    async def _stay(self, sync: Sync, ending: RemovalEnding, report: Report) -> None:
         """Say what the deletion waits for, and look again: soon for what is going, else later and later."""
         queue = self.context.queue
         self.waiting.add(sync.ref)
@@ -136,7 +136,7 @@ class Finalization:
             await self.context.events.warning(manifest, "PruneSkipped", note, action="Delete")
         return not sync.suspend
 
-    async def _ending(self, sync: Sync, manifest: Manifest) -> Ending:
+    async def _ending(self, sync: Sync, manifest: Manifest) -> RemovalEnding:
         """Delete what is left of the set, and return what becomes of the Sync."""
         remains = await self._removed(sync, manifest)
         place = await self._namespace_of(sync) if remains != Remains() else None

@@ -14,7 +14,7 @@ from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.contention import ContentionBegun, ContentionSettled
 from kubectl_reconcile.core.daemon.cr_pass import CrApplied, CrFailed
-from kubectl_reconcile.core.daemon.removal import Ending
+from kubectl_reconcile.core.daemon.removal import RemovalEnding
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import CONTENDED, SYNC
@@ -104,7 +104,7 @@ class LogListener:
                 )  # fmt: skip
             case on.AnnotationRenamed(sentence=sentence):
                 event(log, logging.WARNING, "annotation renamed", object=item, error=sentence)
-            case Ending(report=Report(message=message)):
+            case RemovalEnding(report=Report(message=message)):
                 level = self.news.level(("pass", item), message)
                 event(log, level, "not deleted yet", sync=_name(item), error=message)
             case ContentionSettled(contention=found):
@@ -171,7 +171,7 @@ class EventListener:
                     await self._warn(item, "ReconcileFailed", fault, "Reconcile")
             case CrFailed(message=message):
                 await self._warn(item, "ReconcileFailed", message, "Reconcile")
-            case Ending(report=Report(reason=ConditionReason.UNDELETABLE, message=message)):
+            case RemovalEnding(report=Report(reason=ConditionReason.UNDELETABLE, message=message)):
                 await self._warn(item, ConditionReason.UNDELETABLE.value, message, "Delete")
             case ContentionBegun(contention=contention):
                 await self._warn(item, CONTENDED, f"{contention}; it is left alone for a while", "Apply")
