@@ -168,7 +168,7 @@ async def _missing(session: Session, sync: Sync, needs: Needs) -> Needs:
         hint = "without --missing, all that the account needs is printed"
         raise Failure(f"what ServiceAccount {account} may do can't be asked for: {reviewed.why}", hint)
     roles = await granting.granted(session, sync, [sync.namespace, *needs.here])
-    return granting.kept_and_missing(needs, reviewed.missing, roles)
+    return granting.kept_and_missing(sync, needs, reviewed.missing, roles)
 
 
 async def _steps(session: Session, sync: Sync, found: Needed, needs: Needs, options: GrantOptions) -> list[GrantStep]:
@@ -221,6 +221,7 @@ def _documents(found: Needed, manifests: Iterable[Manifest]) -> Iterator[Line]:
 def _overview(needs: Needs, width: int | None) -> list[Line]:
     """Return a table of rights: where, which verbs, on what."""
     places = [("(everywhere)", needs.everywhere), *sorted(needs.here.items())]
+    places += [(f"{place} ({account})", rights) for (place, account), rights in sorted(needs.of_modules.items())]
     rows = [
         (Span(place), Span(verbs), Span(what)) for place, rights in places for verbs, what in _worded(rights)
     ]  # fmt: skip

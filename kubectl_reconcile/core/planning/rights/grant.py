@@ -3,11 +3,13 @@
 Vocabulary: a *grant* is all of them: the account, a Role and its binding in each namespace, a ClusterRole and its binding
 where something is needed everywhere, and in the Sync's namespace what lets the daemon act as the account.
 
+Where modules need Secrets of a namespace for the Sync's custom resources, their accounts are given these there.
+
 Each object of a grant carries the label `GRANTED_TO` with the id of the Sync's set, so that a later one finds what isn't
 needed any more. The account doesn't, nor what lets the daemon act as it: several Syncs may share them.
 
 Names: in the Sync's own namespace ``kubectl-reconcile-<sync>``. Elsewhere, where Syncs of several namespaces meet, and
-cluster-wide ``kubectl-reconcile:<namespace>:<sync>``.
+cluster-wide ``kubectl-reconcile:<namespace>:<sync>``, with ``:<account>`` after it for a module's.
 
 Pure: needs in, manifests out.
 """
@@ -26,6 +28,7 @@ from kubectl_reconcile.core.planning.rights.rules import Right, rules_of
 from kubectl_reconcile.core.resources.sync import Sync
 
 _NAME = "kubectl-reconcile"
+_PREFIX = f"{_NAME}:{{0.namespace}}:{{0.name}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,13 @@ def grant_of(sync: Sync, needs: Needs, *, namespaces: Collection[str] = (), daem
         objects += _pair(sync, "", needs.everywhere)
     for place, rights in sorted(needs.here.items()):
         objects += _pair(sync, place, rights)
+    for (place, name), rights in sorted(needs.of_modules.items()):
+        metadata = {
+            "name": f"{_PREFIX.format(sync)}:{name}",
+            "namespace": place,
+            "labels": {GRANTED_TO: set_id_of(sync)},
+        }
+        objects += _role_and_binding(metadata, rights, Account(daemon.namespace, name))
     return [*objects, *impersonation_of(account, daemon)]
 
 
@@ -99,7 +109,12 @@ def granted_name(sync: Sync, namespace: str) -> str:
     """Return what the Role of a grant is called in *namespace*; empty is the ClusterRole."""
     if namespace == sync.namespace:
         return f"{_NAME}-{sync.name}"
-    return f"{_NAME}:{sync.namespace}:{sync.name}"
+    return _PREFIX.format(sync)
+
+
+def is_granted_name(sync: Sync, namespace: str, name: str) -> bool:
+    """Tell whether a Role or binding of a grant may be called so: that of the account, or one of a module."""
+    return name == granted_name(sync, namespace) or name.startswith(f"{_PREFIX.format(sync)}:")
 
 
 def _pair(sync: Sync, namespace: str, rights: Collection[Right]) -> list[Manifest]:

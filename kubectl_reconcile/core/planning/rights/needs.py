@@ -12,6 +12,7 @@ Rules:
 - What is sensitive is left out, and said, unless it is allowed. A Role of which anything is left out can't be written at
   all, so nothing of it is given.
 - The Secrets that a Sync names, and the ConfigMap with the keys that it trusts, are read by name.
+- No module may read all Secrets. Where one makes or reads any for a custom resource, its own account needs those of that namespace.
 
 Pure: manifests in, rights out.
 """
@@ -24,6 +25,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kubectl_reconcile.core.manifests.parse import Located
+from kubectl_reconcile.core.module.api import Module
+from kubectl_reconcile.core.module.rbac import LOOK, MANAGE
 from kubectl_reconcile.core.objects import (
     GroupKind,
     GroupVersionKind,
@@ -42,6 +45,8 @@ ROLE, CLUSTER_ROLE = GroupKind(RBAC, "Role"), GroupKind(RBAC, "ClusterRole")
 ROLE_BINDING, CLUSTER_ROLE_BINDING = GroupKind(RBAC, "RoleBinding"), GroupKind(RBAC, "ClusterRoleBinding")
 _BINDINGS = {ROLE_BINDING, CLUSTER_ROLE_BINDING}
 _ROLES = {ROLE: "roles", CLUSTER_ROLE: "clusterroles"}
+
+_SECRET = GroupKind("", "Secret")
 
 OF_ANY_NAME = ("create", "list", "watch")
 """What RBAC can't limit to names: a create has none yet, and members are listed by label."""
@@ -76,13 +81,15 @@ class Sensitive(StrEnum):
 class Needs:
     """What an account needs: *here*, by namespace, and *everywhere*. Neither takes the other for granted.
 
-    *problems* say what can't be given with these, or wasn't understood. *made* are the namespaces that the source holds.
+    *problems* say what can't be given with these, or wasn't understood. *made* are the namespaces that the source holds. *of_modules* is
+    what modules need for the source's custom resources, by namespace and account.
     """
 
     here: Mapping[str, frozenset[Right]] = field(default_factory=dict)
     everywhere: frozenset[Right] = frozenset()
     problems: tuple[Problem, ...] = ()
     made: frozenset[str] = frozenset()
+    of_modules: Mapping[tuple[str, str], frozenset[Right]] = field(default_factory=dict)
 
     def placed(self) -> Iterator[tuple[str, Right]]:
         """Yield each right with its namespace, which is empty for those that are needed everywhere; always in the same order."""
@@ -103,7 +110,7 @@ class RightsInputs:
     """What needs are found from: what the source of *sync* asks for, the *kinds* that the cluster serves, live *roles*.
 
     *members* are objects that belong to the set and that the source doesn't ask for any more: they are to be deleted.
-    *allowed* are the sensitive rights that a person asks for.
+    *allowed* are the sensitive rights that a person asks for. *modules* are installed, by the kind that each owns.
     """
 
     sync: Sync
@@ -112,6 +119,7 @@ class RightsInputs:
     roles: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
     members: Collection[tuple[ObjectRef, Kind]] = ()
     allowed: frozenset[Sensitive] = frozenset()
+    modules: Mapping[GroupVersionKind, Module] = field(default_factory=dict)
 
     def having(self, members: Collection[tuple[ObjectRef, Kind]]) -> RightsInputs:
         """Return these inputs with *members* that are to be deleted."""
@@ -155,7 +163,9 @@ def needs_of(source: RightsInputs) -> Needs:
         if kind is None:
             gathering.tell(located, f"the cluster knows no kind {located.gvk}: no rights for it", "apply its CRD first")
             continue
-        gathering.member(gathering.ref_of(located, kind), kind)
+        ref = gathering.ref_of(located, kind)
+        gathering.member(ref, kind)
+        gathering.modules(ref.namespace, located.gvk)
         if located.gvk.group_kind in _ROLES:
             gathering.role(located)
         elif located.gvk.group_kind in _BINDINGS:
@@ -175,13 +185,15 @@ class _Gathering:
     rights: dict[str, set[Right]] = field(default_factory=lambda: defaultdict(set))
     problems: set[tuple[str, int, str, str]] = field(default_factory=set)
     made: set[str] = field(default_factory=set)
+    of_modules: dict[tuple[str, str], set[Right]] = field(default_factory=lambda: defaultdict(set))
 
     def needs(self) -> Needs:
         here = {place: least(rights) for place, rights in sorted(self.rights.items()) if place and rights}
         problems = tuple(
             Problem(path, line, message, hint, Severity.WARNING) for path, line, message, hint in sorted(self.problems)
         )
-        return Needs(here, least(self.rights.get("", set())), problems, frozenset(self.made))
+        of_modules = {key: frozenset(rights) for key, rights in sorted(self.of_modules.items())}
+        return Needs(here, least(self.rights.get("", set())), problems, frozenset(self.made), of_modules)
 
     def ref_of(self, located: Located, kind: Kind) -> ObjectRef:
         place = (located.ref.namespace or self.source.sync.default_namespace) if kind.namespaced else ""
@@ -195,6 +207,20 @@ class _Gathering:
         self.rights[ref.namespace] |= {Right(group, resource, verb, name) for verb in OF_A_NAME}
         if ref.group_kind == NAMESPACE:
             self.made.add(ref.name)
+
+    def modules(self, place: str, gvk: GroupVersionKind) -> None:
+        """Have the modules behind a custom resource look after the Secrets that they make or read there."""
+        queue, seen = [gvk] if place else [], set[str]()
+        while queue:
+            module = self.source.modules.get(queue.pop())
+            if module is None or module.name in seen:
+                continue
+            seen.add(module.name)
+            queue.extend(module.owns)
+            owns = any(each.group_kind == _SECRET for each in module.owns)
+            if owns or any(each.gvk.group_kind == _SECRET for each in module.reads):
+                verbs = MANAGE if owns else LOOK
+                self.of_modules[place, module.account] |= {Right("", "secrets", verb) for verb in verbs}
 
     def role(self, located: Located) -> None:
         """Have the account hold what a Role gives, so that it may write it."""

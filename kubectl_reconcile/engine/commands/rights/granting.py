@@ -15,7 +15,7 @@ from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.annotations import GRANTED_TO
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, labels_of, maps_in
 from kubectl_reconcile.core.planning.plan import Op, set_id_of
-from kubectl_reconcile.core.planning.rights.grant import granted_name
+from kubectl_reconcile.core.planning.rights.grant import granted_name, is_granted_name
 from kubectl_reconcile.core.planning.rights.needs import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -73,7 +73,7 @@ async def granted(session: Session, sync: Sync, places: Iterable[str]) -> dict[O
     """
     found = await asyncio.gather(*(_labelled(session, sync, kind, set(places)) for kind in _RBAC))
     refs = {ObjectRef.of(one): one for items in found for one in items}
-    return {ref: one for ref, one in refs.items() if ref.name == granted_name(sync, ref.namespace)}
+    return {ref: one for ref, one in refs.items() if is_granted_name(sync, ref.namespace, ref.name)}
 
 
 async def _labelled(session: Session, sync: Sync, kind: Any, places: Collection[str]) -> list[dict[str, Any]]:
@@ -148,14 +148,17 @@ def _subjects(binding: Manifest) -> list[tuple[str, ...]]:
     )
 
 
-def kept_and_missing(needs: Needs, missing: Collection[PlacedRight], roles: Mapping[ObjectRef, Manifest]) -> Needs:
+def kept_and_missing(
+    sync: Sync, needs: Needs, missing: Collection[PlacedRight], roles: Mapping[ObjectRef, Manifest]
+) -> Needs:
     """Return what a grant must hold so that nothing is *missing*: that, and what an earlier one gives and is still needed.
 
     What the account has from elsewhere is left to that.
     """
     held = {place: frozenset[Right]() for place in ("", *needs.here)}
+    names = {place: granted_name(sync, place) for place in held}
     for ref, role in roles.items():
-        if ref.namespace in held and ref.group_kind in {ROLE, CLUSTER_ROLE}:
+        if ref.namespace in held and ref.group_kind in {ROLE, CLUSTER_ROLE} and ref.name == names[ref.namespace]:
             held[ref.namespace] = rights_of(role)
     wanted = {(place, one) for place, one in needs.placed() if (place, one) in missing or covers(held[place], one)}
     return needs.only(wanted)

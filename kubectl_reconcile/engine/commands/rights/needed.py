@@ -46,7 +46,8 @@ class Needed:
     def givable(self) -> Needs:
         """The needs but for those in namespaces that nobody makes: no Role can be there."""
         here = {place: rights for place, rights in self.needs.here.items() if place not in self.absent}
-        return replace(self.needs, here=here)
+        modules = {key: rights for key, rights in self.needs.of_modules.items() if key[0] not in self.absent}
+        return replace(self.needs, here=here, of_modules=modules)
 
 
 async def needed(session: Session, target: Target, allowed: Collection[Sensitive] = ()) -> Needed:
@@ -63,6 +64,7 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         served_kinds(session, (located.gvk for located in desired.manifests)),
         await live_roles(session, roles_to_read(target.sync, desired.manifests)),
         allowed=frozenset(allowed),
+        modules=session.modules,
     )
     needs = needs_of(inputs)
     if leftovers := await _leftovers(session, target, needs):

@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.manifests.parse import Located
+from kubectl_reconcile.core.module.api import module
+from kubectl_reconcile.core.module.inputs import Reads
+from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.rights.grant import Account, grant_of
+from kubectl_reconcile.core.planning.rights.grant import Account, grant_of, is_granted_name
 from kubectl_reconcile.core.planning.rights.needs import Needs, RightsInputs, Sensitive, needs_of, roles_to_read
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.sync import Sync
@@ -370,6 +373,58 @@ def test_only_some_needs_can_be_picked():
     picked = found.only(wanted)
     assert sorted(picked.placed()) == sorted(wanted)
     assert picked.made == found.made == {"bar"}
+
+
+# --- what modules need --------------------------------------------------------------------------
+
+
+def a_module(kind, **more):
+    return module(api="example.com/v1", kind=kind, name=kind.lower(), **more)(lambda *_: Outcome())
+
+
+def needs_with(modules, *crs):
+    kinds = {
+        each.gvk: Kind(each.gvk, f"{each.gvk.kind.lower()}s", namespaced=each.gvk.kind != "Zone", schema=UNKNOWN)
+        for each in modules
+    }
+    manifests = [
+        {"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "one", **where}} for kind, where in crs
+    ]
+    return needs_of(RightsInputs(SHOP, located(*manifests), kinds, modules={each.gvk: each for each in modules}))
+
+
+DB = a_module("Database", owns=["v1/Secret"])
+CACHE = a_module("Cache", owns=[], reads=[Reads("v1", "Secret", of=lambda _: None)])
+PLAIN = a_module("Plain", owns=["v1/Service"])
+STACK = a_module("Stack", owns=["example.com/v1/Database", "example.com/v1/Stack"])
+ZONE = a_module("Zone", owns=["v1/Secret"])
+
+
+def test_modules_are_given_the_secrets_of_the_namespaces_where_they_make_or_read_some():
+    found = needs_with(
+        [DB, CACHE, PLAIN, STACK, ZONE], ("Database", {"namespace": "a"}), ("Cache", {}), ("Plain", {}), ("Zone", {})
+    )
+    assert {key: sorted(right.verb for right in rights) for key, rights in found.of_modules.items()} == {
+        ("a", "kubectl-reconcile-module-database"): ["create", "delete", "get", "list", "patch", "watch"],
+        ("shop", "kubectl-reconcile-module-cache"): ["get", "list", "watch"],
+    }
+    assert not any(right.resource == "secrets" and not right.name for _, right in found.placed())
+
+
+def test_modules_below_a_custom_resource_count_once():
+    found = needs_with([DB, STACK], ("Stack", {}))
+    assert list(found.of_modules) == [("shop", "kubectl-reconcile-module-database")]
+
+
+def test_the_account_of_a_module_gets_it_from_a_grant_in_that_namespace_alone():
+    objects = grant_of(SHOP, needs_with([DB], ("Database", {"namespace": "a"})), daemon=Account.parse("ops/gitops"))
+    rbac, user = Rbac(objects), "system:serviceaccount:ops:kubectl-reconcile-module-database"
+    assert rbac.may(user, "get", "", "secrets", "a", "password")
+    assert not rbac.may(user, "get", "", "secrets", "shop", "password")
+    assert not rbac.may(USER, "get", "", "secrets", "a", "password")
+    granted = [one["metadata"] for one in objects if "labels" in one["metadata"]]
+    assert all(is_granted_name(SHOP, one.get("namespace", ""), one["name"]) for one in granted)
+    assert not is_granted_name(SHOP, "a", "kubectl-reconcile:shop:shops")
 
 
 # --- the grant ----------------------------------------------------------------------------------
