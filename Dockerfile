@@ -15,8 +15,9 @@ RUN python -m venv /opt/reconcile \
 
 FROM ${BASE}
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends git openssh-client \
- && rm -rf /var/lib/apt/lists/*
+ && apt-get install --yes --no-install-recommends git openssh-client gnupg \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --uid 65532 --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin reconcile
 COPY --from=build /opt/reconcile /opt/reconcile
 ENV PATH=/opt/reconcile/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1
 USER 65532:65532

@@ -57,6 +57,8 @@ class Clone:
         self._repository = repository
         self._folder = cache_dir / f"{digest}.git"
         self._lock_file = cache_dir / f"{digest}.lock"
+        self.by_sha256 = False
+        """Whether the server names objects by SHA-256: a clone that is made then does too."""
 
     def exists(self) -> bool:
         """Return whether there is a clone, sound or not. Without a proper HEAD git takes a folder for nothing at all."""
@@ -96,7 +98,7 @@ class Clone:
     def ready(self) -> None:
         """Make the clone if it isn't there, and remove the locks of a git that was killed. Call it locked."""
         partial = never_fetches_lazily(git_version())
-        if not self.exists() or (self.is_partial and not partial):
+        if not self.exists() or (self.is_partial and not partial) or _is_by_sha256(self._folder) != self.by_sha256:
             self.begin(partial=partial)
         for stale in (*self._folder.glob("*.lock"), *self._folder.glob("refs/**/*.lock")):
             stale.unlink(missing_ok=True)
@@ -107,7 +109,8 @@ class Clone:
     def begin(self, *, partial: bool) -> None:
         """Make an empty clone in place of what is there. Call it locked."""
         self.discard()
-        self.run(["init", "--quiet", "--bare", "--template=", "--", str(self._folder)])
+        form = "sha256" if self.by_sha256 else "sha1"
+        self.run(["init", "--quiet", "--bare", "--template=", f"--object-format={form}", "--", str(self._folder)])
         if partial:
             (self._folder / _PARTIAL).touch()
 
@@ -239,6 +242,14 @@ class Clone:
         if git.late.is_set() or git.popen.returncode != 0:
             raise came_to_nothing(self._repository, git, complaint, timeout_s)
         return output
+
+
+def _is_by_sha256(clone: Path) -> bool:
+    """Return whether a clone names objects by SHA-256."""
+    try:
+        return b"objectformat = sha256" in (clone / "config").read_bytes().lower()
+    except OSError:  # it is damaged, which git will say
+        return False
 
 
 def _bytes_of(clone: Path) -> int:

@@ -23,11 +23,12 @@ _PUSH_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class FilesCommit:
-    """Where to put files: onto *branch* of the repository at *url*, on top of the commit *parent*."""
+    """Where to put files: onto *branch* of the repository at *url*, on top of the commit *parent*; *signed* by whoever is at the keyboard."""
 
     url: str
     parent: str
     branch: str
+    signed: bool = False
 
     def commit(self, files: Mapping[str, bytes], message: str, cache_dir: Path) -> str:
         """Commit *files*, push, and return the new commit.
@@ -40,7 +41,7 @@ class FilesCommit:
         GitSource(repository, Ref(RefKind.COMMIT, self.parent), cache_dir=cache_dir).require(self.parent)
         clone = Clone(repository, cache_dir)
         tree = self._tree(clone, files)
-        made = _said(clone, "commit-tree", tree, "-p", self.parent, "-m", message)
+        made = _said(clone, "commit-tree", *["-S"] * self.signed, tree, "-p", self.parent, "-m", message)
         refs = f"{made}:refs/heads/{branch}"
         try:
             clone.talk(["push", "--quiet", "--", repository.url, refs], _PUSH_TIMEOUT_S)

@@ -56,6 +56,12 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
         "git config --global user.name and user.email say it",
     ),
     (
+        r"failed to sign the data|gpg\.ssh\.defaultKeyCommand|user\.signing[Kk]ey|Couldn't load public key",
+        SourceFault.REFUSED,
+        "git can't sign the commit, and the Sync wants it signed",
+        "git config user.signingKey, and gpg.format ssh for an SSH key, say by what",
+    ),
+    (
         r"returned error: 30\d|unable to update url base from redirection",
         SourceFault.REFUSED,
         "the server redirects to another address",

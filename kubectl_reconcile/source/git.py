@@ -291,8 +291,10 @@ class GitSource:
         for full in wanted:
             if full in found:
                 plain = full.removesuffix("^{}")
+                self._clone.by_sha256 = len(found[full]) == 64
                 return _RemoteRef(plain, found[full], found.get(plain, "") if plain != full else "")
         if kind in {RefKind.COMMIT, RefKind.ANY} and _HASH.fullmatch(name):
+            self._clone.by_sha256 = len(name) == 64
             return _RemoteRef(name, name)
         if kind is RefKind.ANY and _DIGITS.fullmatch(name) and (sha := self._abbreviated(name)):
             return _RemoteRef(sha, sha)

@@ -24,12 +24,13 @@ _PUSH_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class RestoreCommit:
-    """What to take back: *path* on *branch* (empty: the default branch) to what it held at *sha*."""
+    """What to take back: *path* on *branch* (empty: the default branch) to what it held at *sha*, by a commit that is signed if *signed*."""
 
     url: str
     branch: str
     path: str
     sha: str
+    signed: bool = False
 
     def commit(self, message: str, cache_dir: Path) -> tuple[str, str]:
         """Commit and push; return the new commit and the branch. Returns "" for the commit if nothing would change.
@@ -46,7 +47,7 @@ class RestoreCommit:
         source.files.bring(_files(_listed(clone, self.sha, check_path(self.path))))
         if tree == _asked(clone, "rev-parse", f"{tip}^{{tree}}"):
             return "", branch
-        made = _asked(clone, "commit-tree", tree, "-p", tip, "-m", message)
+        made = _asked(clone, "commit-tree", *["-S"] * self.signed, tree, "-p", tip, "-m", message)
         clone.talk(["push", "--quiet", "--", repository.url, f"{made}:refs/heads/{branch}"], _PUSH_TIMEOUT_S)
         return made, branch
 

@@ -56,6 +56,9 @@ def create(
     path: str,
     interval: str,
     secret: str | None,
+    verify_secret: str | None,
+    verify_configmap: str | None,
+    verify_mode: str | None,
     target_namespace: str | None,
     field_manager: str | None,
     prune: bool,
@@ -77,7 +80,10 @@ def create(
             "--dry-run writes nothing; to see what --grant gives: kubectl reconcile grant --repo URL --name SYNC"
         )
     ref = {"branch": branch, "tag": tag, "commit": commit}
-    git = {"url": url, **ref, "path": path, "interval": interval, "secretRef": {"name": secret} if secret else None}
+    git = {
+        "url": url, **ref, "path": path, "interval": interval, "secretRef": _named(secret),
+        "verify": _verify(verify_secret, verify_configmap, verify_mode, is_tag=bool(tag)),
+    }  # fmt: skip
     spec = {
         "targetNamespace": target_namespace,
         "fieldManager": field_manager,
@@ -89,6 +95,24 @@ def create(
     }
     options = CreateOptions(name, git, spec, check, give, dry_run, output or "", *terminals(color))
     return run(connection, functools.partial(_created, options=options))
+
+
+def _named(name: str | None) -> dict[str, str] | None:
+    return {"name": name} if name else None
+
+
+def _verify(secret: str | None, config_map: str | None, mode: str | None, *, is_tag: bool) -> dict[str, Any] | None:
+    """Return whose signatures count, None if nobody asks for any."""
+    if secret and config_map:
+        raise click.UsageError("--verify-secret and --verify-configmap exclude each other")
+    if mode and not (secret or config_map):
+        raise click.UsageError(
+            "--verify-mode needs --verify-secret or --verify-configmap, which say where the keys are"
+        )
+    if mode in {"Tag", "CommitAndTag"} and not is_tag:
+        raise click.UsageError(f"--verify-mode {mode} needs a --tag to follow")
+    found = {"mode": mode, "secretRef": _named(secret), "configMapRef": _named(config_map)}
+    return {name: value for name, value in found.items() if value} if secret or config_map else None
 
 
 async def _created(session: Session, *, options: CreateOptions) -> int:
@@ -151,6 +175,8 @@ async def _looked_at(session: Session, manifest: Manifest, options: CreateOption
     text = f"{status.short(found.revision)} has {objects} in {files}"
     tone = Tone.ASIDE if found.objects and not found.problems else Tone.WARNING
     options.err.write([line(text, tone)])
+    if found.signed:
+        options.err.write([line(found.signed, Tone.ASIDE)])
     shown = found.problems[:_PROBLEMS_SHOWN]
     options.err.write(line(f"warning: {problem}", Tone.WARNING) for problem in shown)
 

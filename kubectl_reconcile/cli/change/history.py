@@ -86,11 +86,14 @@ def _title(live: Manifest) -> Line:
 
 def _table(entries: Sequence[HistoryEntry], width: int | None, *, wide: bool) -> list[Line]:
     now = current_time()
-    titles = ["", "REVISION", "APPLIED", "RESULT", "OBJECTS", "AUTHOR", "SUBJECT"]
-    return table(titles, [_row(entry, now, wide=wide) for entry in entries], None if wide else width)
+    signed = any(entry.counts.get("signer") for entry in entries)
+    signers = ["SIGNER", *(["KEY"] if wide else [])] if signed else []
+    titles = ["", "REVISION", "APPLIED", "RESULT", "OBJECTS", *signers, "AUTHOR", "SUBJECT"]
+    columns = len(signers)
+    return table(titles, [_row(entry, now, columns, wide=wide) for entry in entries], None if wide else width)
 
 
-def _row(entry: HistoryEntry, now: str, *, wide: bool) -> list[Span]:
+def _row(entry: HistoryEntry, now: str, signers: int, *, wide: bool) -> list[Span]:
     commit, revision = entry.commit, entry.revision if wide else status.short(entry.revision)
     good = entry.result == "Synced"
     return [
@@ -99,6 +102,7 @@ def _row(entry: HistoryEntry, now: str, *, wide: bool) -> list[Span]:
         Span(age_of(entry.time, now) or "-"),
         Span(entry.result or "-", Tone.GOOD if good else Tone.WARNING),
         Span(_counts(entry)),
+        *(Span(str(entry.counts.get(name) or "-")) for name in ("signer", "key")[:signers]),
         Span(commit.author if commit else "-"),
         Span(commit.subject if commit else "-" if good else entry.message),
     ]

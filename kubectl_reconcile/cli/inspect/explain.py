@@ -23,6 +23,7 @@ from kubectl_reconcile.cli.session import readable, run
 from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.planning.explain import DIFFERS, ExplainedField, FieldState, outlook
+from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands import explain as engine
 from kubectl_reconcile.engine.commands.explain import Explanation, FilesAsked
@@ -113,6 +114,9 @@ class _View:
         file = f", from {found.file}:{found.line}" if found.file else ""
         commit = f", last changed by {self._commit(found.commit)}" if found.commit else ""
         yield from (line(text) for text in _wrapped(f"{found.asker}{file}{commit}", width))
+        if found.verification is not None:
+            tone = Tone.BAD if found.verification.is_refused else Tone.PLAIN
+            yield from (line(text, tone) for text in _wrapped(self._signed(found.verification), width))
         if found.facts.unread:
             yield line(f"what is asked for isn't known: {found.facts.unread}", Tone.WARNING)
             return
@@ -122,6 +126,11 @@ class _View:
             f"{words} from what is asked for" if differ else "nothing differs from what is asked for",
             self._tone(differ),
         )
+
+    @staticmethod
+    def _signed(verification: Verification) -> str:
+        said = verification.condition().message
+        return f"unverified, so no sync applies it: {said}" if verification.is_refused else said
 
     @staticmethod
     def _tone(differ: int) -> Tone:
@@ -224,6 +233,7 @@ class _View:
             **({"unread": found.facts.unread} if found.facts.unread else {}),
             **({"file": found.file, "line": found.line} if found.file else {}),
             **({"commit": _commit_document(found.commit)} if found.commit else {}),
+            **({"verification": _verification_document(found.verification)} if found.verification else {}),
             "fields": [self._field_document(each) for each in found.fields],
         }
 
@@ -255,6 +265,16 @@ def _wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
         return [text]
     room = max(width - indent - 2, 20)
     return textwrap.wrap(clean(text), room, break_on_hyphens=False) or [""]
+
+
+def _verification_document(verification: Verification) -> dict[str, Any]:
+    condition = verification.condition()
+    return {
+        **verification.status(),
+        "verified": not verification.is_refused,
+        "reason": condition.reason,
+        "message": condition.message,
+    }
 
 
 def _commit_document(commit: Commit) -> dict[str, str]:

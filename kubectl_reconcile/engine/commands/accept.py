@@ -129,5 +129,5 @@ async def push(
     """
     if target.sync.git is None:
         raise SourceError(SourceFault.UNREADABLE, "the Sync follows no repository, so there is nothing to push to")
-    commit = FilesCommit(target.sync.git.url, parent, branch)
+    commit = FilesCommit(target.sync.git.url, parent, branch, signed=target.sync.git.verify is not None)
     return await asyncio.to_thread(commit.commit, files, message, session.cache_dir / "git")

@@ -15,17 +15,19 @@ from kubectl_reconcile.engine.sync import credentials
 from kubectl_reconcile.engine.sync import reconcile as passes
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import require_verified, verification_of
 from kubectl_reconcile.engine.sync.targets import source_of
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePreview:
-    """What a Sync would find in its repository."""
+    """What a Sync would find in its repository; *signed* says by whom it is signed, where that is asked for."""
 
     revision: str
     files: int
     objects: int
     problems: tuple[Problem, ...]
+    signed: str = ""
 
 
 def manifest_of(name: str, namespace: str, git: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,13 +50,18 @@ async def look(session: Session, manifest: Manifest) -> SourcePreview:
     Raises:
         SyncSpecError: it can't be meant as it is written.
         SourceError: the repository, the ref or the path can't be read.
+        UnverifiedError: it isn't signed as the Sync asks.
         ApiError: the server refuses, or doesn't answer.
     """
     sync = Sync.of(manifest)
     if sync.git is None:
         raise SyncSpecError("spec.source.git", "is required")
-    found = await passes.read(Target(sync, await source_of(session, sync, sync.git)))
-    return SourcePreview(found.revision.sha, len(found.revision.files), len(found.manifests), found.problems)
+    source = await source_of(session, sync, sync.git)
+    found = await passes.read(Target(sync, source))
+    sha = found.revision.sha
+    await require_verified(source, sha)
+    signed = verification.condition().message if (verification := verification_of(source)) else ""
+    return SourcePreview(sha, len(found.revision.files), len(found.manifests), found.problems, signed)
 
 
 async def name_url(session: Session, manifest: Manifest) -> str:

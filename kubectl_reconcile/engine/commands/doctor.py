@@ -34,6 +34,7 @@ from kubectl_reconcile.engine.commands.install import crds
 from kubectl_reconcile.engine.commands.rights import reviews
 from kubectl_reconcile.engine.commands.rights.survey import survey
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import check_keys
 from kubectl_reconcile.engine.sync.targets import listed, may_read, source_of
 from kubectl_reconcile.source.clone import git_version
 from kubectl_reconcile.source.errors import SourceError
@@ -355,6 +356,7 @@ async def _source(session: Session, live: Manifest) -> Finding:
             return _state(subject, live, "its repository is of the daemon's own machine")
         source = await source_of(session, sync, sync.git)
         sha = await asyncio.to_thread(source.remote_sha)
+        check_keys(source)
     except SyncSpecError as error:
         return Finding(Grade.FAIL, subject, str(error), "kubectl edit sync corrects it")
     except SourceError as error:

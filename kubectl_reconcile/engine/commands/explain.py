@@ -39,6 +39,7 @@ from kubectl_reconcile.core.planning.explain import (
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.applyset import ID, PART_OF, is_marked_by_us
 from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
+from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.schema import UNKNOWN, Schema
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
@@ -47,6 +48,7 @@ from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import OneShotView, Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import verification_of
 from kubectl_reconcile.source.errors import SourceError
 
 _MOST_OWNERS = 8
@@ -66,7 +68,8 @@ class FieldOrigin:
 class Explanation:
     """One object, explained. *asker* is who asks for it in a phrase, *file* where, *trouble* why more can't be told.
 
-    *asks_for_field* tells that a single place of it was meant.
+    *verification* is whose signature what its Sync follows has, where that is asked for. *asks_for_field* tells that a single
+    place of it was meant.
     """
 
     facts: ExplainFacts
@@ -78,6 +81,7 @@ class Explanation:
     commit: Commit | None = None
     origins: Mapping[FieldPath, FieldOrigin] = field(default_factory=dict)
     trouble: str = ""
+    verification: Verification | None = None
     asks_for_field: bool = False
 
     @property
@@ -119,7 +123,9 @@ async def _told(session: Session, live: Manifest, query: IgnoreRule | None, file
     if parent is None or Sync.of(parent).git is None:
         return seen.by_owners(seen.unread)
     try:
-        return await _asked(session, seen, await targets.sync_target(session, *_name_of(parent)))
+        target = await targets.sync_target(session, *_name_of(parent))
+        found = await _asked(session, seen, target)
+        return replace(found, verification=verification_of(target.source))
     except SourceError as error:
         return replace(seen.by_owners(seen.unread), trouble=str(error))
 

@@ -155,7 +155,7 @@ async def restore(session: Session, live: Manifest, sha: str) -> tuple[str, str]
     if ref.get("tag") or ref.get("commit"):
         message = f"{sync.name} follows {suspend_resume.ref_text(ref)}, which a new commit doesn't move"
         raise SourceError(SourceFault.REFUSED, message, "roll back without --commit, or have the Sync follow a branch")
-    work = RestoreCommit(git.url, ref.get("branch", ""), git.path, sha)
+    work = RestoreCommit(git.url, ref.get("branch", ""), git.path, sha, signed=git.verify is not None)
     return await asyncio.to_thread(work.commit, _message(sync, git, sha), session.cache_dir / "git")
 
 

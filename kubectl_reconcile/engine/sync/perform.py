@@ -27,7 +27,7 @@ from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.sync.reconcile import Target, plan
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.engine.sync.signed_sources import require_verified
+from kubectl_reconcile.engine.sync.signed_sources import require_verified, verification_of
 
 _SHARE_FOR_WRITING = 0.9
 """Of a Sync's timeout; the rest is for telling how it went."""
@@ -71,6 +71,7 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
         results = tuple(await writer.run(made))
     report = report_of(made, results, stopped=writer.stopping.is_set())
     report = report if made.partial else replace(report, digest=target.digest)
+    report = replace(report, verification=verification_of(target.source))
     target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
     if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
         await _record(session.client, target, [*made.refs(), *_still_there(made, results)], exact=True)

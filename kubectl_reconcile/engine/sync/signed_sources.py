@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import shutil
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity
+from kubectl_reconcile.core.resources.signatures import SignatureFormat
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync
 from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
 from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource
+from kubectl_reconcile.source.signed.check import PROGRAMS
 from kubectl_reconcile.source.signed.verified import VerifiedSource
 
 _PLURALS = {"Secret": "secrets", "ConfigMap": "configmaps"}
@@ -60,6 +64,23 @@ async def require_verified(source: Source, sha: str) -> None:
 def verification_of(source: Source) -> Verification | None:
     """Return what was found of the signatures of a source when it was read last; None where nobody asks for any."""
     return source.verification if isinstance(source, VerifiedSource) else None
+
+
+def check_keys(source: Source) -> None:
+    """Return if signatures of a source can be checked here, or nobody asks for any.
+
+    Raises:
+        SourceError: the keys can't be used, or a program is missing that checks signatures by them.
+    """
+    if not isinstance(source, VerifiedSource):
+        return
+    if isinstance(source.keys, KeysError):
+        raise SourceError(SourceFault.UNVERIFIED, f"{source.place} {source.keys.message}", source.keys.hint)
+    wanted = {SignatureFormat.SSH: source.keys.allowed_signers, SignatureFormat.OPENPGP: source.keys.openpgp}
+    missing = [program for form, program in PROGRAMS.items() if wanted[form] and not shutil.which(program)]
+    if missing:
+        text = f"{' and '.join(missing)} not on PATH, which check signatures by the keys of {source.place}"
+        raise SourceError(SourceFault.UNVERIFIED, text, "install it; where the daemon runs it is needed too")
 
 
 def warnings_of(source: Source) -> tuple[Problem, ...]:

@@ -112,7 +112,7 @@ class VerifiedSource(GitSource):
     ) -> None:
         super().__init__(*arguments, **options)
         self._spec, self._verdicts = spec, verdicts
-        self._place = f"{spec.kind} {namespace}/{spec.name}"
+        self.place = f"{spec.kind} {namespace}/{spec.name}"
         self._recorded = keeps
         self._in_force = Verification()
         self._passed: set[str] = set()
@@ -250,5 +250,5 @@ class VerifiedSource(GitSource):
         return self._refused(subject_of(found, object_id), found.type, verdict)
 
     def _refused(self, subject: str, type_: ObjectType, verdict: SignatureVerdict) -> _Judged:
-        message, hint = refusal_of(subject, type_, verdict, self._place)
+        message, hint = refusal_of(subject, type_, verdict, self.place)
         return _Judged(fault=verdict.fault or SignatureFault.UNCHECKED, message=message, hint=hint)

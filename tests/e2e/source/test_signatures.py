@@ -548,6 +548,42 @@ def test_a_server_with_a_shallow_clone_will_do(repository, source, alice, own_gi
     assert found.verification.revision == sha
 
 
+@pytest.mark.parametrize("signs", [True, False], ids=["signed", "unsigned"])
+def test_a_repository_that_names_objects_by_sha256_will_do(own_git_server, source, alice, signs):
+    served = own_git_server()
+    shutil.rmtree(served.folder)
+    subprocess.run(
+        ["git", "init", "-q", "--bare", "--object-format=sha256", "--initial-branch=main", str(served.folder)],
+        check=True, timeout=60,
+    )  # fmt: skip
+    repository = SignedRepository(served)
+    sha = repository.push(APP, alice if signs else NOBODY)
+    assert len(sha) == 64
+    found = source(url=served.url, allowed_signers=trusting(alice))
+    assert found.revision().sha == sha
+    assert found.verification.revision == (sha if signs else "")
+    repository.tag("v1", sha, alice)
+    tagged = source(V1, mode=VerifyMode.TAG, url=served.url, allowed_signers=trusting(alice))
+    assert tagged.revision().files
+    assert tagged.verification.signer == "alice@example.com"
+    [(_, content)] = tagged.read_many(tagged.revision().files.values())
+    assert content == b"a: 1"
+
+
+def test_a_server_whose_repository_was_made_anew_by_sha256_is_followed(own_git_server, source, alice):
+    served = own_git_server()
+    repository = SignedRepository(served)
+    repository.push(APP, alice)
+    assert source(url=served.url, allowed_signers=trusting(alice)).revision().files
+    shutil.rmtree(served.folder)
+    subprocess.run(
+        ["git", "init", "-q", "--bare", "--object-format=sha256", "--initial-branch=main", str(served.folder)],
+        check=True, timeout=60,
+    )  # fmt: skip
+    sha = repository.push(APP, alice)
+    assert source(url=served.url, allowed_signers=trusting(alice)).revision().sha == sha
+
+
 def test_a_server_that_gives_everything_at_once_will_do(own_git_server, source, alice):
     repository = SignedRepository(own_git_server(config={"uploadpack.allowFilter": "false"}))
     sha = repository.push(APP, alice)

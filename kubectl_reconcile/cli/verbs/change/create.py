@@ -17,6 +17,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded
 Examples:
   kubectl reconcile create shop --url https://git.example.com/shop.git
   kubectl reconcile create shop --url … --path apps/shop --secret shop-git
+  kubectl reconcile create shop --url … --verify-secret keys
   kubectl reconcile create shop --url … --dry-run -o yaml > shop.yaml
 """
 )
@@ -30,6 +31,14 @@ Examples:
 @click.option("--path", default=".", show_default=True, metavar="PATH", help="Folder or file in the repository.")
 @click.option("--interval", default="1m", show_default=True, metavar="DURATION", help="How often to ask for news.")
 @click.option("--secret", metavar="NAME", help="Secret of the namespace with the repository's credentials.")
+@click.option(
+    "--verify-secret", metavar="NAME", help="Secret of the namespace with the keys by which commits must be signed."
+)
+@click.option("--verify-configmap", metavar="NAME", help="ConfigMap with these keys, instead of a Secret.")
+@click.option(
+    "--verify-mode", type=click.Choice(["Commit", "Tag", "CommitOrTag", "CommitAndTag"]),
+    help="What must be signed.  [default: Commit]",
+)  # fmt: skip
 @click.option(
     "--target-namespace", metavar="NAME", help="Where objects go that name no namespace.  [default: the Sync's]"
 )
