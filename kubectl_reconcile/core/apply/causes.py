@@ -8,6 +8,7 @@ Pure.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ T = TypeVar("T")
 
 _NAMED = 3
 """How many places or objects a sentence names."""
+
+_LACKING = re.compile(r"ServiceAccount (\S+) may not .* \(hint: (kubectl reconcile grant [^)]*)\)$")
+"""How a right is told that the account of a Sync lacks."""
 
 _OF_ONE_FILE = 5
 """How many sentences are told of one file."""
@@ -59,8 +63,15 @@ def of_problems(problems: Iterable[Problem]) -> list[str]:
 
 
 def of_refusals(refusals: Iterable[Refusal]) -> list[str]:
-    """Return a sentence for each cause among *refusals*, with the first objects that it concerns."""
-    return [_refusal(group) for group in _grouped(refusals, lambda refusal: refusal.cause)]
+    """Return a sentence for each cause among *refusals*, with the first objects that it concerns.
+
+    An account that lacks several rights is one cause: what gives them is one command.
+    """
+    groups = list(_grouped(refusals, lambda refusal: refusal.cause))
+    merged = list(_grouped(groups, lambda group: _lacking(group[0]) or group[0].cause))
+    return [
+        _refusal(same[0]) if len(same) == 1 else _rights([each for group in same for each in group]) for same in merged
+    ]
 
 
 def of_hold(hold: Hold) -> str:
@@ -87,6 +98,18 @@ def _problem(group: list[Problem]) -> str:
     first = group[0]
     places = listed([f"{each.path}:{each.line}" if each.line else each.path for each in group])
     return f"{places}: {first.message}{f' (hint: {first.hint})' if first.hint else ''}"
+
+
+def _lacking(refusal: Refusal) -> tuple[str, ...] | None:
+    """Return the account that lacks a right and what to do about it, None where a refusal has another cause."""
+    found = _LACKING.search(refusal.why)
+    return found.groups() if found else None
+
+
+def _rights(refusals: list[Refusal]) -> str:
+    account, advice = _lacking(refusals[0]) or ("", "")
+    objects = listed([str(each.ref) for each in refusals])
+    return f"ServiceAccount {account} lacks rights on {len(refusals)} objects: {objects} (hint: {advice})"
 
 
 def _refusal(group: list[Refusal]) -> str:

@@ -34,6 +34,33 @@ def test_an_object_s_own_name_makes_no_cause_of_its_own():
     assert told == 'ConfigMap shop/a and 1 more (ConfigMap shop/b): configmaps "a" is forbidden: no'
 
 
+def lacking(ref, right):
+    return Refusal(
+        ref,
+        "",
+        f"it can't be read: ServiceAccount shop/bot may not {right} (hint: kubectl reconcile grant shop -n shop)",
+    )
+
+
+def test_an_account_that_lacks_one_right_is_told_which():
+    [told] = causes.of_refusals([lacking(ref, "get configmaps in namespace shop") for ref in maps("a", "b")])
+    assert told.startswith(
+        "ConfigMap shop/a and 1 more (ConfigMap shop/b): it can't be read: ServiceAccount shop/bot may not get "
+    )
+
+
+def test_an_account_that_lacks_several_rights_is_told_once_and_so_is_the_command_that_gives_them():
+    other = Refusal(*maps("z"), "z.yaml:1", "something else")
+    refusals = [lacking(ref, f"get {ref.name}s in namespace shop") for ref in maps(*"abcde")]
+    assert causes.of_refusals([*refusals, other]) == [
+        (
+            "ServiceAccount shop/bot lacks rights on 5 objects: ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c and 2 more "
+            "(hint: kubectl reconcile grant shop -n shop)"
+        ),
+        "z.yaml:1: ConfigMap shop/z: something else",
+    ]
+
+
 def test_other_causes_are_other_sentences():
     refusals = [Refusal(ref, "x.yaml:1", why) for ref, why in zip(maps("a", "b"), ["this", "that"], strict=True)]
     assert causes.of_refusals(refusals) == ["x.yaml:1: ConfigMap shop/a: this", "x.yaml:1: ConfigMap shop/b: that"]
