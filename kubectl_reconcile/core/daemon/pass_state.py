@@ -258,6 +258,8 @@ def _work(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
     state = _lapsed(state, facts)
     due_s = [] if state.source.is_reading else [state.source.due_s]
     due_s += [] if facts.lapses_at_s is None else [facts.lapses_at_s]
+    if state.is_due and state.retry_s > now_s:  # this turn may have come instead of the one that the retry asked for
+        due_s.append(state.retry_s)
     again = (on.LookAgain(Priority.POLL, max(min(due_s) - now_s, SOON_S)),) if due_s else ()
     state, instructions = _chosen(state, facts, now_s)
     return state, (*again, *instructions)

@@ -292,6 +292,18 @@ def test_a_namespace_that_nobody_missed_is_no_news():
     assert after(at_rest(missing=frozenset({"shop"})), on.NamespaceCame("stall"))[1] == ()
 
 
+@pytest.mark.parametrize("told", [ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE])
+def test_rights_that_changed_have_who_was_refused_something_try_again(told):
+    failing = at_rest(settled=None, is_due=True, retry_s=NOW_S + 50, told=told)
+    state, instructions = after(failing, on.RightsChanged())
+    assert instructions == (on.LookAgain(Priority.PUSH),)
+    assert (state.is_due, state.retry_s, state.source.due_s) == (True, 0.0, 0.0)
+
+
+def test_rights_that_changed_are_no_news_where_nothing_was_refused():
+    assert after(at_rest(), on.RightsChanged()) == (at_rest(), ())
+
+
 def test_a_push_has_the_source_asked_whatever_its_interval():
     state, instructions = after(at_rest(), on.Pushed())
     assert instructions == (on.LookAgain(Priority.PUSH),)
@@ -307,6 +319,13 @@ def test_a_set_that_failed_is_tried_again_after_its_pause_and_not_before():
     state, _ = after(state, on.RetryScheduled(retry, 10.0))
     assert kinds(after(state, turn(state), now_s=NOW_S + 9)[1]) == [on.LookAgain]
     assert kinds(after(state, turn(state), now_s=NOW_S + 10)[1]) == [on.LookAgain, on.PlanSet]
+
+
+def test_a_turn_that_comes_before_a_retry_asks_for_it_once_more_however_far_the_next_poll_is():
+    failing = at_rest(settled=None, is_due=True, retry_s=NOW_S + 5, source=SourceState(True, True, NOW_S + 3600))
+    state, (again,) = after(failing, turn(failing))
+    assert again == on.LookAgain(Priority.POLL, 5)
+    assert (state.is_due, state.retry_s) == (True, NOW_S + 5)
 
 
 def test_a_set_that_is_as_it_should_be_is_settled_with_what_holds_from_now_on():
