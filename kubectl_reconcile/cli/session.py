@@ -49,6 +49,8 @@ def log_to_stderr(connection: Connection) -> None:
     """Have the work logged on standard error, as far as the user wants to know of it."""
     if connection.verbosity >= _LOGS_WORK:
         logs.set_up("debug" if connection.verbosity >= _LOGS_REQUESTS else "info", "text")
+    else:
+        logs.keep_quiet()
 
 
 def run(connection: Connection, work: Callable[[Session], Coroutine[Any, Any, _T]]) -> _T:

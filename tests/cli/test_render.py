@@ -528,7 +528,7 @@ Applied:  3f9c2e1
 Tried:    77aa01f
 Objects:  12 (1 failed)
 Conditions:
-  Ready       False   60m ago  ApplyFailed 1 failed
+  Ready       False   60m ago  ApplyFailed
   Stalled     False   2d ago   NotStalled
 Problems:
   apps/web.yaml:41: two ports are the same
@@ -586,3 +586,18 @@ AGES = {
 @pytest.mark.parametrize(("then", "expected"), AGES.values(), ids=AGES)
 def test_age(then, expected):
     assert ages.age_of(then, NOW) == expected
+
+
+def test_one_sentence_of_a_held_sync_is_said_once():
+    held = "3 objects would be deleted, more than maxDeletes allows"
+    conditions = [
+        {"type": "Ready", "status": "False", "reason": "Held", "message": held},
+        {"type": "Stalled", "status": "True", "reason": "Held", "message": held},
+        {"type": "SourceVerified", "status": "True", "reason": "Signed", "message": "by alice"},
+    ]
+    found = {**SYNC, "status": {"conditions": conditions, "problems": [held, "web.yaml:3: no kind"]}}
+    text = written(status.details(found, NOW))
+    assert text.count(held) == 1
+    assert "False" in text
+    assert text.count("Held") >= 3
+    assert all(each in text for each in ("by alice", "web.yaml:3: no kind"))

@@ -168,18 +168,20 @@ def short(revision: str) -> str:
 
 
 def details(sync: Manifest, now: str) -> Iterator[Line]:
-    """Yield everything there is to know of one Sync."""
+    """Yield everything there is to know of one Sync, each sentence once."""
     metadata, found = sync["metadata"], map_at(sync, "status")
     word, tone = readiness(sync)
+    said = message_of(sync)
+    problems = [each for each in texts(found.get("problems")) if each not in said]
     yield (
         Span(f"{metadata['namespace']}/{metadata['name']}", Tone.TITLE),
         Span("  "),
         Span(word, tone),
-        Span(f"  {message_of(sync)}"),
+        Span(f"  {said}"),
     )
     yield from _facts(sync, found)
-    yield from _section("Conditions", [_condition(one, now) for one in conditions_of(sync)])
-    yield from _section("Problems", [line(f"  {problem}", Tone.BAD) for problem in texts(found.get("problems"))])
+    yield from _section("Conditions", list(_told_once(conditions_of(sync), said, now)))
+    yield from _section("Problems", [line(f"  {each}", Tone.BAD) for each in problems])
     yield from _section("Warnings", [line(f"  {each}", Tone.WARNING) for each in texts(found.get("warnings"))])
     yield from _section("History", _history(maps_in(found.get("history"))[:_HISTORY_SHOWN], now))
 
@@ -209,6 +211,15 @@ def _pass(row: Mapping[str, Any]) -> str:
     total = row.get("total", 0)
     did = "".join(f", {row[word]} {word}" for word in _COUNTS if row.get(word))
     return f"{total} object{'' if total == 1 else 's'}{did}"
+
+
+def _told_once(conditions: Iterable[Mapping[str, Any]], said: str, now: str) -> Iterator[Line]:
+    """Yield a line for each condition, without the message where that was *said* already."""
+    known = {said}
+    for one in conditions:
+        message = str(one.get("message") or "")
+        yield _condition({**one, "message": "" if message in known else message}, now)
+        known.add(message)
 
 
 def _condition(one: Mapping[str, Any], now: str) -> Line:

@@ -52,6 +52,11 @@ def set_up(level: str, form: str) -> None:
     root.setLevel(level.upper())
 
 
+def keep_quiet() -> None:
+    """Write no log lines unless somebody has set that up: who uses a command is told by its own words."""
+    logging.getLogger("kubectl_reconcile").addHandler(logging.NullHandler())
+
+
 def _time(record: logging.LogRecord) -> str:
     return dt.datetime.fromtimestamp(record.created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -60,4 +60,5 @@ def rollback() -> None:
 
     The Sync is pinned to the commit: nothing newer is applied, drift is still put back, and resume has it follow
     its branch again. With --commit the files go back instead, as a new commit made with your own git credentials.
+    Where there is no such commit, or nothing was applied before, that is status 4 and nothing is written.
     """
