@@ -51,11 +51,12 @@ class Lookups:
     """What was asked of the cluster because a first plan called for it.
 
     *unreadable* says why an object can't be looked at, so that nobody knows whether it exists; *listed* shows what goes
-    along with deletions.
+    along with deletions. *gone* are Syncs that objects are to move from and that aren't there any more.
     """
 
     unreadable: Mapping[ObjectRef, str] = field(default_factory=dict)
     listed: Mapping[Listing, Listed] = field(default_factory=dict)
+    gone: frozenset[ObjectRef] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

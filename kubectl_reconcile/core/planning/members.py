@@ -3,7 +3,8 @@
 Rules:
 
 - What can't be meant as it is written becomes a problem; the others go on.
-- An object of another set is left alone, unless it says that it moved here from there.
+- An object of another set is left alone, unless it says that it moved here from there, and that set's Sync agrees: by what it
+  applied to the object, by being in the same namespace, or by being gone.
 - A Job that the cluster removes once it has ended runs once for each state of the source.
 
 Pure.
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from kubectl_reconcile.core.annotations import (
     DEPENDS_ON,
     MOVED_FROM,
+    MOVED_TO,
     SOURCE,
     WAVE,
     MemberOptions,
@@ -311,10 +313,10 @@ def _as_before(each: DesiredMember, needs: tuple[ObjectRef, ...]) -> Change:
 
 def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: Manifest | None) -> Change:
     """Return the change of one object, by what it says of itself and by whom it belongs to."""
-    if each.options.moved_to:
-        return Change(each.ref, Op.UNCHANGED, each.kind)
     other = _other_set(builder, each, live)
-    if other and MemberOptions.of(live or {}).moved_from == builder.inputs.sync.ref:
+    if (home := each.options.moved_to) and (live is None or other == applyset.applyset_id(home)):
+        return Change(each.ref, Op.UNCHANGED, each.kind)  # it has moved, or there is nothing to move
+    if other and not home and MemberOptions.of(live or {}).moved_from == builder.inputs.sync.ref:
         return Change(each.ref, Op.UNCHANGED, each.kind)  # it has moved there: its new home says so
     if live is None and builder.inputs.memory.settled and removes_itself(manifest):
         return Change(each.ref, Op.UNCHANGED, each.kind)  # it has run; to run it again would be to run it for ever
@@ -336,7 +338,7 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
             adopting=_is_adopted(builder, live),
         )
     if other:
-        blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, other))
+        blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, each, other))
         return blocked.attributed(foreign=other)
     if not builder.inputs.grouped and change.op is not Op.UNCHANGED and live is not None:
         return change.attributed(foreign=labels_of(live).get(applyset.PART_OF, ""))
@@ -381,7 +383,18 @@ def _other_set(builder: PlanBuilder, each: DesiredMember, live: Manifest | None)
     if other in {None, builder.set_id}:
         return ""
     origin = each.options.moved_from
-    return "" if origin is not None and applyset.applyset_id(origin) == other else str(other)
+    is_from_there = origin is not None and applyset.applyset_id(origin) == other
+    return "" if is_from_there and origin and _is_given(builder, origin, live or {}) else str(other)
+
+
+def _is_given(builder: PlanBuilder, giver: ObjectRef, live: Manifest) -> bool:
+    """Tell whether *giver* lets an object of its set go to this Sync: both must say so, or anybody could take it.
+
+    In one namespace both are the same people's. Of a giver that is gone nobody is left to ask.
+    """
+    own = builder.inputs.sync.ref
+    is_near = giver.namespace == own.namespace
+    return is_near or giver in builder.inputs.lookups.gone or MemberOptions.of(live).moved_to == own
 
 
 def _name_of_set(builder: PlanBuilder, set_id: str) -> str:
@@ -389,8 +402,14 @@ def _name_of_set(builder: PlanBuilder, set_id: str) -> str:
     return f"Sync {sync.namespace}/{sync.name}" if sync else f"another set, {set_id}"
 
 
-def _belongs_elsewhere(builder: PlanBuilder, other: str) -> str:
-    sync = builder.inputs.memory.sets.get(other)
+def _belongs_elsewhere(builder: PlanBuilder, each: DesiredMember, other: str) -> str:
+    sync, giver = builder.inputs.memory.sets.get(other), each.options.moved_from
+    if giver is not None and applyset.applyset_id(giver) == other:
+        own = builder.inputs.sync
+        return (
+            f"it belongs to Sync {giver.namespace}/{giver.name}, which doesn't give it away; "
+            f"annotate it there with {MOVED_TO}: {own.namespace}/{own.name}, or remove it there first"
+        )
     origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"
     return f"it belongs to {_name_of_set(builder, other)}; to move it here, annotate it with {MOVED_FROM}: {origin}, or remove it there first"
 

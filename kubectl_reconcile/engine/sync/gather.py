@@ -21,7 +21,7 @@ from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
-from kubectl_reconcile.core.annotations import MODULE_LABEL
+from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.cascade import FLEETING, WHOLE, Listed, Listing
@@ -106,6 +106,9 @@ async def plan_with_lookups(
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = inputs.remembering(verdicts=plan.verdicts)
         plan = build(inputs)
+    if gone := await givers_gone(session.client, inputs, plan):
+        inputs = inputs.knowing(gone=gone).remembering(verdicts=plan.verdicts)
+        plan = build(inputs)
     while plan.lacking:
         listed = {**inputs.lookups.listed, **await list_along(session, plan.lacking)}
         inputs = inputs.knowing(listed=listed).remembering(verdicts=plan.verdicts)
@@ -113,7 +116,9 @@ async def plan_with_lookups(
     informed, sets = await bases(plan), await sets_behind(session.client, plan)
     if informed is None and not sets:
         return plan
-    known = replace(informed or inputs, live=inputs.live, modules=inputs.modules).remembering(sets=sets)
+    known = replace(informed or inputs, live=inputs.live, modules=inputs.modules, lookups=inputs.lookups).remembering(
+        sets=sets
+    )
     return explain(known, plan)
 
 
@@ -136,6 +141,26 @@ async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
     except (Forbidden, NotFound):
         return {}
     return {labels_of(each)[SET_ID]: ObjectRef.of(each) for each in syncs}
+
+
+async def givers_gone(client: Client, inputs: Inputs, plan: Plan) -> frozenset[ObjectRef]:
+    """Return which Syncs of other namespaces are gone that objects of a plan are to move from; one that may not be looked at isn't."""
+    blocked = {(change.provenance.file, change.provenance.line) for change in plan.changes if change.provenance.foreign}
+    located = (each for each in inputs.desired if (each.path, each.line) in blocked) if blocked else ()
+    origins = {MemberOptions.of(each.manifest).moved_from for each in located}
+    asked = sorted(each for each in origins if each is not None and each.namespace != inputs.sync.namespace)
+    found = await asyncio.gather(*(_is_gone(client, ref) for ref in asked))
+    return frozenset(ref for ref, gone in zip(asked, found, strict=True) if gone)
+
+
+async def _is_gone(client: Client, sync: ObjectRef) -> bool:
+    try:
+        await client.get(f"/apis/{SYNC.api_version}/namespaces/{sync.namespace}/syncs/{sync.name}")
+    except NotFound:
+        return True
+    except Forbidden:
+        return False
+    return False
 
 
 def _creates(plan: Plan) -> list[tuple[ObjectRef, Kind]]:

@@ -188,10 +188,14 @@ def test_an_object_that_says_where_it_comes_from_is_taken():
     assert elsewhere.gate.blocked
 
 
-def test_an_object_that_goes_elsewhere_is_neither_written_nor_deleted():
-    change = only(plan([sized("x", moved_to="shop/other")], [live(sized("y"))]))
-    assert (change.op, change.gate.blocked) == (Op.UNCHANGED, "")
-    assert change.kind is KINDS[SERVICES]
+def test_an_object_that_goes_elsewhere_is_kept_up_until_it_has_moved_and_then_left_alone():
+    leaving = [sized("x", moved_to="shop/other")]
+    change = only(plan(leaving, [live(sized("y"))]))
+    assert change.op is Op.UPDATE
+    moved = only(plan(leaving, [live(sized("y"), set_id=OTHER_ID)]))
+    assert (moved.op, moved.gate.blocked) == (Op.UNCHANGED, "")
+    assert moved.kind is KINDS[SERVICES]
+    assert only(plan(leaving)).op is Op.UNCHANGED
 
 
 def test_an_object_whose_new_home_says_so_is_let_go():

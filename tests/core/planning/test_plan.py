@@ -563,8 +563,44 @@ def test_its_old_home_lets_go_without_deleting_whatever_comes_first():
     assert ops(plan([config("a")], [moved])) == {"a": Op.UNCHANGED}  # the file is still there
     assert ops(plan([cache("b")], [moved, live(cache("b"))])) == {"b": Op.UNCHANGED}  # the file has gone
     leaving = [config("a", moved_to="shop/other")]
-    assert ops(plan(leaving, [live(config("a"))])) == {"a": Op.UNCHANGED}  # not taken over yet
     assert ops(plan(leaving)) == {"a": Op.UNCHANGED}
+    assert ops(plan(leaving, [live(config("a"), set_id=OTHER_ID)])) == {"a": Op.UNCHANGED}  # taken over
+
+
+def test_who_gives_an_object_away_writes_onto_it_to_whom():
+    (change,) = plan([config("a", moved_to="far/other")], [live(config("a"))]).changes
+    assert change.op is Op.UPDATE
+    assert change.intent["metadata"]["annotations"]["reconcile.dev/moved-to"] == "far/other"
+    stolen = [live(config("a", moved_from="shop/shop"), set_id=applyset_id(Sync(name="thief", namespace="far").ref))]
+    (refused,) = plan([config("a", moved_to="far/other")], stolen).changes
+    assert refused.gate.blocked, "it went elsewhere than was said"
+
+
+FAR = Sync(name="far", namespace="elsewhere")
+FAR_ID = applyset_id(FAR.ref)
+
+
+def test_an_object_of_another_namespaces_sync_is_taken_only_if_that_gives_it_away():
+    arriving = [config("a", moved_from="elsewhere/far")]
+    (refused,) = plan(arriving, [live(config("a"), set_id=FAR_ID)]).changes
+    assert not refused.writes
+    assert refused.gate.blocked == (
+        "it belongs to Sync elsewhere/far, which doesn't give it away; annotate it there with reconcile.dev/moved-to: shop/shop, "
+        "or remove it there first"
+    )
+    given = [live(config("a", moved_to="shop/shop"), set_id=FAR_ID)]
+    (taken,) = plan(arriving, given).changes
+    assert (taken.op, taken.gate.blocked) == (Op.UPDATE, "")
+    to_another = [live(config("a", moved_to="shop/another"), set_id=FAR_ID)]
+    assert plan(arriving, to_another).changes[0].gate.blocked
+
+
+def test_an_object_of_a_sync_that_is_gone_is_taken():
+    arriving, there = [config("a", moved_from="elsewhere/far")], [live(config("a"), set_id=FAR_ID)]
+    (taken,) = plan(arriving, there, gone=frozenset({FAR.ref})).changes
+    assert (taken.op, taken.gate.blocked) == (Op.UPDATE, "")
+    another = frozenset({Sync(name="another", namespace="elsewhere").ref})
+    assert plan(arriving, there, gone=another).changes[0].gate.blocked
 
 
 def test_what_holds_other_things_is_replaced_only_if_it_says_so_itself():
