@@ -70,6 +70,15 @@ class Cache:
             self._snapshot = CacheSnapshot(views, unsynced)
         return self._snapshot
 
+    def snapshot_of(self, feeds: Iterable[Feed]) -> CacheSnapshot:
+        """Return the objects of these *feeds* alone, as they are now; what isn't followed shows nothing."""
+        views: dict[GroupKind, tuple[FeedView, ...]] = {}
+        reflectors = [self._reflectors[feed] for feed in dict.fromkeys(feeds) if feed in self._reflectors]
+        for reflector in reflectors:
+            kind = reflector.contents.gvk.group_kind
+            views[kind] = (*views.get(kind, ()), reflector.contents.table.view())
+        return CacheSnapshot(views, frozenset(each.contents.gvk.group_kind for each in reflectors if not each.synced))
+
     @property
     def feeds(self) -> tuple[Feed, ...]:
         """The feeds that are filled or followed."""

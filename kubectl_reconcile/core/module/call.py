@@ -54,7 +54,7 @@ def outcome_of(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Co
     if not isinstance(outcome, Outcome):
         raise ModuleError(module.name, f"returned {type(outcome).__name__}, not an Outcome")
     try:
-        _check_children(module, outcome, ctx)
+        _check_children(module, outcome)
         _check_order(module, outcome)
         _check_actions(module, outcome)
         json.dumps([outcome.children, outcome.status], allow_nan=False)
@@ -76,7 +76,7 @@ def outcome_of_invalid(cr: Manifest, error: SpecError) -> Outcome:
     return Outcome(status=status, conditions=conditions, keep_children=True)
 
 
-def _check_children(module: Module, outcome: Outcome, ctx: Context) -> None:
+def _check_children(module: Module, outcome: Outcome) -> None:
     made: set[tuple[GroupKind, str]] = set()
     for child in outcome.children:
         gvk, metadata = GroupVersionKind.of(child), child.get("metadata") or {}
@@ -87,8 +87,6 @@ def _check_children(module: Module, outcome: Outcome, ctx: Context) -> None:
             raise ModuleError(module.name, f"made {gvk.group_kind} {key[1]}, but {gvk} isn't among the kinds it owns")
         if key in made:
             raise ModuleError(module.name, f"made {gvk.group_kind} {key[1]} twice")
-        if ctx.namespace and metadata.get("namespace", ctx.namespace) != ctx.namespace:
-            raise ModuleError(module.name, f"made {gvk.group_kind} {key[1]} outside the CR's namespace")
         made.add(key)
 
 

@@ -35,7 +35,7 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.module_call import KEPT_BY_ENGINE, Parent, ask, fault
+from kubectl_reconcile.core.planning.module_call import KEPT_BY_ENGINE, Parent, ask, children_of, fault
 from kubectl_reconcile.core.planning.plan import Change, Contention, Gate, Op, StatusWrite
 from kubectl_reconcile.core.planning.snapshot import Stored
 from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
@@ -63,7 +63,7 @@ def reconcile(builder: PlanBuilder, parent: Parent) -> None:
         return
     if parent.is_going and _goes_by_itself(builder, parent):
         return
-    owned = builder.inputs.live.owned_by(parent.uid) if parent.uid else ()
+    owned = children_of(builder.inputs.live, parent.cr)
     outcome = ask(builder, parent, owned)
     if outcome is not None:
         _carry_out(builder, parent, owned, outcome)
@@ -75,7 +75,7 @@ def preview_finalize(builder: PlanBuilder, parent: Parent) -> None:
         return
     going = {**parent.cr, "metadata": {**parent.cr["metadata"], "deletionTimestamp": builder.inputs.now}}
     parent = replace(parent, cr=going, waits=f"the deletion of {parent.ref}")
-    outcome = ask(builder, parent, builder.inputs.live.owned_by(parent.uid))
+    outcome = ask(builder, parent, children_of(builder.inputs.live, parent.cr))
     if outcome is not None:
         _actions(builder, parent, outcome.actions)
 
@@ -103,8 +103,8 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
         _engine_action(
             builder, parent, ADD_FINALIZER, "keep it, once deleted, until its module has cleaned up", _FINALIZER
         )
-    wanted = [adopt_child(child, parent.cr, module) for child in outcome.children]
     family = _ChildrenPlan(builder, parent, outcome)
+    wanted = [adopt_child(child, parent.cr, module) for child in outcome.children if family.may_have(child)]
     for child in wanted:
         family.add(child)
     pruned = () if outcome.keep_children else tuple(_prune(builder, parent, owned, wanted))
@@ -146,6 +146,30 @@ class _ChildrenPlan:
     unsettled: dict[str, str] = field(default_factory=dict)
     pending: bool = False
     trouble: str = ""
+
+    def may_have(self, child: Manifest) -> bool:
+        """Tell whether a child is one of this CR's reach, and make a problem of one that isn't.
+
+        A module's rights hold in all namespaces. Whoever writes a CR makes the module use them, and must not reach further by that
+        than the CR's own namespace. Only a CR that is cluster-scoped has children beyond.
+        """
+        place, kind = self.parent.ref.namespace, self.builder.kinds.get(GroupVersionKind.of(child))
+        asked = child["metadata"].get("namespace") or place
+        why = ""
+        if place and kind is not None and not kind.namespaced:
+            why = "which is cluster-scoped; only a custom resource that is so itself may have such children"
+        elif asked != place and place:
+            why = f"in namespace {asked}, not in its custom resource's own"
+        if why:
+            ref = ObjectRef.of(child)
+            fault(
+                self.builder,
+                self.parent,
+                f"module {self.parent.module.name} wants {ref}, {why}",
+                "it isn't written; the module is to be mended",
+            )
+            self._note(child, f"{ref}: {why}", trouble=True)
+        return not why
 
     def add(self, child: Manifest) -> None:
         """Plan one child, and those of a child that is itself a CR."""

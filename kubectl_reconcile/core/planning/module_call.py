@@ -105,10 +105,19 @@ def _observation(builder: PlanBuilder, parent: Parent, view: Owned) -> Observati
     return seen
 
 
+def children_of(live: Snapshot, cr: Manifest) -> Sequence[Stored]:
+    """Return the live objects that *cr* controls.
+
+    Those of other namespaces aren't its children, whatever they say: an owner reference is anybody's to write.
+    """
+    uid, place = cr["metadata"].get("uid") or "", cr["metadata"].get("namespace") or ""
+    found = live.owned_by(uid) if uid else ()
+    return tuple(each for each in found if not place or each.ref.namespace == place)
+
+
 def owned_view(live: Snapshot, module: Module, cr: Manifest, owned: Sequence[Stored] | None = None) -> Owned:
     """Return what *module* is shown of the live objects around *cr*."""
-    uid = cr["metadata"].get("uid") or ""
-    children = owned if owned is not None else live.owned_by(uid) if uid else ()
+    children = owned if owned is not None else children_of(live, cr)
     context = Context(now="", module=module.name, cr=cr)
     found = {ObjectRef.of(each): each for reads in module.reads for each in _read_by(live, reads, context)}
     return Owned(children=[each.manifest() for each in children], read=found.values())

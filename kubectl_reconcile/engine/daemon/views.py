@@ -169,3 +169,7 @@ class FollowingView:
     def snapshot(self) -> Snapshot:
         """Return the live objects of all feeds so far."""
         return self.cache.snapshot()
+
+    def shown(self, feeds: Iterable[Feed]) -> Snapshot:
+        """Return the live objects of these feeds alone: no Sync's members, which are watched as accounts of theirs."""
+        return self.cache.snapshot_of(feeds)

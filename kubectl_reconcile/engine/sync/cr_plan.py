@@ -13,12 +13,12 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
 from kubectl_reconcile.engine.sync import gather
-from kubectl_reconcile.engine.sync.reconcile import ClusterView
+from kubectl_reconcile.engine.sync.reconcile import ModulesView
 from kubectl_reconcile.engine.sync.session import Session
 
 
 async def plan_of(
-    session: Session, view: ClusterView, cr: Manifest, contentions: Contentions | None = None, *, trusting: bool = False
+    session: Session, view: ModulesView, cr: Manifest, contentions: Contentions | None = None, *, trusting: bool = False
 ) -> Plan:
     """Return what the module of one live CR wants, as seen through *view*, *contentions* left alone. Writes nothing.
 
@@ -36,7 +36,7 @@ async def plan_of(
     return await gather.plan_with_lookups(session, inputs, build, _no_bases, looking)
 
 
-async def inputs_of(session: Session, view: ClusterView, cr: Manifest) -> Inputs:
+async def inputs_of(session: Session, view: ModulesView, cr: Manifest) -> Inputs:
     """Return everything that is known when the module of *cr* is asked.
 
     Raises:
@@ -44,12 +44,13 @@ async def inputs_of(session: Session, view: ClusterView, cr: Manifest) -> Inputs
     """
     gvk = GroupVersionKind.of(cr)
     below = gather.modules_below(session.modules, [gvk])
-    await view.ensure(gather.child_feeds(session, below))
+    feeds = gather.child_feeds(session, below)
+    await view.ensure(feeds)
     return Inputs(
         sync=Sync(name="", namespace=cr["metadata"].get("namespace") or ""),
         revision=Revision("", "", {}),
         desired=(),
-        live=view.snapshot(),
+        live=view.shown(feeds),
         kinds=await session.kinds({gvk} | {owned for module in below for owned in module.owns}),
         modules=Modules(session.modules, view.ask),
         now=now_text(),

@@ -59,6 +59,13 @@ class ClusterView(Protocol):
         """How modules are asked about what is seen."""
 
 
+class ModulesView(ClusterView, Protocol):
+    """Where live objects come from when modules are asked."""
+
+    def shown(self, feeds: Iterable[Feed]) -> Snapshot:
+        """Return the live objects of these feeds alone: what others watch, as accounts of theirs, is nothing to a module."""
+
+
 @dataclass(slots=True)
 class OneShotView:
     """A view for one look: each feed is listed once and never watched."""
@@ -89,6 +96,10 @@ class OneShotView:
     def snapshot(self) -> Snapshot:
         """Return the live objects of all feeds so far."""
         return self.cache.snapshot()
+
+    def shown(self, feeds: Iterable[Feed]) -> Snapshot:
+        """Return the live objects of these feeds alone."""
+        return self.cache.snapshot_of(feeds)
 
 
 class Locally(Protocol):

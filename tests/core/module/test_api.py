@@ -290,7 +290,6 @@ FAULTS = {
     "a kind it doesn't own": (lambda *_: Outcome((a_child("Secret"),)), "made Secret web, but Secret v1 isn't among"),
     "the same child twice": (lambda *_: Outcome((a_child(), a_child())), "made Service web twice"),
     "a child without a name": (lambda *_: Outcome((a_child(name=""),)), "a child Service has no name"),
-    "a child elsewhere": (lambda *_: Outcome((a_child(namespace="x"),)), "made Service web outside the CR's namespace"),
 }
 
 

@@ -123,6 +123,59 @@ def conditions(made):
     }
 
 
+# --- reach ---
+
+
+def elsewhere(manifest, namespace="kube-system"):
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+
+
+ROOT = GroupVersionKind.parse("v1", "Service")
+
+
+def test_a_child_in_another_namespace_is_a_problem_of_its_cr_and_the_others_go_on():
+    made = plan(wants(child("a"), elsewhere(child("b", "Service"))), cache())
+    assert ops(made) == {"a": Op.CREATE}
+    (problem,) = made.errors
+    assert str(REF) == problem.path
+    assert "module cache wants Service kube-system/b, in namespace kube-system" in problem.message
+    assert conditions(made)["Stalled"] == ("True", "ChildInTheWay")
+
+
+def test_a_child_that_names_its_crs_own_namespace_is_made():
+    assert ops(plan(wants(elsewhere(child("a"), "shop")), cache())) == {"a": Op.CREATE}
+
+
+@pytest.fixture
+def cluster_scoped(monkeypatch):
+    monkeypatch.setitem(KINDS, ROOT, Kind(ROOT, "services", namespaced=False, schema=UNKNOWN))
+
+
+@pytest.mark.usefixtures("cluster_scoped")
+def test_a_namespaced_cr_has_no_cluster_scoped_children():
+    made = plan(wants(child("a"), child("everything", "Service")), cache())
+    assert ops(made) == {"a": Op.CREATE}
+    assert "wants Service everything, which is cluster-scoped" in made.errors[0].message
+
+
+@pytest.mark.usefixtures("cluster_scoped")
+def test_a_cluster_scoped_cr_has_cluster_scoped_children():
+    cr = cache()
+    del cr["metadata"]["namespace"]
+    made = plan(wants(child("everything", "Service")), cr)
+    assert ops(made) == {"everything": Op.CREATE}
+    assert not made.errors
+
+
+def test_what_another_namespace_claims_to_be_a_child_is_neither_shown_nor_deleted():
+    seen = []
+    one = a_module(lambda _cr, owned, *_: seen.extend(owned.children) or Outcome(()))
+    forged = elsewhere(live(child("forged")), "attacker")
+    made = plan(one, cache(), forged)
+    assert seen == []
+    assert ops(made) == {}
+
+
 # --- order ---
 
 FIRST, SECOND, THIRD = child("a", data={"x": "1"}), child("b", data={"x": "1"}), child("c", data={"x": "1"})
