@@ -47,11 +47,15 @@ def test_verbs_and_flags_through_kubectl(ask):
     assert ask("completion", "z") == (["zsh"], ":4")
     assert ask("get", "-o", "js") == (["json", "jsonpath="], ":4")
     assert ask("get", "-o", "jsonp") == (["jsonpath="], ":6")
+    assert ask("gr") == (["grant"], ":4")
+    assert ask("grant", "--mi") == (["--missing"], ":4")
+    assert ask("grant", "shop", "--allow", "") == (["bind", "escalate", "impersonate", "wildcards"], ":4")
 
 
 def test_names_of_the_cluster_through_kubectl(ask, shop, namespace, eventually, git_server):
     asked = {
         "Syncs": (["tree", "-n", namespace, "sh"], ["shop"]),
+        "Syncs to give rights for": (["grant", "-n", namespace, "sh"], ["shop"]),
         "several Syncs": (["suspend", "-n", namespace, "shop", "sh"], ["shop"]),
         "namespaces": (["get", "-n", namespace[:-1]], None),
         "kinds": (["explain", "configm"], ["configmaps/"]),

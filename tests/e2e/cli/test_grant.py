@@ -381,6 +381,36 @@ def test_on_a_terminal_it_shows_what_is_new_and_asks(sync, kubectl, kubeconfig, 
     assert bool(kubectl("get", "roles", "-n", namespace)) is (answer == "y")
 
 
+def test_a_namespace_that_comes_with_the_source_is_made_and_told(sync, plugin, kubectl, namespace):
+    other = f"{namespace}-other"
+    sync([an("Namespace", other), an("ConfigMap", "far", other)])
+    done = plugin("grant", "shop", "--apply", "--yes")
+    assert f"namespace {other} isn't there yet: the grant makes it, since the source asks for it\n" in done.err
+    assert f"created  Namespace {other}\n" in done.out
+    kubectl("get", "role", f"kubectl-reconcile:{namespace}:shop", "-n", other)
+
+
+def test_who_may_not_wake_the_sync_is_told_that_it_goes_on_by_itself(sync, plugin, kubectl, namespace, may, eventually):
+    sync([an("ConfigMap", "web")])
+    admin = f"admin-{namespace}"
+    kubectl("create", "rolebinding", "admin", "--clusterrole=admin", f"--user={admin}", "-n", namespace)
+    kubectl("create", "role", "syncs", "--verb=get,list", "--resource=syncs.reconcile.dev", "-n", namespace)
+    kubectl("create", "rolebinding", "syncs", "--role=syncs", f"--user={admin}", "-n", namespace)
+    eventually(lambda: may(admin, "create", f"roles.{RBAC}", namespace), "the server knows the rights")
+    eventually(lambda: may(admin, "get", "syncs.reconcile.dev", namespace), "the server knows the rights")
+    done = plugin("grant", "shop", "--apply", "--yes", "--as", admin)
+    assert done.status == 0, done.err
+    assert f"you may not ask for a sync of {namespace}/shop: it goes on by itself\n" in done.err
+
+
+def test_a_sync_that_is_kept_by_hand_is_told_to_need_no_account(plugin, tmp_path, namespace):
+    (tmp_path / "web.json").write_text(json.dumps(an("ConfigMap", "web")))
+    flags = ["-f", str(tmp_path), "--name", "hand"]
+    assert plugin("sync", *flags).status == 0
+    told = plugin("grant", *flags).err
+    assert f"Sync {namespace}/hand is kept by hand: whoever applies it needs these rights, not its account\n" in told
+
+
 # --- what can't be meant ------------------------------------------------------------------------
 
 MISUSED = {
