@@ -20,6 +20,11 @@ NAMESPACE = GroupKind("", "Namespace")
 PRECIOUS = frozenset({NAMESPACE, CRD, GroupKind("", "PersistentVolumeClaim")})
 """Kinds whose deletion takes with it what they hold."""
 
+WORKLOADS = frozenset(
+    {GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")}
+    | {GroupKind("batch", "Job")}
+)
+"""Kinds whose pods say why they don't come up."""
 RIGHTS = frozenset(
     {GroupKind("", "ServiceAccount")}
     | {

@@ -17,8 +17,8 @@ from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
 from kubectl_reconcile.core.health.workload_rules import removes_itself
-from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, annotations_of, controller_of, labels_of
-from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, controller_of, labels_of
+from kubectl_reconcile.core.planning.kinds import WORKLOADS, Kind
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 
 _FIRST_POLL_S = 0.1
@@ -27,15 +27,6 @@ _PODS_EVERY_S = 1.0
 _PATIENCE_S = 10.0
 _STATUSLESS_S = 2.0
 
-_WORKLOADS = frozenset(
-    {
-        GroupKind("apps", "Deployment"),
-        GroupKind("apps", "StatefulSet"),
-        GroupKind("apps", "DaemonSet"),
-        GroupKind("apps", "ReplicaSet"),
-        GroupKind("batch", "Job"),
-    }
-)
 _REVISION = "deployment.kubernetes.io/revision"
 
 
@@ -136,7 +127,7 @@ class _Broken:
     async def for_good(self, ref: ObjectRef, live: Manifest | None) -> str:
         """Return which pod is broken and why, once it has been for a while; empty before."""
         now = time.monotonic()
-        if live is None or ref.group_kind not in _WORKLOADS or now - self._looked_s < _PODS_EVERY_S:
+        if live is None or ref.group_kind not in WORKLOADS or now - self._looked_s < _PODS_EVERY_S:
             return ""
         self._looked_s = now
         found = await self._pod(ref, live)
@@ -148,7 +139,7 @@ class _Broken:
 
     async def explained(self, ref: ObjectRef, live: Manifest | None, why: str) -> str:
         """Return *why* with the pod that is to blame, if there is one."""
-        pod = await self._pod(ref, live) if live is not None and ref.group_kind in _WORKLOADS else ""
+        pod = await self._pod(ref, live) if live is not None and ref.group_kind in WORKLOADS else ""
         return f"{why}; {pod}" if pod else why
 
     async def _pod(self, ref: ObjectRef, live: Manifest) -> str:

@@ -11,6 +11,7 @@ Rules:
   needs those too: in the namespace where they apply. A ClusterRole's apply everywhere.
 - What is sensitive is left out, and said, unless it is allowed. A Role of which anything is left out can't be written at
   all, so nothing of it is given.
+- Pods, and ReplicaSets, of namespaces with workloads are listed, so that a rollout that fails names its pod.
 - The Secrets that a Sync names, and the ConfigMap with the keys that it trusts, are read by name.
 - No module may read all Secrets. Where one makes or reads any for a custom resource, its own account needs those of that namespace.
 
@@ -36,7 +37,7 @@ from kubectl_reconcile.core.objects import (
     Severity,
     mapping_of,
 )
-from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
+from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, WORKLOADS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.rights.rules import Right, TooManyRights, least, rights_in
 from kubectl_reconcile.core.resources.sync import Sync
 
@@ -53,6 +54,9 @@ OF_ANY_NAME = ("create", "list", "watch")
 
 OF_A_NAME = ("get", "update", "patch", "delete")
 """What it can. To update is asked for by the trial of a takeover alone, and is no more than to patch."""
+
+_OF_PODS = frozenset({Right("", "pods", "list"), Right("apps", "replicasets", "list")})
+"""By which it is found which pod of a workload doesn't come up, and of which template it is."""
 
 _SHOWN = 3
 
@@ -207,6 +211,8 @@ class _Gathering:
         self.rights[ref.namespace] |= {Right(group, resource, verb, name) for verb in OF_A_NAME}
         if ref.group_kind == NAMESPACE:
             self.made.add(ref.name)
+        if ref.group_kind in WORKLOADS:
+            self.rights[ref.namespace] |= _OF_PODS
 
     def modules(self, place: str, gvk: GroupVersionKind) -> None:
         """Have the modules behind a custom resource look after the Secrets that they make or read there."""

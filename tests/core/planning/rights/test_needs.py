@@ -171,6 +171,9 @@ def test_the_account_may_do_nothing_else(manifests):
 def _is_wanted(manifests, asked, verb, group, plural, place, name):
     if (verb, group, plural, place) == ("get", "", "secrets", "shop") and name in {"git", "hook"}:
         return True
+    has_workload = any(place_of(each) == place for each in manifests if each["kind"] == "Deployment")
+    if has_workload and verb == "list" and (group, plural) in {("", "pods"), ("apps", "replicasets")}:
+        return True
     for each in manifests:
         kind_of = each["apiVersion"].rpartition("/")[0], SERVED[each["apiVersion"], each["kind"]][0]
         if kind_of == (group, plural) and verb in {"get", "list", "watch", "create", "update", "patch", "delete"}:
