@@ -21,15 +21,15 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from kubectl_reconcile.core.manifests.limits import MAX_BYTES
-from kubectl_reconcile.source.complaints import came_to_nothing, explained, unread
+from kubectl_reconcile.source.complaints import explained, judge, unread
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
+from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, MOST_REFS_BYTES, GitLimits, raising
 from kubectl_reconcile.source.remote import Repository
+from kubectl_reconcile.source.running.budget import PARSING
 from kubectl_reconcile.source.running.ending import ending
 from kubectl_reconcile.source.running.process import NOWHERE, QUIET, given, running
 from kubectl_reconcile.source.tls import why_untrusted
@@ -52,7 +52,7 @@ class Clone:
     """One bare clone in a cache folder; the repository's URL alone decides which."""
 
     def __init__(self, repository: Repository, cache_dir: Path, limits: GitLimits | None = None) -> None:
-        self._limits = limits or GitLimits()
+        self.limits = limits or GitLimits()
         digest = hashlib.sha256(repository.url.encode()).hexdigest()[:32]
         self._repository = repository
         self._folder = cache_dir / f"{digest}.git"
@@ -152,25 +152,12 @@ class Clone:
             message = f"{self._lock_file.parent}: {error.strerror}"
             raise SourceError(SourceFault.UNREADABLE, message, "the cache folder must be writable") from None
         try:
-            self._wait_for(lock, time.monotonic() + timeout_s)
+            if not _held_within(lock, timeout_s):
+                message = f"{self._repository}: another process is still fetching it"
+                raise SourceError(SourceFault.UNREACHABLE, message, f"see who holds {self._lock_file}")
             yield
         finally:
             os.close(lock)
-
-    def _wait_for(self, lock: int, deadline: float) -> None:
-        pause_s, waited = 0.005, ending()
-        while True:
-            waited.check()
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    message = f"{self._repository}: another process is still fetching it"
-                    raise SourceError(SourceFault.UNREACHABLE, message, f"see who holds {self._lock_file}") from None
-                time.sleep(pause_s)
-                pause_s = min(pause_s * 2, 0.1)
-            else:
-                return
 
     def repairing(self, work: Callable[[], T], renew: Callable[[], object] | None = None) -> T:
         """Do *work*; if the clone is damaged, *renew* it (or only remove it) and do the work once more."""
@@ -182,7 +169,7 @@ class Clone:
         if renew is not None:
             renew()
         else:
-            with self.locked(self._limits.seconds):
+            with self.locked(self.limits.seconds):
                 self.discard()
         return work()
 
@@ -192,7 +179,18 @@ class Clone:
         Raises:
             SourceError: it failed.
         """
-        return self._run(arguments, {**QUIET, **self._place(), **(environment or {})}, self._limits.seconds, stdin)
+        return self._run(arguments, {**QUIET, **self._place(), **(environment or {})}, self.limits.seconds, stdin)
+
+    def pieces(self, arguments: list[str]) -> Generator[bytes]:
+        """Yield what a git command prints that stays on this machine, piece by piece as zero bytes end them.
+
+        Raises:
+            SourceError: it failed.
+        """
+        with running(arguments, {**QUIET, **self._place()}, self.limits, self.limits.seconds) as git:
+            with git.complaints() as (complaint, excess):
+                yield from git.pieces()
+            judge(self._repository, git, bytes(complaint), "".join(excess[:1]), self.limits.seconds)
 
     def talk(self, arguments: list[str], timeout_s: float, *, stdin: bytes = b"", fills: bool = False) -> bytes:
         """Run a git command that talks to the server and return what it prints; it *fills* a partial clone.
@@ -201,46 +199,56 @@ class Clone:
             SourceError: it failed, or took longer than *timeout_s*.
         """
         place = NOWHERE if arguments[0] == "ls-remote" else self._place()
+        before = {file for file, _ in _packs(self._folder)}
         try:
             with self._repository.environment(partial=fills) as environment:
                 output = self._run(arguments, {**QUIET, **place, **environment}, timeout_s, stdin)
         except SourceError as error:
+            _remove_begun(self._folder, before)
             if error.fault is not SourceFault.UNTRUSTED:
                 raise
             why = why_untrusted(self._repository.url, self._repository.credentials.ca_bundle)
             raise (explained(self._repository, why) if why else error) from None
-        if FETCH[0] in arguments and _bytes_of(self._folder) > (most := self._limits.clone_bytes):
+        if FETCH[0] in arguments and _bytes_of(self._folder) > (most := self.limits.clone_bytes):
             self.discard()
             message = f"{self._repository}: its clone takes more than {most // MEBIBYTE} MiB"
-            raise SourceError(SourceFault.REFUSED, message, "start the daemon with a larger --git-max-clone")
+            raise SourceError(SourceFault.REFUSED, message, raising("clone_bytes"))
         return output
 
     def objects(self, names: list[str], *, kind: bytes = b"blob") -> Iterator[bytes | None]:
-        """Yield the content of each object of that kind, None for any other; nothing beyond ``MAX_BYTES`` is kept."""
+        """Yield the content of each object of that kind, None for any other; one byte more of it than may be parsed.
+
+        Each is reckoned with in what is held of files that are parsed, until the next is asked for.
+        """
         if not names:
             return
         questions = "".join(f"{name}\n" for name in names).encode()
         command = ["cat-file", "--batch", "--buffer"]
         with (
             given(questions) as stdin,
-            running(command, {**QUIET, **self._place()}, self._limits, self._limits.seconds, stdin) as git,
+            running(command, {**QUIET, **self._place()}, self.limits, self.limits.seconds, stdin) as git,
         ):
             for _ in names:
-                answer = _answer(git.popen.stdout, kind)
-                if answer is _NONE:
+                found, size = _announced(git.popen.stdout)
+                if found == _GONE:
                     raise unread(self._repository, git)
-                yield answer
+                if found == _ABSENT:
+                    yield None
+                    continue
+                kept = min(size, self.limits.file_bytes + 1)
+                with PARSING.room(kept, self.limits.parsing_bytes):
+                    data = _content(git.popen.stdout, kept, size)
+                    if data is None:
+                        raise unread(self._repository, git)
+                    yield data if found == kind else None
 
     def _place(self) -> dict[str, str]:
         return {"GIT_DIR": str(self._folder), "GIT_OBJECT_DIRECTORY": str(self._folder / "objects")}
 
     def _run(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, data: bytes = b"") -> bytes:
-        with given(data) as stdin, running(arguments, environment, self._limits, timeout_s, stdin) as git:
-            output, complaint, excess = git.heard()
-        if excess:
-            raise SourceError(SourceFault.REFUSED, f"{self._repository}: {excess}", _TOO_MUCH)
-        if git.late.is_set() or git.popen.returncode != 0:
-            raise came_to_nothing(self._repository, git, complaint, timeout_s)
+        with given(data) as stdin, running(arguments, environment, self.limits, timeout_s, stdin) as git:
+            output, complaint, excess = git.heard(MOST_REFS_BYTES if arguments[0] == "ls-remote" else MOST_OUTPUT_BYTES)
+            judge(self._repository, git, complaint, excess, timeout_s)
         return output
 
 
@@ -250,6 +258,30 @@ def _is_by_sha256(clone: Path) -> bool:
         return b"objectformat = sha256" in (clone / "config").read_bytes().lower()
     except OSError:  # it is damaged, which git will say
         return False
+
+
+def _held_within(lock: int, timeout_s: float) -> bool:
+    """Wait for a lock, and tell whether it is ours within so many seconds.
+
+    Raises:
+        SourceError: nobody waits for it any more.
+    """
+    pause_s, waited, deadline_s = 0.005, ending(), time.monotonic() + timeout_s
+    while time.monotonic() <= deadline_s:
+        waited.check()
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 2, 0.1)
+    return False
+
+
+def _remove_begun(clone: Path, before: Collection[Path]) -> None:
+    """Remove what a fetch began that came to nothing: its git is dead, and who fails again and again would fill the disk."""
+    for file, _ in _packs(clone):
+        if file.name.startswith("tmp_") and file not in before:
+            file.unlink(missing_ok=True)
 
 
 def _bytes_of(clone: Path) -> int:
@@ -293,26 +325,25 @@ def never_fetches_lazily(version: tuple[int, ...]) -> bool:
     return line >= (2, 45) or (len(line) == 2 and line[0] == 2 and line[1] in since and patch >= since[line[1]])
 
 
-_TOO_MUCH = (
-    "follow a folder of it by path, or start the daemon with a larger --git-max-files; a flood is the server's fault"
-)
-_NONE = b"\0none"
-"""No answer at all, since git has ended."""
+_GONE, _ABSENT = b"gone", b"absent"
+"""Instead of a kind: git has ended; it has no such object."""
 
 
-def _answer(stream: BinaryIO, wanted_kind: bytes) -> bytes | None:
-    """Read one answer of ``git cat-file --batch``: the content, None for anything else, or that there is none."""
+def _announced(stream: BinaryIO) -> tuple[bytes, int]:
+    """Return kind and size of what ``git cat-file --batch`` prints next."""
     header = stream.readline()
     if not header:
-        return _NONE
-    if header.endswith((b" missing\n", b" ambiguous\n")):
-        return None
+        return _GONE, 0
+    if header.split()[-1:] in ([b"missing"], [b"ambiguous"]):
+        return _ABSENT, 0
     kind, size = header.split()[-2:]
-    wanted = min(int(size), MAX_BYTES + 1)
-    data = stream.read(wanted)
-    rest = int(size) + 1 - len(data)
-    while rest > 0 and (skipped := stream.read(min(rest, 1024 * 1024))):
+    return kind, int(size)
+
+
+def _content(stream: BinaryIO, kept: int, size: int) -> bytes | None:
+    """Return the first *kept* bytes of an object of that size, and pass over the others; None if git ends before."""
+    data: bytes = stream.read(kept)
+    rest = size + 1 - len(data)
+    while rest > 0 and (skipped := stream.read(min(rest, MEBIBYTE))):
         rest -= len(skipped)
-    if rest:
-        return _NONE
-    return data if kind == wanted_kind else None
+    return None if rest else data

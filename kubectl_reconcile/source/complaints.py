@@ -9,7 +9,7 @@ import re
 import signal
 
 from kubectl_reconcile.source.errors import SourceError, SourceFault, scrubbed
-from kubectl_reconcile.source.limits import SAID_KEPT_BYTES
+from kubectl_reconcile.source.limits import SAID_KEPT_BYTES, raising
 from kubectl_reconcile.source.remote import Repository, Scheme
 from kubectl_reconcile.source.running.process import GitProcess
 
@@ -29,13 +29,13 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
         r"[Oo]ut of memory|malloc failed|unable to create thread|mmap failed: Cannot allocate",
         SourceFault.REFUSED,
         "git wants more memory than it may have",
-        "start the daemon with a larger --git-max-memory",
+        raising("memory_bytes"),
     ),
     (
         r"died of signal 25|File too large",
         SourceFault.REFUSED,
         "its clone takes more of the disk than it may",
-        "start the daemon with a larger --git-max-clone",
+        raising("clone_bytes"),
     ),
     (
         r"! \[remote rejected\]|hook declined|protected branch",
@@ -170,6 +170,19 @@ def explained(repository: Repository, complaint: str) -> SourceError:
     return SourceError(SourceFault.FAILED, f"{repository}: git failed: {told[0] if told else 'without a word'}")
 
 
+def judge(repository: Repository, git: GitProcess, complaint: bytes, excess: str, timeout_s: float) -> None:
+    """Return if a git that has ended did what it should; *excess* is what was too much, if anything.
+
+    Raises:
+        SourceError: it didn't.
+    """
+    if excess:
+        hint = f"a flood is the server's fault; {raising('said_bytes')}"
+        raise SourceError(SourceFault.REFUSED, f"{repository}: {excess}", hint)
+    if git.late.is_set() or git.popen.returncode != 0:
+        raise came_to_nothing(repository, git, complaint, timeout_s)
+
+
 def came_to_nothing(repository: Repository, git: GitProcess, complaint: bytes, timeout_s: float) -> SourceError:
     """Return why a git that has ended came to nothing: nobody waits for it, it was too late, or what it complains of."""
     if git.ending.is_over():
@@ -179,7 +192,7 @@ def came_to_nothing(repository: Repository, git: GitProcess, complaint: bytes, t
         return SourceError(SourceFault.UNREACHABLE, message, "is the server overloaded, or a proxy in between?")
     if git.popen.poll() in {-signal.SIGXCPU, 128 + signal.SIGXCPU}:
         message = f"{repository}: git wants more than {git.limits.seconds:g} s of a processor"
-        return SourceError(SourceFault.REFUSED, message, "start the daemon with a larger --git-max-seconds")
+        return SourceError(SourceFault.REFUSED, message, raising("seconds"))
     return explained(repository, scrubbed(complaint.decode(errors="replace"), repository.credentials.secrets()))
 
 

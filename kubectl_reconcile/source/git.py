@@ -30,7 +30,7 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.missing_files import MissingFiles
 from kubectl_reconcile.source.remote import Credentials, Repository, check_path, check_ref
-from kubectl_reconcile.source.tree import blobs_at, listed, rfc3339
+from kubectl_reconcile.source.tree import blobs_at, listed, rfc3339, weighed
 
 __all__ = ["Credentials", "GitSource", "Ref", "RefKind", "Repository", "SourceError", "SourceFault"]
 
@@ -89,7 +89,7 @@ class _RemoteRef:
 
 
 class GitSource:
-    """One path of a repository at a ref; see the module. *timeout_s* is for one answer of the server.
+    """One path of a repository at a ref; see the module. *timeout_s* is for one answer of the server; a fetch has all the time that git may have.
 
     Raises:
         SourceError: the ref or the path is none that git may be given.
@@ -103,7 +103,7 @@ class GitSource:
         *,
         cache_dir: Path,
         timeout_s: float = 60.0,
-        fetch_timeout_s: float = 600.0,
+        fetch_timeout_s: float | None = None,
         limits: GitLimits | None = None,
     ) -> None:
         self.repository = repository
@@ -113,14 +113,16 @@ class GitSource:
             check_ref(self.ref.name)
         if self.ref.kind is RefKind.COMMIT and not _HASH.fullmatch(self.ref.name):
             raise SourceError(SourceFault.REFUSED, f"{self.ref} is no full hash", "give all 40 digits, in lower case")
-        self._timeout_s, self._fetch_timeout_s = timeout_s, fetch_timeout_s
         self._clone = Clone(repository, cache_dir, limits)
+        longest_s = self._clone.limits.seconds
+        self._timeout_s, self._fetch_timeout_s = min(timeout_s, longest_s), fetch_timeout_s or longest_s
         self._state = threading.Lock()
         self._admitted = False
         self._listed: Revision | None = None
+        self._sizes: dict[str, int] = {}
         self.ref_name = self.tip = self.tag = ""
         """The full name of the ref, the commit that it was at when it was asked last, and the annotated tag that it was at, if any."""
-        self.files = MissingFiles(self._clone, repository, fetch_timeout_s, lambda: self._renew(partial=False))
+        self.files = MissingFiles(self._clone, repository, self._fetch_timeout_s, lambda: self._renew(partial=False))
 
     def remote_sha(self) -> str:
         """Ask the server which commit the ref is at now. Fetches nothing.
@@ -167,10 +169,13 @@ class GitSource:
         with self._state:
             if self._listed is None or self._listed.sha != sha:
                 self.require(sha)
-                self._listed = self._clone.repairing(
+                self._listed = None
+                found = self._clone.repairing(
                     lambda: listed(self._clone, self.repository, sha, self.path, self.files.bring), renew=self._renew
                 )
                 self.files.has_brought(sha)
+                self._sizes = weighed(self._clone, self.repository, found, self._sizes)
+                self._listed = found
             return self._listed
 
     def require(self, sha: str) -> None:

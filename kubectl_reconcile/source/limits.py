@@ -1,24 +1,75 @@
-"""What a Git server and a repository may make us hold; beyond it a source is refused, and only the Sync that follows it suffers."""
+"""What a Git server and a repository may make us hold; beyond it a source is refused, and only the Sync that follows it suffers.
+
+Each ceiling has a flag of the daemon, and a variable of that name for commands: ``--git-max-files`` is
+``KUBECTL_RECONCILE_GIT_MAX_FILES``. An error names both.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, Self
+
+from kubectl_reconcile.core.manifests.limits import MAX_BYTES
+from kubectl_reconcile.source.errors import SourceError, SourceFault
 
 MEBIBYTE: Final = 1024 * 1024
 
 SAID_KEPT_BYTES: Final = 64 * 1024
 """How much of what git complains of is kept, to tell what is wrong."""
-MOST_OUTPUT_BYTES: Final = 256 * MEBIBYTE
-"""How much one git command may print."""
+MOST_OUTPUT_BYTES: Final = 64 * MEBIBYTE
+"""How much one git command may print that isn't listened to piece by piece."""
+MOST_REFS_BYTES: Final = MEBIBYTE
+"""How much a server may say of its refs, of which one is wanted."""
+LONGEST_PATH_BYTES: Final = 16 * 1024
+"""How long the path of a file may be; no file system has longer ones."""
+
+
+class Ceiling(NamedTuple):
+    """The flag of a ceiling, and how many bytes or things its unit stands for."""
+
+    flag: str
+    unit: int = 1
+
+
+CEILINGS: Final[Mapping[str, Ceiling]] = {
+    "memory_bytes": Ceiling("--git-max-memory", MEBIBYTE),
+    "clone_bytes": Ceiling("--git-max-clone", MEBIBYTE),
+    "seconds": Ceiling("--git-max-seconds"),
+    "said_bytes": Ceiling("--git-max-said", MEBIBYTE),
+    "entries": Ceiling("--git-max-entries"),
+    "depth": Ceiling("--git-max-depth"),
+    "files": Ceiling("--git-max-files"),
+    "file_bytes": Ceiling("--max-file", MEBIBYTE),
+    "revision_bytes": Ceiling("--max-revision", MEBIBYTE),
+    "objects": Ceiling("--max-objects"),
+    "parsing_bytes": Ceiling("--max-parsing", MEBIBYTE),
+}
+"""The ceilings by the names of their fields."""
+
+
+def variable(flag: str) -> str:
+    """Return the environment variable that says the same as a flag."""
+    return f"KUBECTL_RECONCILE_{flag.removeprefix('--').replace('-', '_').upper()}"
+
+
+def raising(field: str) -> str:
+    """Return the hint that says how a ceiling is raised."""
+    flag = CEILINGS[field].flag
+    return f"start the daemon with a larger {flag}; a command takes {variable(flag)}"
 
 
 @dataclass(frozen=True, slots=True)
 class GitLimits:
-    """Ceilings: *memory_bytes* of data of each git process, *clone_bytes* on disk, *files* of one revision at a path.
+    """Ceilings.
 
-    *seconds* are how long each git process may take, by the clock and of a processor; *said_bytes* what it, or the server through it,
-    may say before it is taken for a flood. Where the kernel can't limit a process's memory (macOS) nothing does.
+    Of each git process: *memory_bytes* of data, *seconds* by the clock and of a processor, and *said_bytes* that it, or the server
+    through it, complains of. *clone_bytes* are those of one repository on disk. Of one revision at a path: *entries* (files and
+    folders), *depth* of folders, *files*, and *revision_bytes* of those that are read; *file_bytes* of one of them.
+    *objects* of one Sync. *parsing_bytes* are held at a time of files that are being parsed, of all Syncs together.
+
+    Where the kernel can't limit a process's memory (macOS) nothing does.
     """
 
     memory_bytes: int = 2048 * MEBIBYTE
@@ -26,3 +77,26 @@ class GitLimits:
     files: int = 100_000
     seconds: int = 600
     said_bytes: int = 16 * MEBIBYTE
+    entries: int = 500_000
+    depth: int = 100
+    file_bytes: int = MAX_BYTES
+    revision_bytes: int = 256 * MEBIBYTE
+    objects: int = 100_000
+    parsing_bytes: int = 64 * MEBIBYTE
+
+    @classmethod
+    def of_environment(cls) -> Self:
+        """Return the ceilings of a command.
+
+        Raises:
+            SourceError: a variable holds no number above zero.
+        """
+        given = {field: os.environ.get(variable(ceiling.flag), "") for field, ceiling in CEILINGS.items()}
+        return cls(**{field: _number(field, text) * CEILINGS[field].unit for field, text in given.items() if text})
+
+
+def _number(field: str, text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        message = f"{variable(CEILINGS[field].flag)} is no number above zero"
+        raise SourceError(SourceFault.REFUSED, message, f"it stands for {CEILINGS[field].flag} of the daemon")
+    return int(text)

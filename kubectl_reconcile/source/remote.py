@@ -79,13 +79,14 @@ _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9A-Fa-f:.]+")
 class Repository:
     """A repository that is safe to hand to git: *url* is checked and free of credentials.
 
-    Make one with ``Repository.of``.
+    Make one with ``Repository.of``. Where it *stays*, a server that redirects to another address isn't followed.
     """
 
     url: str
     scheme: Scheme
     credentials: Credentials
     user_config: bool = False
+    stays: bool = False
 
     @classmethod
     def of(
@@ -259,6 +260,8 @@ def _configuration(repository: Repository, private: Path, *, partial: bool) -> d
     }
     if not repository.user_config:
         settings["credential.helper"] = ""
+    if repository.stays:
+        settings["http.followRedirects"] = "false"
     if repository.scheme is Scheme.HTTP and (header := credentials.header()):
         settings |= {
             f"http.{repository.url}.extraHeader": header,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from kubectl_reconcile.core.manifests.files import (
@@ -16,6 +17,7 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, raising
 from kubectl_reconcile.source.remote import Repository
 
 _FOLDER, _LINK, _SUBMODULE = "040000", "120000", "160000"
@@ -49,7 +51,13 @@ def listed(
 
 
 def _below(clone: Clone, repository: Repository, sha: str, path: str) -> list[tuple[str, str, str]]:
-    """Return mode, id and path of everything below the path; of one file if that is what it names."""
+    """Return mode, id and path of everything below the path that counts for something; of one file if that is what it names.
+
+    Folders are listed too, and counted as they come: a few bytes may be folders of folders without end, with no file in them.
+
+    Raises:
+        SourceError: there is nothing at the path, or too much of something.
+    """
     if path:
         top = _entries(clone.run(["ls-tree", "-z", "--full-tree", sha, "--", path]))
         if not top:
@@ -58,7 +66,35 @@ def _below(clone: Clone, repository: Repository, sha: str, path: str) -> list[tu
         if top[0][0] != _FOLDER:
             return top
     below = ["--", f"{path}/"] if path else []
-    return _entries(clone.run(["ls-tree", "-r", "-z", "--full-tree", sha, *below]))
+    limits, where, found = clone.limits, f"{repository}{f', {path}' if path else ''}", []
+    files, deepest = 0, limits.depth + (path.count("/") + 1 if path else 0)
+    with contextlib.closing(clone.pieces(["ls-tree", "-r", "-t", "-z", "--full-tree", sha, *below])) as pieces:
+        for count, piece in enumerate(pieces, 1):
+            entry = mode, _, file = _entry(piece)
+            files += mode != _FOLDER
+            if count > limits.entries:
+                raise _too_much(where, f"there are more than {limits.entries:,} files and folders", "entries")
+            if files > limits.files:
+                raise _too_much(where, f"there are more than {limits.files:,} files", "files")
+            if file.count("/") > deepest:
+                raise _too_much(where, f"{file[:80]}… is below more than {limits.depth} folders", "depth")
+            if len(piece) > LONGEST_PATH_BYTES:
+                raise _too_much(where, f"{file[:80]}… is no path that a file can have", "")
+            if _counts(mode, file, path):
+                found.append(entry)
+    return found
+
+
+def _counts(mode: str, file: str, path: str) -> bool:
+    """Return whether an entry is read, is the reason why others aren't, or deserves a word."""
+    return mode != _FOLDER and (
+        _is_read(mode, file, path) or mode in {_LINK, _SUBMODULE} or is_renderer_path(_inside(file, path))
+    )
+
+
+def _too_much(where: str, what: str, field: str) -> SourceError:
+    smaller = "follow a folder of it by path"
+    return SourceError(SourceFault.REFUSED, f"{where}: {what}", f"{smaller}, or {raising(field)}" if field else smaller)
 
 
 def _ignore_files_above(clone: Clone, sha: str, path: str) -> list[tuple[str, str, str]]:
@@ -81,13 +117,14 @@ def _ignore_files(clone: Clone, entries: list[tuple[str, str, str]]) -> dict[str
 
 
 def _entries(listing: bytes) -> list[tuple[str, str, str]]:
-    entries = []
-    for line in listing.decode(errors="surrogateescape").split("\0"):
-        if line:
-            facts, _, path = line.partition("\t")
-            mode, _, blob = facts.split(" ")
-            entries.append((mode, blob, path))
-    return entries
+    return [_entry(piece) for piece in listing.split(b"\0") if piece]
+
+
+def _entry(piece: bytes) -> tuple[str, str, str]:
+    """Return mode, id and path of one line of a listing."""
+    facts, _, path = piece.decode(errors="surrogateescape").partition("\t")
+    mode, _, blob = facts.split(" ")
+    return mode, blob, path
 
 
 def _is_ignore_file(mode: str, path: str) -> bool:
@@ -172,3 +209,27 @@ def _blob_in(tree: bytes, name: bytes, id_bytes: int) -> str:
 def rfc3339(epoch_s: str) -> str:
     """Return git's seconds since 1970 as RFC 3339 in UTC."""
     return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def weighed(clone: Clone, repository: Repository, revision: Revision, known: Mapping[str, int]) -> dict[str, int]:
+    """Return the sizes of the files of *revision* by their ids, if they aren't too large altogether; those *known* needn't be asked for.
+
+    Raises:
+        SourceError: they are.
+    """
+    blobs, most = list(dict.fromkeys(revision.files.values())), clone.limits.revision_bytes
+    new = [blob for blob in blobs if blob not in known]
+    sizes = {blob: known[blob] for blob in blobs if blob in known} | dict(zip(new, _sizes(clone, new), strict=True))
+    if sum(sizes[blob] for blob in revision.files.values()) > most:
+        where = f"{repository}{f', {revision.path}' if revision.path != '.' else ''}"
+        raise _too_much(where, f"its files take more than {most // MEBIBYTE} MiB", "revision_bytes")
+    return sizes
+
+
+def _sizes(clone: Clone, blob_ids: list[str]) -> list[int]:
+    """Return how many bytes each of these files has; of one that isn't here none."""
+    if not blob_ids:
+        return []
+    questions = "".join(f"{blob_id}\n" for blob_id in blob_ids).encode()
+    answers = clone.run(["cat-file", "--batch-check=%(objectsize)", "--buffer"], stdin=questions).split(b"\n")
+    return [int(answer) if answer.isdigit() else 0 for answer in answers[: len(blob_ids)]]

@@ -6,9 +6,13 @@ import asyncio
 import os
 from pathlib import Path
 
+import click
+
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.session import access_of
-from kubectl_reconcile.engine.daemon.daemon import serve
+from kubectl_reconcile.core.redaction import without_credentials
+from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
+from kubectl_reconcile.engine.daemon.daemon import SourceLimits, serve
 from kubectl_reconcile.engine.telemetry import logs
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 
@@ -21,14 +25,42 @@ def daemon(
     lease_namespace: str | None,
     module_accounts: bool,
     repositories: Path | None,
-    git_max_memory: int,
-    git_max_clone: int,
-    git_max_files: int,
+    allow_url_prefix: tuple[str, ...],
+    git_max_jobs: int,
     require_verify: bool,
     log_level: str,
+    git_max_memory: int,
+    git_max_seconds: int,
+    git_max_said: int,
+    git_max_clone: int,
+    git_max_entries: int,
+    git_max_depth: int,
+    git_max_files: int,
+    max_file: int,
+    max_revision: int,
+    max_objects: int,
+    max_parsing: int,
     log_format: str,
 ) -> None:
     """Follow all Syncs of a cluster, and all custom resources that a module knows."""
+    try:
+        allowed = UrlPolicy.of(allow_url_prefix)
+    except ValueError as error:
+        message = f"{without_credentials(str(error))} is no URL of a repository, or can be read in more than one way"
+        raise click.BadParameter(message, param_hint=FLAG) from None
+    limits = GitLimits(
+        memory_bytes=git_max_memory * MEBIBYTE,
+        clone_bytes=git_max_clone * MEBIBYTE,
+        files=git_max_files,
+        seconds=git_max_seconds,
+        said_bytes=git_max_said * MEBIBYTE,
+        entries=git_max_entries,
+        depth=git_max_depth,
+        file_bytes=max_file * MEBIBYTE,
+        revision_bytes=max_revision * MEBIBYTE,
+        objects=max_objects,
+        parsing_bytes=max_parsing * MEBIBYTE,
+    )
     os.umask(0o077)  # what it writes are caches, which are nobody else's
     logs.set_up(log_level, log_format)
     asyncio.run(
@@ -40,7 +72,7 @@ def daemon(
             lease_namespace=lease_namespace or "",
             module_accounts=module_accounts,
             repositories=repositories,
-            git_limits=GitLimits(git_max_memory * MEBIBYTE, git_max_clone * MEBIBYTE, git_max_files),
+            limits=SourceLimits(limits, git_max_jobs, allowed),
             requires_verify=require_verify,
         )
     )

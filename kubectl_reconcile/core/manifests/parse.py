@@ -24,7 +24,7 @@ from typing import Any, Self, TypeAlias
 from kubectl_reconcile.core.annotations import HOOK, WAVE
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.manifests.files import IGNORE_FILE, STDIN
-from kubectl_reconcile.core.manifests.limits import MAX_PROBLEMS
+from kubectl_reconcile.core.manifests.limits import MAX_BYTES, MAX_PROBLEMS
 from kubectl_reconcile.core.manifests.scalars import shown
 from kubectl_reconcile.core.manifests.yaml_reader import Place
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity
@@ -60,13 +60,13 @@ class Parsed:
     problems: tuple[Problem, ...]
 
 
-def parse(data: bytes, path: str) -> Parsed:
+def parse(data: bytes, path: str, *, most_bytes: int = MAX_BYTES) -> Parsed:
     """Return the manifests of one file in order, lists expanded, and its problems, both with lines.
 
     Never raises for anything that *data* holds. A file that can't be read to its end yields what
     stands before that point, and a problem: nothing of a file with errors may be pruned.
     """
-    found, unread = yaml_reader.read(data, path)
+    found, unread = yaml_reader.read(data, path, most_bytes=most_bytes)
     objects: list[tuple[Manifest, _Where]] = []
     faults: list[_Fault] = []
     for document in found:

@@ -57,7 +57,7 @@ Place: TypeAlias = tuple[int | str, ...]
 """Where something stands in a file: the number of its document from 0, then keys and indexes."""
 
 
-def read(data: bytes, path: str) -> tuple[tuple[Document, ...], tuple[Problem, ...]]:
+def read(data: bytes, path: str, *, most_bytes: int = MAX_BYTES) -> tuple[tuple[Document, ...], tuple[Problem, ...]]:
     """Return the documents of a file in order, and everything wrong with it.
 
     Empty documents are left out. A document with a problem is left out too. Where the file
@@ -66,7 +66,7 @@ def read(data: bytes, path: str) -> tuple[tuple[Document, ...], tuple[Problem, .
     documents: list[Document] = []
     problems: list[Problem] = []
     try:
-        data = _text(data)
+        data = _text(data, most_bytes)
         documents.extend(_documents(data, path, problems))
     except EndOfReadingError as end:
         problems.append(Problem(path, end.line, end.message, end.hint))
@@ -81,16 +81,16 @@ def lines(data: bytes, places: set[Place]) -> Mapping[Place, int]:
     """Return the line of each of *places* in a file that was read before; those not found are left out."""
     found: dict[Place, int] = {}
     with contextlib.suppress(EndOfReadingError, yaml.YAMLError, RecursionError):  # what was found up to there stands
-        _LineFinder(_text(data), places, found).run()
+        _LineFinder(_text(data, len(data)), places, found).run()
     return found
 
 
 # ---------------------------------------------------------------------------------------- text
 
 
-def _text(data: bytes) -> bytes:
-    if len(data) > MAX_BYTES:
-        size, cap = len(data) / 1024 / 1024, MAX_BYTES // 1024 // 1024
+def _text(data: bytes, most_bytes: int) -> bytes:
+    if len(data) > most_bytes:
+        size, cap = len(data) / 1024 / 1024, most_bytes // 1024 // 1024
         raise EndOfReadingError(0, f"the file has {size:.1f} MiB; at most {cap} MiB are read", "split it")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise EndOfReadingError(1, "the file is UTF-16, not UTF-8", "save it as UTF-8")

@@ -21,6 +21,7 @@ import signal
 import time
 import uuid
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.daemon.watch_events import ItemIndex
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.engine.api.sync_requests import SYNCS, daemon_namespace, now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.cr_controller import CrController
@@ -43,7 +45,7 @@ from kubectl_reconcile.engine.daemon.push_server import serving_pushes
 from kubectl_reconcile.engine.daemon.replicas.fence import Fences
 from kubectl_reconcile.engine.daemon.replicas.leases import LEASE, Leases
 from kubectl_reconcile.engine.daemon.replicas.shard import Shard
-from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
+from kubectl_reconcile.engine.daemon.sources.git_lanes import JOBS_AT_ONCE, GitLanes
 from kubectl_reconcile.engine.daemon.sync_controller import SyncController
 from kubectl_reconcile.engine.daemon.watch_router import WatchRouter
 from kubectl_reconcile.engine.modules import metacontroller
@@ -60,6 +62,15 @@ _KNOCK_S = 3.0
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class SourceLimits:
+    """What an administrator sets for sources: ceilings, how many are asked at a time, and which URLs are allowed."""
+
+    git: GitLimits = field(default_factory=GitLimits)
+    jobs: int = JOBS_AT_ONCE
+    allowed: UrlPolicy = field(default_factory=UrlPolicy)
+
+
 async def serve(
     access: Access,
     *,
@@ -69,14 +80,14 @@ async def serve(
     lease_namespace: str,
     module_accounts: bool = False,
     repositories: Path | None = None,
-    git_limits: GitLimits | None = None,
+    limits: SourceLimits | None = None,
     requires_verify: bool = False,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT, with its HTTP answers and its Lease.
 
     With *module_accounts* it acts for CRs as accounts of their modules in *lease_namespace*.
     *access* says which cluster, and with a namespace, which part of it; *repositories* below which folder Syncs may
-    follow repositories of this machine; *git_limits* what any repository may make it hold;
+    follow repositories of this machine; *limits* which repositories they may follow, and what those may make it hold;
     *requires_verify* that none is followed without signatures. A server that doesn't answer yet is waited for.
 
     Raises:
@@ -92,12 +103,13 @@ async def serve(
         if session is None:
             return
         session.repositories = repositories
-        session.git_limits = git_limits or session.git_limits
+        limits = limits or SourceLimits()
+        session.git_limits, session.allowed_urls = limits.git, limits.allowed
         session.requires_verify = requires_verify
         namespace = access.namespace or ""
         leases = lease_namespace or namespace or await _home(client)
         session.module_accounts = leases if module_accounts else ""
-        daemon = Daemon(session, stopping, namespace=namespace, lease_namespace=leases)
+        daemon = Daemon(session, stopping, namespace=namespace, lease_namespace=leases, git_jobs=limits.jobs)
         pushes = PushReceiver(client, daemon.context.metrics, daemon.context.live, daemon.pushed)
         async with (
             serving(listen, daemon.context.metrics, alive=daemon.alive, ready=daemon.ready) as address,
@@ -154,7 +166,13 @@ class Daemon:
     """The loop; *namespace* limits it to the Syncs and CRs of one namespace. Its Leases are in *lease_namespace*."""
 
     def __init__(
-        self, session: Session, stopping: asyncio.Event, *, namespace: str = "", lease_namespace: str = "default"
+        self,
+        session: Session,
+        stopping: asyncio.Event,
+        *,
+        namespace: str = "",
+        lease_namespace: str = "default",
+        git_jobs: int = JOBS_AT_ONCE,
     ) -> None:
         self.context = context = DaemonContext(session, self._owns, stopping)
         self._fences = Fences(lambda: self.shard.valid_until_s)
@@ -162,7 +180,7 @@ class Daemon:
         self.shard = Shard(leases, self._on_share, self._fences.look, self._fences.others_let_go)
         self._held: set[ObjectRef] = set()
         self._tasks: list[asyncio.Task[None]] = []
-        self._lanes = GitLanes(context.metrics)
+        self._lanes = GitLanes(context.metrics, git_jobs)
         self._syncs = SyncController(context, self._lanes, lease_namespace)
         self._crs = CrController(context)
         self._index = ItemIndex(namespace)

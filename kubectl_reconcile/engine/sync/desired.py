@@ -13,6 +13,8 @@ from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.resources.history import digest_of
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class ManifestReader:
     """Reads revisions of one source; keeps what it parsed of the newest, and with *kept* of all on disk."""
 
     kept: ParsedFiles | None = None
+    limits: GitLimits = field(default_factory=GitLimits)
     _parsed: dict[tuple[str, str], Parsed] = field(default_factory=dict)
     _newest: Desired | None = None
 
@@ -61,8 +64,33 @@ class ManifestReader:
         if self.kept is not None and new:
             known |= self.kept.find(new)
             new -= known.keys()
-        content = dict(source.read_many(sorted({blob for blob, _ in new})))
-        fresh = {(blob, path): parse(content[blob], path) for blob, path in sorted(new)}
+        paths: dict[str, list[str]] = {}
+        for blob, path in sorted(new):
+            paths.setdefault(blob, []).append(path)
+        fresh, count = {}, sum(len(each.manifests) for each in known.values())
+        for blob, content in source.read_many(paths):
+            for path in paths[blob]:
+                fresh[blob, path] = each = self._read_file(content, path)
+                count += len(each.manifests)
+                self._check_count(count, path)
         if self.kept is not None and fresh:
             self.kept.keep(fresh)
         self._parsed = known | fresh
+
+    def _read_file(self, content: bytes, path: str) -> Parsed:
+        """Parse one file; of one that is too large nothing is read."""
+        most = self.limits.file_bytes
+        if len(content) <= most:
+            return parse(content, path, most_bytes=most)
+        message = f"the file has {len(content) / MEBIBYTE:.1f} MiB; at most {most // MEBIBYTE} MiB are read"
+        return Parsed((), (Problem(path, 0, message, f"split it, or {raising('file_bytes')}"),))
+
+    def _check_count(self, count: int, path: str) -> None:
+        """Return if there aren't too many objects, as of the file at *path*.
+
+        Raises:
+            SourceError: there are.
+        """
+        if count > self.limits.objects:
+            message = f"{path}: with this file there are more than {self.limits.objects:,} objects"
+            raise SourceError(SourceFault.REFUSED, message, f"split the Sync, or {raising('objects')}")

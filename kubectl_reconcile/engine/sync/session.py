@@ -24,6 +24,7 @@ from kubectl_reconcile.core.module.api import Module, modules_in
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
@@ -88,7 +89,8 @@ class Session:
     modules: dict[GroupVersionKind, Module]
     systems: ExternalSystems = field(default_factory=ExternalSystems)
     repositories: Path | None = None
-    git_limits: GitLimits = field(default_factory=GitLimits)
+    git_limits: GitLimits = field(default_factory=GitLimits.of_environment)
+    allowed_urls: UrlPolicy = field(default_factory=UrlPolicy)
     module_accounts: str = ""
     requires_verify: bool = False
     verdicts: Verdicts = field(default_factory=Verdicts)
@@ -96,7 +98,7 @@ class Session:
 
     def reader(self) -> ManifestReader:
         """Return what reads a source, and remembers on disk what it parsed."""
-        return ManifestReader(ParsedFiles(self.cache_dir / "parsed.sqlite"))
+        return ManifestReader(ParsedFiles(self.cache_dir / "parsed.sqlite"), self.git_limits)
 
     @classmethod
     @asynccontextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.sync.credentials import local_folder, repository_of
@@ -329,6 +330,12 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
         SourceError: the Secret or the URL can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
+    if local_folder(git.url) is None and not session.allowed_urls.allows(git.url):
+        raise SourceError(
+            SourceFault.REFUSED,
+            f"repository {without_credentials(git.url)} is none that may be followed here; below these it is: {session.allowed_urls}",
+            f"whoever runs the daemon allows more by {FLAG}",
+        )
     ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
     if not may_read(session, git.url):
         raise SourceError(
@@ -337,6 +344,8 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
     repository = await repository_of(session, sync, git)
+    if session.allowed_urls.addresses:
+        repository = replace(repository, stays=True)
     return await trusting(session, sync, git, _git_source(session, repository, ref, git.path), keeps=keeps)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, SAID_KEPT_BYTES, GitLimits
+from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, MOST_OUTPUT_BYTES, SAID_KEPT_BYTES, GitLimits
 from kubectl_reconcile.source.running.ending import Ending, ending
 from kubectl_reconcile.source.running.guardian import GUARDIAN
 
@@ -63,27 +63,49 @@ class GitProcess:
         self.late.set()
         self.kill()
 
-    def heard(self) -> tuple[bytes, bytes, str]:
+    def heard(self, most_bytes: int = MOST_OUTPUT_BYTES) -> tuple[bytes, bytes, str]:
         """Listen to its end; return what it printed, what it complained of, and what was too much, if anything.
 
-        Whoever says too much is killed. Entries are what a zero byte ends, as in listings.
+        Whoever says too much is killed.
+        """
+        with self.complaints() as (complaint, excess):
+            output = bytearray()
+            while block := self.popen.stdout.read1(_BLOCK):
+                output += block
+                if len(output) > most_bytes:
+                    excess.append(f"git prints more than {most_bytes // MEBIBYTE} MiB")
+                    self.kill()
+                    break
+        return bytes(output), bytes(complaint), "".join(excess[:1])
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield what it prints, piece by piece: each is what a zero byte ends. The caller says when that is enough."""
+        rest = b""
+        while block := self.popen.stdout.read1(_BLOCK):
+            *whole, rest = (rest + block).split(b"\0")
+            yield from whole
+            if len(rest) > LONGEST_PATH_BYTES:
+                yield rest  # whoever gets it finds that it is too long
+                return
+
+    @contextlib.contextmanager
+    def complaints(self) -> Iterator[tuple[bytearray, list[str]]]:
+        """Listen to what it complains of while the block listens to what it prints; after the block it has ended.
+
+        Yields what is complained of, and what was too much of something.
         """
         complaint = bytearray()
         excess: list[str] = []
         listener = threading.Thread(target=self._listen, args=(complaint, excess), daemon=True)
         listener.start()
-        output, entries = bytearray(), 0
-        while block := self.popen.stdout.read1(_BLOCK):
-            output += block
-            entries += block.count(b"\0")
-            if entries > self.limits.files or len(output) > MOST_OUTPUT_BYTES:
-                many = f"there are more than {self.limits.files:,} files"
-                excess.append(many if entries > self.limits.files else "git prints too much")
-                self.kill()
-                break
-        listener.join()  # before the process is waited for: until then its whole group can be killed when time is up
-        self.popen.wait()
-        return bytes(output), bytes(complaint), "".join(excess[:1])
+        try:
+            yield complaint, excess
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            listener.join()  # before the process is waited for: until then its whole group can be killed when time is up
+            self.popen.wait()
 
     def _listen(self, complaint: bytearray, excess: list[str]) -> None:
         said, most = 0, self.limits.said_bytes

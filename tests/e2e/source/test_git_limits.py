@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_reconcile.cli.verbs.operate.daemon import daemon as daemon_verb
+from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.git import GitSource, Ref, Repository, SourceError, SourceFault
-from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
+from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, variable
 
 MAIN = Ref.of(branch="main")
 
@@ -87,6 +89,110 @@ def test_a_tree_that_is_a_million_files_in_a_few_bytes_is_refused_before_it_is_h
     assert "--git-max-files" in said
     assert took_s < 30
     assert peak < 64 * MEBIBYTE
+
+
+def git_in(repository):
+    """git(…) runs git in a server's own repository."""
+
+    def git(*arguments: str, stdin: str = "") -> str:
+        command = ["git", f"--git-dir={repository.folder}", *arguments]
+        return subprocess.run(
+            command, input=stdin, text=True, capture_output=True, check=True, timeout=30
+        ).stdout.strip()
+
+    return git
+
+
+def test_folders_without_end_and_without_a_file_are_counted_too(git_server, source):
+    git = git_in(git_server)
+    tree = git("mktree", stdin="")
+    for _ in range(12):
+        tree = git("mktree", stdin="".join(f"040000 tree {tree}\t{n}\n" for n in range(10)))
+    git("update-ref", "refs/heads/main", git("commit-tree", tree, "-m", "a thousand milliard folders"))
+    began = time.monotonic()
+    said = refused(source(entries=5000).revision)
+    assert "there are more than 5,000 files and folders" in said
+    assert "--git-max-entries" in said
+    assert time.monotonic() - began < 30
+
+
+def test_folders_in_folders_are_followed_as_deep_as_they_may_be(git_server, source):
+    git_server.push({f"{'a/' * 5}web.yaml": "a: 1"})
+    assert source(depth=5).revision().files
+    said = refused(source(depth=4).revision)
+    assert "is below more than 4 folders" in said
+    assert "--git-max-depth" in said
+
+
+def test_files_that_are_too_much_together_are_refused_before_they_are_read(git_server, source):
+    git_server.push({f"{n}.yaml": "a" * 600_000 for n in range(2)})
+    said = refused(source(revision_bytes=MEBIBYTE).revision)
+    assert "its files take more than 1 MiB" in said
+    assert "--max-revision" in said
+    git_server.push({"1.yaml": None})
+    assert source(revision_bytes=MEBIBYTE).revision().files
+
+
+def test_objects_beyond_what_a_sync_may_have_are_refused_with_the_file_that_has_them(git_server, source, config_map):
+    git_server.push({f"{n}.yaml": "\n---\n".join(config_map(f"m{n}-{k}") for k in range(3)) for n in range(4)})
+    assert len(ManifestReader(limits=GitLimits(objects=12)).read(source()).manifests) == 12
+    said = refused(lambda: ManifestReader(limits=GitLimits(objects=11)).read(source()))
+    assert ".yaml: with this file there are more than 11 objects" in said
+    assert "--max-objects" in said
+
+
+def test_of_a_file_that_is_larger_than_it_may_be_nothing_is_read(git_server, source, config_map):
+    large = config_map("large") + "\n#" + "x" * 2 * MEBIBYTE
+    git_server.push({"large.yaml": large, "small.yaml": config_map("small")})
+    limits = {"file_bytes": MEBIBYTE}
+    read = ManifestReader(limits=GitLimits(**limits)).read(source(**limits))
+    assert [each.ref.name for each in read.manifests] == ["small"]
+    [problem] = read.problems
+    assert (problem.path, problem.is_error) == ("large.yaml", True)
+    assert "at most 1 MiB are read" in problem.message
+    assert "--max-file" in problem.hint
+    limits = {"file_bytes": 20 * MEBIBYTE}
+    git_server.push({"large.yaml": config_map("large") + "\n#" + "x" * 11 * MEBIBYTE})
+    assert len(ManifestReader(limits=GitLimits(**limits)).read(source(**limits)).manifests) == 2
+
+
+def test_files_are_parsed_one_after_the_other_and_never_held_together(git_server, source, config_map):
+    git_server.push({f"{n}.yaml": config_map(f"m{n}") + "\n#" + secrets.token_hex(MEBIBYTE) for n in range(12)})
+    followed = source()
+    followed.revision()
+    tracemalloc.start()
+    try:
+        read = ManifestReader().read(followed)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(read.manifests) == 12
+    assert peak < 20 * MEBIBYTE  # all together they are 24
+
+
+def test_a_fetch_that_fails_leaves_nothing_of_it_on_the_disk(git_server, source, cache):
+    git_server.push({"a.yaml": "a: 1"})
+    source().revision()
+    before = on_disk(cache)
+    git_server.push({"big.json": secrets.token_bytes(3 * MEBIBYTE)})
+    refused(source(clone_bytes=MEBIBYTE).revision)
+    assert on_disk(cache) < before + MEBIBYTE // 2
+
+
+def test_a_command_takes_its_ceilings_from_variables(monkeypatch):
+    assert GitLimits.of_environment() == GitLimits()
+    monkeypatch.setenv("KUBECTL_RECONCILE_GIT_MAX_FILES", "7")
+    monkeypatch.setenv("KUBECTL_RECONCILE_MAX_REVISION", "3")
+    assert GitLimits.of_environment() == GitLimits(files=7, revision_bytes=3 * MEBIBYTE)
+    monkeypatch.setenv("KUBECTL_RECONCILE_GIT_MAX_FILES", "many")
+    assert "KUBECTL_RECONCILE_GIT_MAX_FILES is no number" in refused(GitLimits.of_environment)
+
+
+def test_each_ceiling_has_a_flag_with_its_default_and_its_variable():
+    options = {each.opts[0]: each for each in daemon_verb.params}
+    for field, (flag, unit) in CEILINGS.items():
+        assert options[flag].default * unit == getattr(GitLimits(), field), flag
+        assert options[flag].envvar == variable(flag)
 
 
 def test_as_many_files_as_may_be_are_followed(git_server, source):

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
+
+
+def _ceiling(flag: str, default: int, unit: str, text: str, *, least: int = 1) -> Callable[[Any], Any]:
+    """Return the option of a ceiling; commands take it from the variable of that name."""
+    variable = f"KUBECTL_RECONCILE_{flag.removeprefix('--').replace('-', '_').upper()}"
+    return click.option(
+        flag,
+        type=click.IntRange(min=least),
+        default=default,
+        show_default=True,
+        metavar=unit,
+        envvar=variable,
+        help=text,
+    )
 
 
 @click.command(
@@ -43,17 +59,34 @@ Examples:
     help="Let Syncs follow repositories below this folder, by file:///… URLs.",
 )  # fmt: skip
 @click.option(
-    "--git-max-memory", type=click.IntRange(min=64), default=2048, show_default=True, metavar="MIB",
-    help="Memory of each git process; a repository that takes more isn't followed.",
+    "--allow-url-prefix", multiple=True, metavar="URL",
+    help="Follow only repositories at this URL or below it, by whole segments of its path; again for more.  [default: all]",
 )  # fmt: skip
 @click.option(
-    "--git-max-clone", type=click.IntRange(min=1), default=5120, show_default=True, metavar="MIB",
-    help="Disk of the clone of one repository; one that takes more isn't followed.",
+    "--git-max-jobs", type=click.IntRange(min=2), default=40, show_default=True, metavar="COUNT",
+    help="Syncs that Git servers are asked for at a time; no host and no namespace has all of them.",
 )  # fmt: skip
-@click.option(
-    "--git-max-files", type=click.IntRange(min=1), default=100_000, show_default=True, metavar="COUNT",
-    help="Files at the path of one Sync; one with more isn't followed.",
-)  # fmt: skip
+@_ceiling(
+    "--git-max-memory",
+    2048,
+    "MIB",
+    "Memory of each git process; a repository that takes more isn't followed.",
+    least=64,
+)
+@_ceiling("--git-max-seconds", 600, "SECONDS", "Time of each git process, by the clock and of a processor.")
+@_ceiling("--git-max-said", 16, "MIB", "What a Git server may say besides the repository before it is hung up on.")
+@_ceiling("--git-max-clone", 5120, "MIB", "Disk of the clone of one repository; one that takes more isn't followed.")
+@_ceiling(
+    "--git-max-entries", 500_000, "COUNT", "Files and folders at the path of one Sync; one with more isn't followed."
+)
+@_ceiling("--git-max-depth", 100, "COUNT", "Folders in folders at the path of one Sync; one with more isn't followed.")
+@_ceiling("--git-max-files", 100_000, "COUNT", "Files at the path of one Sync; one with more isn't followed.")
+@_ceiling("--max-file", 10, "MIB", "Size of one manifest file; of one that is larger nothing is read.")
+@_ceiling("--max-revision", 256, "MIB", "Size of all manifest files of one Sync; one with more isn't followed.")
+@_ceiling("--max-objects", 100_000, "COUNT", "Objects of one Sync; one with more isn't followed.")
+@_ceiling(
+    "--max-parsing", 64, "MIB", "Manifest files that are held in memory while they are parsed, of all Syncs together."
+)
 @click.option(
     "--require-verify", is_flag=True,
     help="Follow no Sync that doesn't say whose signatures count (spec.source.git.verify).",

@@ -1,0 +1,96 @@
+"""Repositories that the administrator doesn't allow: nothing is fetched from them, and the API server says so in advance where it is asked to."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import KubectlError
+from tests.security.tarpit import tarpit
+
+POLICY = Path(__file__).parents[2] / "deploy" / "allowed-sources.yaml"
+
+
+def test_nothing_is_fetched_from_where_it_is_not_allowed(new_daemon, cluster, follow, git_server, config_map):
+    allowed = git_server.url
+    new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, ["--allow-url-prefix", allowed]).start()
+    with tarpit() as elsewhere:
+        evils = [elsewhere.urls[0], f"{allowed}-evil"]
+        outside = [follow(url, f"outside-{number}") for number, url in enumerate(evils)]
+        for sync in outside:
+            message = sync.until("SourceUnavailable")["message"]
+            assert "--allow-url-prefix" in message
+            assert allowed in message
+        inside = follow(allowed, "inside")
+        inside.until_synced(git_server.push({"a.yaml": config_map("a")}))
+        assert elsewhere.taken == 0
+
+
+@pytest.fixture
+def policy(cluster, git_server, eventually):
+    """The policy that is shipped, for the Syncs of the test's namespace alone, with these URLs."""
+    name = f"allowed-{secrets.token_hex(4)}"
+    prefixes, rules, binding = yaml.safe_load_all(POLICY.read_text())
+    prefixes["metadata"] = {"name": name, "namespace": cluster.namespace}
+    prefixes["data"]["urlPrefixes"] = "https://git.example.com/team\n  git@git.example.com:shop  \n"
+    rules["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name
+    binding["spec"]["paramRef"] |= {"name": name, "namespace": cluster.namespace}
+    here = {"matchLabels": {"kubernetes.io/metadata.name": cluster.namespace}}
+    binding["spec"]["matchResources"] = {"namespaceSelector": here}
+    cluster.kubectl.apply([prefixes, rules, binding])
+    eventually(lambda: "below these" in refusal(cluster, "https://else.example/shop.git"), "the policy is in force")
+    yield
+    cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name)
+
+
+def refusal(cluster, url) -> str:
+    """What the API server says to a Sync of that URL, nothing if it takes it."""
+    metadata = {"name": f"s-{secrets.token_hex(4)}", "namespace": cluster.namespace}
+    spec = {"source": {"git": {"url": url}}, "suspend": True}
+    manifest = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": metadata, "spec": spec}
+    try:
+        cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=manifest)
+    except KubectlError as error:
+        return str(error)
+    return ""
+
+
+EVIL = {
+    "a longer segment": "https://git.example.com/team-evil/shop.git",
+    "a longer host": "https://git.example.com.evil/team/shop.git",
+    "the host as a user": "https://git.example.com@evil.example/team/shop.git",
+    "another scheme": "http://git.example.com/team/shop.git",
+    "out of it and in again": "https://git.example.com/team/../evil/shop.git",
+    "encoded": "https://git.example.com/team/%2e%2e/evil.git",
+    "a backslash": "https://git.example.com/team/..\\evil.git",
+}
+
+
+def test_the_api_server_takes_what_is_allowed_and_refuses_what_only_looks_like_it(cluster, policy):
+    for url in (
+        "https://git.example.com/team",
+        "https://git.example.com/team/shop.git",
+        "git@git.example.com:shop/a.git",
+    ):
+        assert not refusal(cluster, url)
+    for what, url in EVIL.items():
+        said = refusal(cluster, url)
+        told = (
+            "below these it is: https://git.example.com/team",
+            "in more than one way",
+            "must not contain credentials",
+        )
+        assert any(each in said for each in told), what
+
+
+def test_a_sync_from_before_the_policy_can_be_changed_in_all_but_its_url(cluster, follow, git_server, request):
+    sync = follow(git_server.url, "before", suspend=True)
+    request.getfixturevalue("policy")
+    sync.change(prune=False)
+    cluster.kubectl("annotate", "sync", "before", "-n", cluster.namespace, "a=b")
+    with pytest.raises(Exception, match="none that may be followed"):
+        sync.change(source={"git": {"url": "https://elsewhere.example/shop.git"}})
+    cluster.delete("Sync", "before")
