@@ -276,3 +276,79 @@ def test_status_shows_syncs_as_the_daemon_left_them(plugin, follow, cluster, git
         "shop",
         "True",
     ]
+
+
+# --- as whom ---
+
+
+def test_without_a_daemon_the_members_of_a_named_sync_are_written_as_its_account(
+    plugin, cluster, follow, git_server, config_map, namespace
+):
+    cluster.distrust()
+    git_server.push({"web.yaml": config_map("web")})
+    follow(git_server.url)
+    refused = plugin("sync", "shop")
+    assert refused.status != 0
+    account = f"ServiceAccount {namespace}/kubectl-reconcile"
+    assert f"{account} may not patch configmaps in namespace {namespace}" in refused.err
+    assert f"kubectl reconcile grant shop -n {namespace}" in refused.err
+    assert cluster.get("ConfigMap", "web") is None  # though whoever asked may write it
+    cluster.trust()
+    assert plugin("sync", "shop").status == 0
+    assert cluster.get("ConfigMap", "web")
+
+
+@pytest.fixture
+def editor(plugin, kubectl, namespace):
+    """The plugin, used by somebody with a token of their own, who may edit ConfigMaps and Syncs, and nothing else."""
+    name = f"editor-of-{namespace}"
+    kubectl("create", "serviceaccount", name, "-n", "default")
+    kubectl(
+        "create",
+        "role",
+        "syncs",
+        "--verb=*",
+        "--resource=syncs.reconcile.dev,syncs.reconcile.dev/status",
+        "-n",
+        namespace,
+    )
+    account = f"--serviceaccount=default:{name}"
+    kubectl("create", "rolebinding", "syncs", "--role=syncs", account, "-n", namespace)
+    kubectl(
+        "create", "role", "maps", "--verb=*", "--resource=configmaps", "-n", namespace
+    )  # edit could act as accounts
+    kubectl("create", "rolebinding", "maps", "--role=maps", account, "-n", namespace)
+    token = kubectl("create", "token", name, "-n", "default").strip()
+    yield lambda *words: plugin(*words, "--token", token)
+    kubectl("delete", "serviceaccount", name, "-n", "default", "--wait=false")
+
+
+def test_who_may_not_see_whether_a_daemon_lives_writes_nothing(editor, cluster, follow, git_server, config_map):
+    git_server.push({"web.yaml": config_map("web")})
+    follow(git_server.url)
+    refused = editor("sync", "shop")
+    assert refused.status != 0
+    assert "whether a daemon lives can't be told: you may not read its Leases" in refused.err
+    assert cluster.get("ConfigMap", "web") is None
+
+
+def test_who_may_not_act_as_the_account_is_refused_and_nothing_is_written(
+    editor, cluster, follow, git_server, config_map, kubectl, namespace, monkeypatch
+):
+    monkeypatch.setenv("KUBECTL_RECONCILE_NAMESPACE", namespace)  # whose Leases may be read
+    kubectl("create", "role", "leases", "--verb=get,list", "--resource=leases.coordination.k8s.io", "-n", namespace)
+    kubectl(
+        "create",
+        "rolebinding",
+        "leases",
+        "--role=leases",
+        f"--serviceaccount=default:editor-of-{namespace}",
+        "-n",
+        namespace,
+    )
+    git_server.push({"web.yaml": config_map("web")})
+    follow(git_server.url)
+    refused = editor("sync", "shop")
+    assert refused.status != 0
+    assert "cannot impersonate" in refused.err
+    assert cluster.get("ConfigMap", "web") is None
