@@ -69,7 +69,10 @@ EVIL = {
 }
 
 
-def test_the_api_server_takes_what_is_allowed_and_refuses_what_only_looks_like_it(cluster, policy):
+def test_the_api_server_takes_what_is_allowed_and_refuses_what_only_looks_like_it(cluster, follow, git_server, request):
+    """One policy for all of it: the server takes its time until one is in force."""
+    earlier = follow(git_server.url, "before", suspend=True)
+    request.getfixturevalue("policy")
     for url in (
         "https://git.example.com/team",
         "https://git.example.com/team/shop.git",
@@ -84,13 +87,9 @@ def test_the_api_server_takes_what_is_allowed_and_refuses_what_only_looks_like_i
             "must not contain credentials",
         )
         assert any(each in said for each in told), what
-
-
-def test_a_sync_from_before_the_policy_can_be_changed_in_all_but_its_url(cluster, follow, git_server, request):
-    sync = follow(git_server.url, "before", suspend=True)
-    request.getfixturevalue("policy")
-    sync.change(prune=False)
+    # One from before the policy can be changed in all but its URL.
+    earlier.change(prune=False)
     cluster.kubectl("annotate", "sync", "before", "-n", cluster.namespace, "a=b")
     with pytest.raises(Exception, match="none that may be followed"):
-        sync.change(source={"git": {"url": "https://elsewhere.example/shop.git"}})
+        earlier.change(source={"git": {"url": "https://elsewhere.example/shop.git"}})
     cluster.delete("Sync", "before")

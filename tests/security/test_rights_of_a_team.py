@@ -70,7 +70,7 @@ def test_a_confined_team_gets_no_more_than_its_namespace(
     eventually(lambda: at_home.get("ConfigMap", "web"), "what the team may write is written")
     condition = eventually(ready, "the Sync says how it went")
     assert condition["status"] == "False"
-    assert f"ServiceAccount {team}/kubectl-reconcile may not" in condition["message"]
+    assert f"ServiceAccount {team}/kubectl-reconcile lacks rights on 3 objects: " in condition["message"]
     assert cluster.get("ConfigMap", "stolen") is None
     bindings = cluster.kubectl("get", "clusterrolebindings", "-o", "name")
     assert f"boss-{team}" not in bindings

@@ -40,7 +40,7 @@ _OUTAGE_S = 45.0
 _STORM_S = 90.0
 _LONGEST_PAUSE_S = 3.0
 _COOLDOWN_S = 0.5
-_RECOVERY_S = 20.0
+_RECOVERY_S = 45.0
 _PROBE_S = 10.0
 
 Attempt: TypeAlias = Callable[[], Awaitable[Any]]

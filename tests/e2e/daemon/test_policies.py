@@ -144,10 +144,11 @@ def test_a_field_manager_of_its_own_owns_what_a_sync_applies(
 
 
 @pytest.fixture
-def at_home(cluster, namespace, new_daemon, git_server, follow, config_map):
+def at_home(cluster, namespace, new_daemon, git_server, follow, config_map, monkeypatch):
     """at_home(**spec) follows a Sync into a namespace of its own, which is a member of it; returns that namespace."""
     home = cluster.at(f"{namespace}-home")
     cluster.kubectl("create", "namespace", home.namespace)
+    monkeypatch.setenv("KUBECTL_RECONCILE_NAMESPACE", namespace)
     new_daemon(cluster.kubectl.kubeconfig, home.namespace, ("--lease-namespace", namespace)).start()
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home.namespace}}
 
