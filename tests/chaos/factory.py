@@ -292,7 +292,10 @@ class Shift:
 
     def unrest(self, name: str, cr: Mapping[str, Any]) -> str:
         """Return what isn't as it should be in the end with one Candy: done, or as its machine says."""
-        machine = self.factory.ask("GET", f"/machines/{self.candies.namespace}.{name}")
+        try:
+            machine = self.factory.ask("GET", f"/machines/{self.candies.namespace}.{name}")
+        except RuntimeError as error:  # it was made in the last moment, and nobody has asked for its machine yet
+            return str(error)
         bar, status, spec = machine["bar"], cr.get("status") or {}, cr["spec"]
         right = bool(bar) and (bar["flavor"], bar["sweetness"]) == (spec["flavor"], spec["sweetness"])
         if _is(cr, "Ready", "True") is not right or not _is(cr, "MachineReachable", "True"):
