@@ -191,9 +191,7 @@ def _is_left(tier: Tier, owned: Owned) -> bool:
 
 def _conditions(found: dict[str, Health]) -> Iterator[Condition]:
     failed = next((f"{name}: {one.message}" for name, one in found.items() if one.status is HealthStatus.FAILED), "")
-    waiting = next(
-        (f"{name}: {one.message}" for name, one in found.items() if one.status is not HealthStatus.CURRENT), ""
-    )
+    waiting = next((f"{name}: {one.message}" for name, one in found.items() if one.status.holds_up), "")
     if not waiting:
         yield Condition("Ready", "True", "TiersReady", f"all {len(found)} tiers are ready")
         yield Condition("Progressing", "False", "TiersReady")

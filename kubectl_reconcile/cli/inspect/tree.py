@@ -16,12 +16,20 @@ from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import MemberOptions
+from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.resources.applyset import is_marked_by_us
 from kubectl_reconcile.engine.commands import find_object, owner_tree
 from kubectl_reconcile.engine.commands.owner_tree import OwnedObject, OwnerTree
 from kubectl_reconcile.engine.sync.session import Session
 
-_TONES = {"Current": Tone.GOOD, "InProgress": Tone.WARNING, "Terminating": Tone.WARNING}
+_TONES = {
+    HealthStatus.CURRENT: Tone.GOOD,
+    HealthStatus.IN_PROGRESS: Tone.WARNING,
+    HealthStatus.TERMINATING: Tone.WARNING,
+    HealthStatus.SUSPENDED: Tone.ASIDE,
+    HealthStatus.UNKNOWN: Tone.WARNING,
+}
+_WELL = frozenset({HealthStatus.CURRENT, HealthStatus.SUSPENDED})
 _KINDS_SHOWN = 5
 _BRANCHES = ("├─", "└─", "│ ", "  ")
 _PLAIN_BRANCHES = ("|-", "`-", "| ", "  ")
@@ -54,7 +62,7 @@ def _unwell(relative: OwnedObject) -> OwnedObject:
     """Return *relative* without those below that are well themselves and have only the like below them."""
     below = (_unwell(child) for child in relative.children)
     return OwnedObject(
-        relative.manifest, tuple(each for each in below if each.children or each.health.status != "Current")
+        relative.manifest, tuple(each for each in below if each.children or each.health.status not in _WELL)
     )
 
 
@@ -111,7 +119,7 @@ def _table(root: OwnedObject, width: int | None, *, wide: bool) -> list[Line]:
 def _row(relative: OwnedObject, lead: str, home: str, now: str, *, wide: bool) -> list[Span]:
     ref, verdict = relative.ref, relative.health
     place = f"{ref.namespace}/" if ref.namespace and ref.namespace != home and not wide else ""
-    word, tone = verdict.status.value, _TONES.get(verdict.status.value, Tone.BAD)
+    word, tone = verdict.status.value, _TONES.get(verdict.status, Tone.BAD)
     if ref.group == "reconcile.dev" and ref.kind == "Sync":
         word, tone = status.readiness(relative.manifest)
         word = "Ready" if word == "True" else "NotReady" if word == "False" else word

@@ -124,10 +124,10 @@ class HealthRules:
         """Return the health of a live object."""
         return self._judged(manifest, strict=self.strict)
 
-    def passes(self, manifest: Manifest | None) -> Health:
+    def passes(self, manifest: Manifest | None, *, hook: bool = False) -> Health:
         """Return the health that decides whether a later wave may start.
 
-        A Job has to complete. A claim needs no volume yet: it may be bound only when a pod of that
+        A Job has to complete, unless it is suspended; a *hook* has to in any case. A claim needs no volume yet: it may be bound only when a pod of that
         later wave uses it, so waiting for it could last for ever. A budget, a quota or an autoscaler
         only limits what others do: its verdict is about them, and they may come later.
         """
@@ -135,6 +135,8 @@ class HealthRules:
         found = self._judged(manifest, strict=self.strict or kind == _JOB)
         if kind in _LIMITS and found.status is not HealthStatus.TERMINATING:
             return Health(HealthStatus.CURRENT, found.message)
+        if hook and found.status is HealthStatus.SUSPENDED:
+            return Health(HealthStatus.IN_PROGRESS, f"{found.message}; a hook has to complete")
         if kind == _CLAIM and found.status is HealthStatus.IN_PROGRESS:
             return Health(HealthStatus.CURRENT, found.message)
         return found

@@ -17,6 +17,7 @@ from kubectl_reconcile.core.health.verdict import (
     shortage,
     spec_of,
     status_of,
+    suspended,
     unobserved,
     why,
 )
@@ -25,7 +26,7 @@ from kubectl_reconcile.core.objects import Manifest, condition_of, mapping_of, m
 
 def cron_job(manifest: Manifest) -> Health:
     """Return the health of a CronJob, which has nothing to wait for."""
-    return current("suspended" if spec_of(manifest).get("suspend") else "scheduled")
+    return suspended() if spec_of(manifest).get("suspend") is True else current("scheduled")
 
 
 def claim(manifest: Manifest) -> Health:

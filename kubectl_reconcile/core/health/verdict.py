@@ -29,8 +29,18 @@ class HealthStatus(StrEnum):
     """The object is being deleted."""
     NOT_FOUND = "NotFound"
     """There is no object."""
+    SUSPENDED = "Suspended"
+    """Somebody has paused the object; until it goes on there is nothing to wait for."""
     UNKNOWN = "Unknown"
-    """The object contradicts what is known of its kind."""
+    """Nobody can tell: the object says nothing, or what contradicts all that is known of its kind."""
+
+    @property
+    def holds_up(self) -> bool:
+        """Tell whether those who need the object healthy wait for it; nobody waits for what is paused, or says nothing."""
+        return self not in _HOLDS_NOBODY_UP
+
+
+_HOLDS_NOBODY_UP = frozenset({HealthStatus.CURRENT, HealthStatus.SUSPENDED, HealthStatus.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,16 @@ def in_progress(message: str) -> Health:
 def failed(message: str) -> Health:
     """Return that an object won't get there."""
     return Health(HealthStatus.FAILED, message)
+
+
+def suspended(message: str = "suspended") -> Health:
+    """Return that an object is paused."""
+    return Health(HealthStatus.SUSPENDED, message)
+
+
+def unknown(message: str) -> Health:
+    """Return that nobody can tell."""
+    return Health(HealthStatus.UNKNOWN, message)
 
 
 def unobserved() -> Health:

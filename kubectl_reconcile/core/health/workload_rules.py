@@ -21,6 +21,7 @@ from kubectl_reconcile.core.health.verdict import (
     spec_of,
     status_of,
     surplus,
+    suspended,
     unobserved,
     wanted_of,
     why,
@@ -44,24 +45,27 @@ def deployment(manifest: Manifest) -> Health:
         or shortage("available", count_of(manifest, "availableReplicas"), updated)
         or shortage("ready", count_of(manifest, "readyReplicas"), wanted)
     )
-    if lack:
+    if spec_of(manifest).get("paused") is True:
+        return suspended(joined("paused", lack))
+    if lack := lack or _unsettled(manifest, progressing):
         return in_progress(_with_replica_failure(manifest, lack))
-    if not _deployment_settled(manifest, progressing):
-        return in_progress(f"rollout not complete: {why(progressing)}" if progressing else "rollout not complete")
-    if not has_status(condition_of(manifest, "Available"), "True"):
-        return in_progress(why(condition_of(manifest, "Available")) or "not available yet")
     return current(f"{wanted} of {wanted} replicas are available")
 
 
 _NO_DEADLINE_S = 2**31 - 1
 
 
-def _deployment_settled(manifest: Manifest, progressing: Manifest) -> bool:
-    # Without a deadline the controller keeps no Progressing condition; a paused one never completes by design.
-    if (
-        spec_of(manifest).get("progressDeadlineSeconds") == _NO_DEADLINE_S
-        or progressing.get("reason") == "DeploymentPaused"
-    ):
+def _unsettled(manifest: Manifest, progressing: Manifest) -> str:
+    """Return what a Deployment lacks whose counts are right; empty where nothing."""
+    if not _is_rolled_out(manifest, progressing):
+        return joined("rollout not complete", why(progressing))
+    available = condition_of(manifest, "Available")
+    return "" if has_status(available, "True") else why(available) or "not available yet"
+
+
+def _is_rolled_out(manifest: Manifest, progressing: Manifest) -> bool:
+    # Without a deadline the controller keeps no Progressing condition. The server fills it in where a manifest has none.
+    if (number_of(spec_of(manifest).get("progressDeadlineSeconds")) or _NO_DEADLINE_S) >= _NO_DEADLINE_S:
         return True
     return progressing.get("reason") == "NewReplicaSetAvailable" and has_status(progressing, "True")
 
@@ -143,8 +147,7 @@ def job(manifest: Manifest) -> Health:
     done = job_done(manifest)
     if done.status is not HealthStatus.IN_PROGRESS:
         return done
-    accepted = spec_of(manifest).get("suspend") or status_of(manifest).get("startTime")
-    return current(done.message) if accepted else done
+    return current(done.message) if status_of(manifest).get("startTime") else done
 
 
 def job_done(manifest: Manifest) -> Health:
@@ -155,8 +158,8 @@ def job_done(manifest: Manifest) -> Health:
     counts = ", ".join(f"{count_of(manifest, what)} {what}" for what in ("succeeded", "active", "failed"))
     if has_status(complete, "True"):
         return current(f"complete: {counts}")
-    if spec_of(manifest).get("suspend"):
-        return in_progress("suspended")
+    if spec_of(manifest).get("suspend") is True:
+        return suspended()
     return in_progress(f"running: {counts}" if status_of(manifest).get("startTime") else "not started yet")
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.core.annotations import HookPoint, MemberOptions
-from kubectl_reconcile.core.health.kstatus import HealthStatus
 from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import (
     GroupVersionKind,
@@ -279,8 +278,11 @@ class PlanBuilder:
         for change in changes if barrier or named else ():
             if change.is_quiet and (change.gate.wave < barrier or change.ref in named):
                 live = self.live(change.ref)
-                if live is not None and self.inputs.sync.health.passes(live).status is not HealthStatus.CURRENT:
+                if live is not None and self._holds_up(change, live):
                     yield change
+
+    def _holds_up(self, change: Change, live: Manifest) -> bool:
+        return self.inputs.sync.health.passes(live, hook=bool(change.gate.hook)).status.holds_up
 
 
 def unreadable(why: str) -> Gate:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptions
-from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
 from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.outcome import Action, Outcome, key_of
@@ -234,8 +234,7 @@ class _ChildrenPlan:
             self._note(child, f"{change.ref}, which is to be {_PAST[change.op]} first")
         else:
             verdict = health(live)
-            fine = verdict.status is HealthStatus.CURRENT
-            self.unsettled[key_of(child)] = "" if fine else f"{change.ref} ({verdict})"
+            self.unsettled[key_of(child)] = "" if not verdict.status.holds_up else f"{change.ref} ({verdict})"
 
     def _note(self, child: Manifest, why: str, *, trouble: bool = False) -> None:
         self.unsettled[key_of(child)] = why

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
+from kubectl_reconcile.core.annotations import HOOK
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
 from kubectl_reconcile.core.health.workload_rules import removes_itself
@@ -66,14 +67,14 @@ class HealthWait:
             if live is None and seen is not None and removes_itself(seen):
                 return ""  # it has ended, as far as anybody can tell any more
             seen = live
-            found = self.rules.passes(live)
-            if found.status is HealthStatus.CURRENT and not self._is_silent(kind, live, began_s):
+            found = self.rules.passes(live, hook=HOOK in annotations_of(live or {}))
+            if not found.status.holds_up and not self._is_silent(kind, live, began_s):
                 return ""
             why = found.message or str(found.status)
             if found.status in {HealthStatus.FAILED, HealthStatus.NOT_FOUND}:
                 return await broken.explained(ref, live, why)
             if pod := await broken.for_good(ref, live):
-                return f"{why}; {pod}" if found.status is not HealthStatus.CURRENT else pod
+                return f"{why}; {pod}" if found.status.holds_up else pod
             if self.is_over:
                 late = "stopped waiting for it" if self.stopped() else "not healthy in time"
                 return await broken.explained(ref, live, f"{late}: {why}")

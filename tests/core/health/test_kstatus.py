@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
 
 CURRENT, IN_PROGRESS, FAILED = HealthStatus.CURRENT, HealthStatus.IN_PROGRESS, HealthStatus.FAILED
-TERMINATING, UNKNOWN = HealthStatus.TERMINATING, HealthStatus.UNKNOWN
+TERMINATING, UNKNOWN, SUSPENDED = HealthStatus.TERMINATING, HealthStatus.UNKNOWN, HealthStatus.SUSPENDED
 
 
 def an_object(kind, status=None, *, api="v1", spec=None, **metadata):
@@ -61,14 +61,20 @@ DEPLOYMENTS = {
     "not yet available": (deployment((3, 3, 1, 3), ROLLED_OUT, AVAILABLE), IN_PROGRESS, "1 of 3 replicas are available"),
     "not yet ready": (deployment((3, 3, 3, 2), ROLLED_OUT, AVAILABLE), IN_PROGRESS, "2 of 3 replicas are ready"),
     "counts right, rollout not declared complete": (
-        deployment((3, 3, 3, 3), ("Progressing", "True", "ReplicaSetUpdated"), AVAILABLE), IN_PROGRESS, "not complete",
+        deployment((3, 3, 3, 3), ("Progressing", "True", "ReplicaSetUpdated"), AVAILABLE, progressDeadlineSeconds=600), IN_PROGRESS, "not complete",
     ),
-    "no Progressing condition though it has a deadline": (deployment((3, 3, 3, 3), AVAILABLE), IN_PROGRESS, "not complete"),
+    "no Progressing condition though it has a deadline": (
+        deployment((3, 3, 3, 3), AVAILABLE, progressDeadlineSeconds=600), IN_PROGRESS, "not complete",
+    ),
     "without a deadline there is no Progressing condition": (
         deployment((3, 3, 3, 3), AVAILABLE, progressDeadlineSeconds=2**31 - 1), CURRENT, "",
     ),
     "paused with all replicas there": (
-        deployment((3, 3, 3, 3), ("Progressing", "Unknown", "DeploymentPaused"), AVAILABLE), CURRENT, "",
+        deployment((3, 3, 3, 3), ("Progressing", "Unknown", "DeploymentPaused"), AVAILABLE, paused=True), SUSPENDED, "paused",
+    ),
+    "paused half-way": (
+        deployment((3, 1, 3, 3), ("Progressing", "Unknown", "DeploymentPaused"), AVAILABLE, paused=True),
+        SUSPENDED, "paused: 1 of 3 replicas are updated",
     ),
     "unavailable": (
         deployment((3, 3, 3, 3), ROLLED_OUT, ("Available", "False", "MinimumReplicasUnavailable", "no minimum")),
@@ -215,7 +221,7 @@ JOBS = {
     "failed": (job(conditions(("Failed", "True", "BackoffLimitExceeded", "too often"))), FAILED, "too often"),
     "started": (job(STARTED), CURRENT, "running: 0 succeeded, 1 active"),
     "not started": (job({}), IN_PROGRESS, "not started"),
-    "suspended": (job({}, suspend=True), CURRENT, "suspended"),
+    "suspended": (job({}, suspend=True), SUSPENDED, "suspended"),
 }
 
 
@@ -238,7 +244,7 @@ NO_METRICS = ("ScalingActive", "False", "FailedGetResourceMetric", "no metrics")
 
 OTHER_KINDS = {
     "cron job": (an_object("CronJob", api="batch/v1", spec={}), CURRENT, "scheduled"),
-    "suspended cron job": (an_object("CronJob", api="batch/v1", spec={"suspend": True}), CURRENT, "suspended"),
+    "suspended cron job": (an_object("CronJob", api="batch/v1", spec={"suspend": True}), SUSPENDED, "suspended"),
     "claim bound": (an_object("PersistentVolumeClaim", {"phase": "Bound"}), CURRENT, "bound"),
     "claim waits": (an_object("PersistentVolumeClaim", {"phase": "Pending"}), IN_PROGRESS, "not bound"),
     "claim lost its volume": (an_object("PersistentVolumeClaim", {"phase": "Lost"}), FAILED, "lost"),
@@ -331,7 +337,7 @@ def test_an_object_is_judged_by_what_it_says(manifest, status, words):
 
 STRICT = {
     "a Job must complete": (job(STARTED), IN_PROGRESS),
-    "a suspended Job does nothing": (job({}, suspend=True), IN_PROGRESS),
+    "a suspended Job has nothing to complete": (job({}, suspend=True), SUSPENDED),
     "a complete Job is done": (job(conditions(("Complete", "True"))), CURRENT),
     "a load balancer needs an address": (an_object("Service", {}, spec=BALANCER), IN_PROGRESS),
     "a load balancer with one is done": (an_object("Service", ADDRESS, spec=BALANCER), CURRENT),
@@ -359,6 +365,10 @@ def test_strict_asks_for_the_work_done(manifest, status):
 def test_strict_never_calls_current_what_the_plain_rules_do_not(manifest):
     if health(manifest).status is not CURRENT:
         assert health(manifest, strict=True).status is not CURRENT
+
+
+def test_what_is_paused_or_says_nothing_holds_nobody_up():
+    assert {status for status in HealthStatus if not status.holds_up} == {CURRENT, SUSPENDED, UNKNOWN}
 
 
 def test_nothing_is_not_found():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.core.apply.replace import as_restored, is_immutable
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
-from kubectl_reconcile.core.health.kstatus import HealthStatus
+from kubectl_reconcile.core.health.kstatus import Health, HealthStatus
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.order import arranged, cycles_in, is_behind, services_of
 from kubectl_reconcile.core.redaction import redacted
@@ -89,6 +89,12 @@ def test_a_wave_never_waits_for_a_claim_but_for_the_end_of_a_job():
     assert HealthRules().passes(claim).status is HealthStatus.CURRENT
     assert HealthRules().judge(claim).status is HealthStatus.IN_PROGRESS
     assert HealthRules().passes(job).status is HealthStatus.IN_PROGRESS
+
+
+def test_nobody_waits_for_a_suspended_job_unless_it_is_a_hook():
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {"suspend": True}, "status": {}}
+    assert HealthRules().passes(job).status is HealthStatus.SUSPENDED
+    assert HealthRules().passes(job, hook=True) == Health(HealthStatus.IN_PROGRESS, "suspended; a hook has to complete")
 
 
 LIMITS = {

@@ -21,7 +21,7 @@ Examples:
 """
 )
 @click.argument("sync", required=False, metavar="[SYNC|KIND/NAME]")
-@click.option("--unhealthy", is_flag=True, help="Only what isn't Current, and what leads to it.")
+@click.option("--unhealthy", is_flag=True, help="Only what is neither Current nor Suspended, and what leads to it.")
 @output("wide", "name", "json", "yaml")
 @colour
 @common
