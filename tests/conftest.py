@@ -42,6 +42,8 @@ settings.register_profile("busy", deadline=None, max_examples=60, suppress_healt
 settings.register_profile(
     "mutants", settings.get_profile("busy"), derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
 )
+# Whether a commit lands is judged on the same examples each time too; whoever runs the tests by hand looks for new ones.
+settings.register_profile("ci", settings.get_profile("busy"), derandomize=True, database=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "busy"))
 
 CLUSTER = "KUBECTL_RECONCILE_TEST_KUBECONFIG"

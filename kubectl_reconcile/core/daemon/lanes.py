@@ -241,6 +241,7 @@ class Lanes:
         if job is None:
             return None if self._settled() else self.next()
         self._slots[Lane.QUICK].release(job)
+        self._slow.add(job.who)  # another job of theirs may have ended within its patience meanwhile
         return BreakOff(job)
 
     def waiting(self, lane: Lane) -> int:

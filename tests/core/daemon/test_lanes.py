@@ -145,6 +145,27 @@ def test_a_job_that_outstays_where_there_is_no_room_is_broken_off_only_if_it_is_
     assert decided(lanes) == [Start(job(1), Lane.SLOW)]
 
 
+def test_a_job_that_was_broken_off_waits_in_the_slow_lane_though_another_of_theirs_was_quick():
+    lanes = Lanes(LaneLimits(3, 3, 3), LaneLimits(1, 1, 1))
+    lanes.add(job(0, who="patient"))
+    decided(lanes)
+    lanes.outstayed(job(0, who="patient"))
+    decided(lanes)
+    for number in (1, 2):
+        lanes.add(job(number, who="shop"))
+    lanes.add(job(3, who="another"))
+    decided(lanes)
+    for late in (job(1, who="shop"), job(3, who="another")):
+        lanes.outstayed(late)
+    lanes.ended(job(2, who="shop"))
+    for number in (4, 5):
+        lanes.add(job(number))
+    assert decided(lanes) == [Start(job(4), Lane.QUICK), BreakOff(job(1, who="shop")), Start(job(5), Lane.QUICK)]
+    lanes.ended(job(1, who="shop"))
+    lanes.add(job(1, who="shop"))
+    assert (decided(lanes), lanes.waiting(Lane.SLOW)) == ([], 1)
+
+
 def test_who_took_long_begins_in_the_slow_lane_until_it_is_quick_again():
     lanes = Lanes(QUICK, SLOW)
     lanes.add(job(0, who="shop"))
@@ -189,7 +210,11 @@ class AnyHistory(RuleBasedStateMachine):
         self.passed = {}  # of each host that waits: who began since, while it could have
 
     def settle(self):
-        for decision in decided(self.lanes):
+        while decisions := decided(self.lanes):
+            self.follow(decisions)
+
+    def follow(self, decisions):
+        for decision in decisions:
             job = decision.job
             if isinstance(decision, BreakOff):
                 assert self.running.pop(job.number) == job
