@@ -28,7 +28,7 @@ from urllib.parse import quote
 import pytest
 
 from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
-from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.objects import FIELD_MANAGER, ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from tests.e2e.domains import Factory
 from tests.e2e.ssh_host import SshHost
@@ -414,6 +414,19 @@ class Followed:
 
     def until_synced(self, revision: str, *, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
         return self.until("Synced", revision, timeout_s=timeout_s)
+
+    def forge_member(self, name: str, namespace: str) -> None:
+        """Make a ConfigMap with all marks of a member: label, annotation and field manager."""
+        set_id = applyset_id(ObjectRef("reconcile.dev", "Sync", self.cluster.namespace, self.name))
+        metadata = {
+            "name": name,
+            "namespace": namespace,
+            "labels": {PART_OF: set_id},
+            "annotations": {"reconcile.dev/source": "0.json"},
+        }
+        path = f"{self.cluster.at(namespace).path('ConfigMap', name)}?fieldManager={FIELD_MANAGER}&force=true"
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x": "forged"}}
+        self.cluster.api.ask(path, method="PATCH", body=body, type_="application/apply-patch+yaml")
 
     def ask(self) -> dict[str, Any]:
         """Ask for a sync, as people do with kubectl, and wait for the answer; return the status."""

@@ -13,8 +13,6 @@ import secrets
 
 import pytest
 
-from kubectl_reconcile.core.objects import FIELD_MANAGER, ObjectRef
-from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from tests.e2e.conftest import Api, Cluster, Daemon, Followed, Plugin, patiently
@@ -323,21 +321,6 @@ def test_takeover_of_another_tenants_object_needs_that_tenants_word(world, attac
         cluster.kubectl("delete", "rolebinding/shared", "-n", "team-b")
 
 
-def forged(sync, name, namespace):
-    """An object with all marks of a member of *sync*: label, annotation and field manager."""
-    set_id = applyset_id(ObjectRef("reconcile.dev", "Sync", sync.cluster.namespace, sync.name))
-    metadata = {
-        "name": name,
-        "namespace": namespace,
-        "labels": {PART_OF: set_id},
-        "annotations": {"reconcile.dev/source": "0.json"},
-    }
-    place = sync.cluster.at(namespace)
-    path = f"{place.path('ConfigMap', name)}?fieldManager={FIELD_MANAGER}&force=true"
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x": "forged"}}
-    place.api.ask(path, method="PATCH", body=body, type_="application/apply-patch+yaml")
-
-
 def test_forged_members_hold_up_nobody(world, git_host, bakery):
     cluster, *_ = world
     cluster.kubectl("create", "namespace", "team-c")
@@ -347,8 +330,8 @@ def test_forged_members_hold_up_nobody(world, git_host, bakery):
     role(c, "members", account("team-c"), rules=own)
     sync = following(c, "victim", repository.url, deletionPolicy="Prune", maxDeletes=10)
     sync.until_synced(repository.push({f"{name}.json": json.dumps(config(name)) for name in ("one", "two")}))
-    forged(sync, "forged", "team-c")
-    forged(sync, "far", "team-b")
+    sync.forge_member("forged", "team-c")
+    sync.forge_member("far", "team-b")
     patiently(lambda: any("forged" in each for each in sync.status.get("warnings") or ()), "it is reported")
     warning = next(each for each in sync.status["warnings"] if "forged" in each)
     assert "ServiceAccount team-c/kubectl-reconcile may not delete configmaps in namespace team-c" in warning

@@ -37,9 +37,8 @@ from kubectl_reconcile.core.planning.plan import (
     hash_of,
     set_id_of,
 )
-from kubectl_reconcile.core.planning.snapshot import Stored
+from kubectl_reconcile.core.planning.snapshot import Stored, members_in
 from kubectl_reconcile.core.redaction import redacted
-from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy, FieldConflict, Merge, MergeError, Verdict, three_way
@@ -98,14 +97,8 @@ class PlanBuilder:
         return cls(inputs, set_id, hash_of(repr(marks)), dict(inputs.kinds), list(inputs.problems))
 
     def members(self) -> list[Stored]:
-        """Return the live members of the set.
-
-        An object that carries the set's label where the set has never been isn't one: anybody can write a label. The
-        parent says where members may be before any is written (KEP-3659, "applyset.kubernetes.io/additional-namespaces").
-        """
-        places = self.inputs.coverage.places
-        found = self.inputs.live.labelled(applyset.PART_OF, self.set_id)
-        return [each for each in found if places is None or each.ref.namespace in places or not each.ref.namespace]
+        """Return the live members of the set."""
+        return members_in(self.inputs.live, self.set_id, self.inputs.coverage.places)
 
     def live(self, ref: ObjectRef) -> Manifest | None:
         """Return the live object, parsed, or None."""

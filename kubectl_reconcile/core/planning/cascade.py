@@ -102,7 +102,7 @@ def cascade_of(root: Manifest, listed: Mapping[Listing, Listed], live: Snapshot)
 
 def _listed(carrier: Manifest, listed: Mapping[Listing, Listed], found: Cascade, gone: set[str]) -> Iterator[Manifest]:
     """Yield what lists show to go with *carrier*; note what they lack."""
-    holds_all = _holds_all(carrier)
+    holds_all, places = _holds_all(carrier), _places(carrier)
     for listing in listings_of(carrier):
         answer = listed.get(listing)
         if answer is None:
@@ -110,7 +110,9 @@ def _listed(carrier: Manifest, listed: Mapping[Listing, Listed], found: Cascade,
         unseen = answer.unseen if answer else (listing.kind or _ANYTHING,)
         if holds_all:
             found.uncounted.update(_placed(kind, listing) for kind in unseen)
-        objects = answer.objects if answer else ()
+        objects = (
+            [each for each in answer.objects if applyset.may_be_member(ObjectRef.of(each), places)] if answer else ()
+        )
         yield from (each for each in objects if _goes(each, listing, gone, all_of_it=holds_all))
 
 
@@ -162,6 +164,12 @@ def _listings_of_sync(sync: Manifest) -> Iterator[Listing]:
     contents, set_id = applyset.Contents.recorded(sync), applyset.applyset_id(ObjectRef.of(sync))
     places = sorted(contents.namespaces) if len(contents.namespaces) <= _FEW_NAMESPACES else [""]
     return (Listing(kind, place, set_id) for kind in sorted(contents.kinds) for place in places)
+
+
+def _places(carrier: Manifest) -> frozenset[str] | None:
+    """Return the namespaces that what goes with *carrier* is in; None where it may be anywhere that a list shows."""
+    is_sync = ObjectRef.of(carrier).group_kind == SYNC.group_kind
+    return applyset.Contents.recorded(carrier).namespaces if is_sync else None
 
 
 def _prunes(sync: Manifest) -> bool:

@@ -9,11 +9,12 @@ Pure: views on values.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, controller_of, labels_of
+from kubectl_reconcile.core.resources import applyset
 
 
 class Stored(Protocol):
@@ -77,6 +78,11 @@ class Whole:
     def manifest(self) -> Manifest:
         """Return the object."""
         return self.body
+
+
+def members_in(live: Snapshot, set_id: str, places: Collection[str] | None) -> list[Stored]:
+    """Return the live members of a set that may have some in *places*: all that the label says, where it may say so."""
+    return [each for each in live.labelled(applyset.PART_OF, set_id) if applyset.may_be_member(each.ref, places)]
 
 
 class Objects:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,16 @@ class Contents:
                 _NAMESPACES: ",".join(sorted(self.namespaces - {parent.namespace})),
             },
         }
+
+
+def may_be_member(ref: ObjectRef, places: Collection[str] | None) -> bool:
+    """Tell whether what carries a set's label may be a member: it is cluster-scoped, or in one of the set's namespaces.
+
+    An object that carries the label where the set has never been isn't one: anybody can write a label. The parent says
+    where members may be before any is written (KEP-3659, "applyset.kubernetes.io/additional-namespaces"). *places* is
+    None where that isn't known, and they may be anywhere.
+    """
+    return places is None or not ref.namespace or ref.namespace in places
 
 
 def _entries(text: str) -> list[str]:

@@ -8,7 +8,7 @@ by hand, so there whoever deletes it deletes its members first, with rights of t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +20,10 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning import planner, prune
 from kubectl_reconcile.core.planning.cascade import Listed, Listing, cascade_of, taken_along, uncounted_in
-from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
-from kubectl_reconcile.core.planning.snapshot import Snapshot
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
+from kubectl_reconcile.core.planning.snapshot import Snapshot, members_in
+from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.writer import Writer
@@ -83,7 +83,8 @@ async def foresee(session: Session, live: Manifest, *, orphan: bool) -> Deletion
     sync, view = Sync.of(live), OneShotView(Cache(session.client))
     recorded = Contents.recorded(live)
     kinds = gather.member_kinds(session, recorded, ())
-    unlisted = await _listed(view, gather.member_feeds(session, kinds, view.selects(set_id_of(sync))), recorded)
+    feeds = gather.member_feeds(session, kinds, view.selects(set_id_of(sync)))
+    unlisted = _unlisted(await view.ensure(feeds, recorded.namespaces))
     inputs = Inputs(
         sync=sync,
         revision=Revision("", "", {}),
@@ -91,31 +92,23 @@ async def foresee(session: Session, live: Manifest, *, orphan: bool) -> Deletion
         live=view.snapshot(),
         kinds=await session.kinds(kinds),
         now=now_text(),
+        coverage=Coverage(places=recorded.namespaces),
     )
-    members = tuple(sorted(each.ref for each in view.snapshot().labelled(PART_OF, set_id_of(sync))))
+    members = tuple(sorted(each.ref for each in members_in(inputs.live, set_id_of(sync), recorded.namespaces)))
     found = Deletion(sync, live, planner.build_removal(inputs), members, orphan, unlisted)
     return await _with_cascades(session, found, view.snapshot()) if found.goes else found
 
 
-async def _listed(view: OneShotView, feeds: Iterable[Feed], recorded: Contents) -> tuple[GroupKind, ...]:
-    """List members in all namespaces, or else in each that the Sync names; return the kinds that can't be listed so.
+def _unlisted(failures: Mapping[Feed, ApiError]) -> tuple[GroupKind, ...]:
+    """Return the kinds that may not be listed wherever the Sync has members.
 
     Raises:
-        ApiError: the server doesn't answer.
+        ApiError: some could not be listed for another reason.
     """
-    refused = _forbidden(await view.ensure(feeds))
-    places = sorted(recorded.namespaces)
-    narrow = [replace(feed, namespace=place) for feed in refused if feed.resource.namespaced for place in places]
-    unseen = [feed for feed in refused if not feed.resource.namespaced]
-    unseen += _forbidden(await view.ensure(narrow))
-    return tuple(sorted({feed.resource.gvk.group_kind for feed in unseen}))
-
-
-def _forbidden(failures: Mapping[Feed, ApiError]) -> list[Feed]:
     for failure in failures.values():
         if not isinstance(failure, Forbidden):
             raise failure
-    return list(failures)
+    return tuple(sorted({feed.resource.gvk.group_kind for feed in failures}))
 
 
 async def _with_cascades(session: Session, found: Deletion, live: Snapshot) -> Deletion:

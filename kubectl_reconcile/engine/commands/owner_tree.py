@@ -21,7 +21,7 @@ from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.health.kstatus import Health, health
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us, may_be_member
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -98,7 +98,9 @@ class _Lookup:
         """Return the live members of a set, whole."""
         resources = [found for kind in sorted(contents.kinds) if (found := self.session.resource(kind))]
         lists = await asyncio.gather(*(self._members(resource, contents, set_id) for resource in resources))
-        return [each for items in lists for each in items if is_marked_by_us(each)]
+        places = contents.namespaces
+        placed = (each for items in lists for each in items if may_be_member(ObjectRef.of(each), places))
+        return [each for each in placed if is_marked_by_us(each)]
 
     async def _members(self, resource: Resource, contents: Contents, set_id: str) -> list[Manifest]:
         """Return the members of one kind; who may not list them everywhere gets those of each namespace by itself."""

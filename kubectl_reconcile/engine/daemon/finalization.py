@@ -31,8 +31,8 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, prune
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
-from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, is_marked_by_us
+from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored, members_in
+from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
@@ -198,11 +198,7 @@ def _members(
     snapshot: Snapshot, sync: Sync, holders: Collection[ObjectRef], places: Collection[str]
 ) -> tuple[Stored, ...]:
     """Return the members that are still there; those that ask to be kept don't count, nor do *holders*."""
-    found = (
-        each
-        for each in snapshot.labelled(PART_OF, set_id_of(sync))
-        if each.ref not in holders and each.ref.namespace in {"", *places}
-    )
+    found = (each for each in members_in(snapshot, set_id_of(sync), places) if each.ref not in holders)
     return tuple(each for each in found if _goes(each.manifest(), sync))
 
 

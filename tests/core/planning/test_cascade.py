@@ -238,3 +238,12 @@ def test_what_nobody_could_count_is_held_and_said():
     assert hold.message.endswith("uncounted, since it can't be listed: ConfigMap in namespace shop")
     made = plan([doomed_sync()], {})
     assert (made.lacking, [hold.reason for hold in made.holds]) == (frozenset({MEMBERS}), ["Uncounted"])
+
+
+def test_what_carries_the_mark_where_the_set_has_never_been_does_not_go_along():
+    parent, places = a_sync("child"), {"shop", *(f"n{number}" for number in range(20))}
+    ref = ObjectRef(SYNC.group, SYNC.kind, "shop", "child")
+    parent["metadata"] |= Contents(frozenset([CONFIG_MAP]), frozenset(places)).metadata(ref, "kubectl-reconcile/1")
+    everywhere = Listing(CONFIG_MAP, "", set_of("child"))  # so many namespaces are listed at once
+    found = Listed((a_member("own", "child", namespace="n3"), a_member("forged", "child", namespace="elsewhere")))
+    assert taken(parent, {everywhere: found}) == {"own"}

@@ -8,6 +8,7 @@ import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER
+from tests.e2e.conftest import Followed
 
 
 @pytest.fixture
@@ -147,6 +148,21 @@ def test_who_has_rights_in_one_namespace_deletes_its_sync(kept_by_hand, plugin, 
     assert done.status == 0, done.err
     assert f"deleted from here: 1 member of {namespace}/shop, too" in done.err
     assert (cluster.get("Sync", "shop"), cluster.get("ConfigMap", "web")) == (None, None)
+
+
+def test_what_only_looks_like_a_member_stays_where_the_sync_has_never_been(kept_by_hand, plugin, cluster, namespace):
+    kept_by_hand(deletionPolicy="Prune")
+    elsewhere = cluster.at(f"{namespace}-else")
+    cluster.kubectl("create", "namespace", elsewhere.namespace)
+    Followed(cluster, "shop").forge_member("forged", elsewhere.namespace)
+    shown = plugin("tree", "shop").out
+    done = plugin("delete", "shop", "--yes")
+    assert done.status == 0, done.err
+    assert f"deleted from here: 1 member of {namespace}/shop, too" in done.err
+    assert done.out == f"deleted  ConfigMap {namespace}/web\ndeleted  Sync {namespace}/shop\n"
+    assert elsewhere.get("ConfigMap", "forged")
+    assert "forged" not in shown
+    cluster.kubectl("delete", "namespace", elsewhere.namespace, "--wait=false")
 
 
 def test_members_that_may_not_be_listed_are_not_known(kept_by_hand, plugin, cluster, namespace):

@@ -18,7 +18,7 @@ from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.rights.needs import Needs, RightsInputs, Sensitive, needs_of, roles_to_read
 from kubectl_reconcile.core.planning.rights.rules import Right
-from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
+from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us, may_be_member
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.sync import gather, reconcile
@@ -159,7 +159,7 @@ async def members_of(
     ours = [one for answer in answers for one in answer.objects if is_marked_by_us(one, sync.field_manager)]
     refs = {ObjectRef.of(one): GroupVersionKind.of(one) for one in ours if not MemberOptions.of(one).kept}
     known = served_kinds(session, refs.values())
-    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if not ref.namespace or ref.namespace in places]
+    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if may_be_member(ref, places)]
 
 
 def _may_have_more(session: Session, kind: GroupKind, recorded: Contents, needs: Needs) -> bool:
