@@ -215,7 +215,7 @@ class Clone:
             raise SourceError(SourceFault.REFUSED, message, raising("clone_bytes"))
         return output
 
-    def objects(self, names: list[str], *, kind: bytes = b"blob") -> Iterator[bytes | None]:
+    def objects(self, names: list[str], *, kind: bytes = b"blob") -> Generator[bytes | None]:
         """Yield the content of each object of that kind, None for any other; one byte more of it than may be parsed.
 
         Each is reckoned with in what is held of files that are parsed, until the next is asked for.

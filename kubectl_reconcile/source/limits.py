@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
+from kubectl_reconcile.core.manifests.files import IGNORE_FILE, MOST_IGNORE_BYTES, MOST_IGNORE_FILES
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 
@@ -54,10 +55,41 @@ def variable(flag: str) -> str:
     return f"KUBECTL_RECONCILE_{flag.removeprefix('--').replace('-', '_').upper()}"
 
 
-def raising(field: str) -> str:
-    """Return the hint that says how a ceiling is raised."""
-    flag = CEILINGS[field].flag
+def raising(name: str) -> str:
+    """Return the hint that says how the ceiling *name* is raised."""
+    flag = CEILINGS[name].flag
     return f"start the daemon with a larger {flag}; a command takes {variable(flag)}"
+
+
+def too_much(where: str, what: str, *ways: str) -> SourceError:
+    """Return the error that a source at *where* holds too much of something, with the *ways* out of it."""
+    return SourceError(SourceFault.REFUSED, f"{where}: {what}", ", or ".join(way for way in ways if way))
+
+
+@dataclass(slots=True)
+class IgnoreTexts:
+    """The ignore files of the source at *where*, by folder, held while they are few and small enough."""
+
+    where: str
+    by_folder: dict[str, bytes] = field(default_factory=dict)
+    _bytes: int = 0
+
+    def add(self, folder: str, text: bytes) -> None:
+        """Take in the ignore file of *folder*.
+
+        Raises:
+            SourceError: it is one too many, or too much with those before.
+        """
+        self.by_folder[folder] = text
+        self._bytes += len(text)
+        this, merge = (
+            f"with {folder or '.'}/{IGNORE_FILE} there are",
+            "name what is left out in fewer files, further up",
+        )
+        if len(self.by_folder) > MOST_IGNORE_FILES:
+            raise too_much(self.where, f"{this} more than {MOST_IGNORE_FILES} ignore files", merge)
+        if self._bytes > MOST_IGNORE_BYTES:
+            raise too_much(self.where, f"{this} more than {MOST_IGNORE_BYTES // MEBIBYTE} MiB of ignore files", merge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +123,12 @@ class GitLimits:
         Raises:
             SourceError: a variable holds no number above zero.
         """
-        given = {field: os.environ.get(variable(ceiling.flag), "") for field, ceiling in CEILINGS.items()}
-        return cls(**{field: _number(field, text) * CEILINGS[field].unit for field, text in given.items() if text})
+        given = {name: os.environ.get(variable(ceiling.flag), "") for name, ceiling in CEILINGS.items()}
+        return cls(**{name: _number(name, text) * CEILINGS[name].unit for name, text in given.items() if text})
 
 
-def _number(field: str, text: str) -> int:
+def _number(name: str, text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        message = f"{variable(CEILINGS[field].flag)} is no number above zero"
-        raise SourceError(SourceFault.REFUSED, message, f"it stands for {CEILINGS[field].flag} of the daemon")
+        message = f"{variable(CEILINGS[name].flag)} is no number above zero"
+        raise SourceError(SourceFault.REFUSED, message, f"it stands for {CEILINGS[name].flag} of the daemon")
     return int(text)

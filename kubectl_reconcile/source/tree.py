@@ -17,7 +17,7 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
-from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, raising
+from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, IgnoreTexts, raising, too_much
 from kubectl_reconcile.source.remote import Repository
 
 _FOLDER, _LINK, _SUBMODULE = "040000", "120000", "160000"
@@ -37,7 +37,7 @@ def listed(
     entries = _below(clone, repository, sha, path)
     above = _ignore_files_above(clone, sha, path)
     bring(blob for mode, blob, file in (*above, *entries) if _is_read(mode, file, path))
-    ignore = SourceIgnore(_ignore_files(clone, [*above, *entries]))
+    ignore = SourceIgnore(_ignore_files(clone, _where(repository, path), [*above, *entries]))
     files, problems = _select(entries, path, ignore)
     chosen = without_unrendered(files, _renderers(entries, path, ignore))
     return Revision(
@@ -66,7 +66,7 @@ def _below(clone: Clone, repository: Repository, sha: str, path: str) -> list[tu
         if top[0][0] != _FOLDER:
             return top
     below = ["--", f"{path}/"] if path else []
-    limits, where, found = clone.limits, f"{repository}{f', {path}' if path else ''}", []
+    limits, where, found = clone.limits, _where(repository, path), []
     files, deepest = 0, limits.depth + (path.count("/") + 1 if path else 0)
     with contextlib.closing(clone.pieces(["ls-tree", "-r", "-t", "-z", "--full-tree", sha, *below])) as pieces:
         for count, piece in enumerate(pieces, 1):
@@ -79,7 +79,7 @@ def _below(clone: Clone, repository: Repository, sha: str, path: str) -> list[tu
             if file.count("/") > deepest:
                 raise _too_much(where, f"{file[:80]}… is below more than {limits.depth} folders", "depth")
             if len(piece) > LONGEST_PATH_BYTES:
-                raise _too_much(where, f"{file[:80]}… is no path that a file can have", "")
+                raise _too_much(where, f"{file[:80]}… is no path that a file can have")
             if _counts(mode, file, path):
                 found.append(entry)
     return found
@@ -92,9 +92,12 @@ def _counts(mode: str, file: str, path: str) -> bool:
     )
 
 
-def _too_much(where: str, what: str, field: str) -> SourceError:
-    smaller = "follow a folder of it by path"
-    return SourceError(SourceFault.REFUSED, f"{where}: {what}", f"{smaller}, or {raising(field)}" if field else smaller)
+def _too_much(where: str, what: str, name: str = "") -> SourceError:
+    return too_much(where, what, "follow a folder of it by path", raising(name) if name else "")
+
+
+def _where(repository: Repository, path: str) -> str:
+    return f"{repository}, {path}" if path not in {"", "."} else f"{repository}"
 
 
 def _ignore_files_above(clone: Clone, sha: str, path: str) -> list[tuple[str, str, str]]:
@@ -110,10 +113,18 @@ def _is_read(mode: str, file: str, path: str) -> bool:
     return wanted and mode not in {_FOLDER, _LINK, _SUBMODULE}
 
 
-def _ignore_files(clone: Clone, entries: list[tuple[str, str, str]]) -> dict[str, bytes]:
+def _ignore_files(clone: Clone, where: str, entries: list[tuple[str, str, str]]) -> dict[str, bytes]:
+    """Return the ignore files among *entries* by folder. Many may be the same few bytes in the repository.
+
+    Raises:
+        SourceError: they are too many, or too much to be held.
+    """
     found = [(file.rpartition("/")[0], blob) for mode, blob, file in entries if _is_ignore_file(mode, file)]
-    contents = clone.objects([blob for _, blob in found])
-    return {folder: data or b"" for (folder, _), data in zip(found, contents, strict=True)}
+    texts = IgnoreTexts(where)
+    with contextlib.closing(clone.objects([blob for _, blob in found])) as contents:
+        for (folder, _), data in zip(found, contents, strict=True):
+            texts.add(folder, data or b"")
+    return texts.by_folder
 
 
 def _entries(listing: bytes) -> list[tuple[str, str, str]]:
@@ -221,7 +232,7 @@ def weighed(clone: Clone, repository: Repository, revision: Revision, known: Map
     new = [blob for blob in blobs if blob not in known]
     sizes = {blob: known[blob] for blob in blobs if blob in known} | dict(zip(new, _sizes(clone, new), strict=True))
     if sum(sizes[blob] for blob in revision.files.values()) > most:
-        where = f"{repository}{f', {revision.path}' if revision.path != '.' else ''}"
+        where = _where(repository, revision.path)
         raise _too_much(where, f"its files take more than {most // MEBIBYTE} MiB", "revision_bytes")
     return sizes
 

@@ -26,15 +26,16 @@ from typing import TYPE_CHECKING, Self
 
 from kubectl_reconcile.core.manifests.files import (
     IGNORE_FILE,
+    MOST_IGNORE_BYTES,
     SourceIgnore,
     is_manifest_path,
     is_renderer_path,
     without_unrendered,
 )
-from kubectl_reconcile.core.manifests.limits import MAX_BYTES
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, IgnoreTexts, too_much, variable
 from kubectl_reconcile.source.remote import check_path
 
 if TYPE_CHECKING:  # most looks at a folder are one look
@@ -43,6 +44,8 @@ if TYPE_CHECKING:  # most looks at a folder are one look
 _CLOCK_STEP_NS = 100_000_000
 """Two writes closer than this may leave the same time on a file, so a digest that young isn't kept."""
 
+_DEFAULTS = GitLimits()
+
 _NO_LINK_HINT = f"link within the folder, copy the file, or list it in {IGNORE_FILE}"
 
 
@@ -50,14 +53,17 @@ class WorktreeSource:
     """The manifest files at *location*, a folder or a file, as they are whenever they are asked for.
 
     With *below*, a path in the folder, only what is there is read, as of a repository; unless *recursive*, folders
-    in it are left out. Paths of its revisions are relative to *location*; a single file goes by its name.
+    in it are left out. Paths of its revisions are relative to *location*; a single file goes by its name. What is
+    there may be as much as *limits* allow of a revision: entries, depth, bytes of a file and of all.
 
     Raises:
         SourceError: there is nothing there, or neither a file nor a folder.
     """
 
-    def __init__(self, location: Path, below: str = "", *, recursive: bool = True) -> None:
-        self._root, self._below, self._recursive = location, check_path(below), recursive
+    def __init__(
+        self, location: Path, below: str = "", *, recursive: bool = True, limits: GitLimits = _DEFAULTS
+    ) -> None:
+        self._root, self._below, self._recursive, self._limits = location, check_path(below), recursive, limits
         location = location / self._below
         self._name = str(location)
         try:
@@ -74,26 +80,26 @@ class WorktreeSource:
         self._digests: dict[str, tuple[_Stamp, str]] = {}
         self._files: dict[str, Path] = {}
         self._fresh: dict[str, bytes] = {}
+        self._fresh_bytes = 0
         self._state = threading.Lock()
 
     def revision(self) -> Revision:
         """Return the files as they are now. Its sha is a digest of them: it is the same while they are.
 
         Raises:
-            SourceError: the location is gone, or the folder itself can't be read.
+            SourceError: the location is gone, the folder itself can't be read, or it holds too much.
         """
         with self._state:
-            found = (
-                self._single()
-                if self._is_file
-                else _Walk(self._root if self._below else self.location, self._below, recursive=self._recursive).done()
-            )
+            found = self._single() if self._is_file else self._walk().done()
             files: dict[str, str] = {}
             problems = list(found.problems)
-            self._fresh = {}
+            self._fresh, self._fresh_bytes, weight = {}, 0, 0
             for path, file in sorted(found.files.items()):
                 try:
-                    files[path] = self._digest(file)
+                    stamp = _Stamp.of(file.stat())
+                    weight += min(stamp.size, self._limits.file_bytes)  # no more is read of one that is too large
+                    self._check_weight(weight, path)
+                    files[path] = self._digest(file, stamp)
                 except OSError as error:
                     problems.append(Problem(path, 0, f"can't be read: {error.strerror}", "check its permissions"))
             self._files = {blob_id: found.files[path] for path, blob_id in files.items()}
@@ -115,7 +121,7 @@ class WorktreeSource:
         if file is None:
             raise SourceError(SourceFault.UNREADABLE, f"{self.location}: the newest revision has no file {blob_id[:7]}")
         try:
-            data = _content(file)
+            data = _content(file, self._limits.file_bytes)
         except OSError as error:
             raise SourceError(SourceFault.UNREADABLE, f"{file}: {error.strerror}") from None
         if _blob_id(data) != blob_id:
@@ -166,14 +172,31 @@ class WorktreeSource:
             {path: self.location}, renderers=[path] if is_renderer_path(self.location.name) else []
         ).readable()
 
-    def _digest(self, file: Path) -> str:
-        stamp = _Stamp.of(file.stat())
+    def _walk(self) -> _Walk:
+        root = self._root if self._below else self.location
+        return _Walk(root, self._below, recursive=self._recursive, limits=self._limits, label=self._label())
+
+    def _check_weight(self, weight: int, path: str) -> None:
+        """Return if the files up to *path* aren't too large together.
+
+        Raises:
+            SourceError: they are.
+        """
+        most = self._limits.revision_bytes
+        if weight > most:
+            raise _too_much(
+                self._label(), f"with {path} its manifests take more than {most // MEBIBYTE} MiB", "revision_bytes"
+            )
+
+    def _digest(self, file: Path, stamp: _Stamp) -> str:
         known = self._digests.get(str(file))
         if known is not None and known[0] == stamp:
             return known[1]
-        data = _content(file)
+        data = _content(file, self._limits.file_bytes)
         blob_id = _blob_id(data)
-        self._fresh[blob_id] = data  # it is most likely asked for next
+        if self._fresh_bytes + len(data) <= self._limits.parsing_bytes:
+            self._fresh[blob_id] = data  # it is most likely asked for next
+            self._fresh_bytes += len(data)
         if time.time_ns() - max(stamp.modified_ns, stamp.changed_ns) > _CLOCK_STEP_NS:
             self._digests[str(file)] = (stamp, blob_id)
         return blob_id
@@ -193,15 +216,19 @@ class _Stamp:
         return cls(facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
 
-def _content(file: Path) -> bytes:
-    """Return what is in a file; of one larger than is parsed, only the beginning."""
+def _content(file: Path, most: int) -> bytes:
+    """Return what is in a file; of one larger than *most* bytes, which isn't parsed, only the beginning."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe put in its place won't hold us up
     with os.fdopen(descriptor, "rb") as opened:
-        return opened.read(MAX_BYTES + 1)
+        return opened.read(most + 1)
 
 
 def _blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
+
+
+def _too_much(where: str, what: str, name: str) -> SourceError:
+    return too_much(where, what, "give a folder in it", f"set {variable(CEILINGS[name].flag)} to more")
 
 
 def _not_there(location: Path, error: Exception) -> SourceError:
@@ -235,19 +262,21 @@ class _Found:
 
 
 class _Walk:
-    """One walk through a folder, or what is *below* a path in it."""
+    """One walk through a folder, or what is *below* a path in it, which errors call *label*; no further than *limits* allow."""
 
-    def __init__(self, root: Path, below: str = "", *, recursive: bool = True) -> None:
+    def __init__(self, root: Path, below: str, *, recursive: bool, limits: GitLimits, label: str) -> None:
         self._root, self._below, self._recursive = root, below, recursive
+        self._limits, self._label, self._count = limits, label, 0
+        self._deepest = limits.depth + (below.count("/") + 1 if below else 0)
         self._found = _Found()
-        self._ignored: dict[str, bytes] = {}
+        self._ignored = IgnoreTexts(label)
         self._links: list[tuple[str, Path]] = []
 
     def done(self) -> _Found:
         """Walk and return what there is.
 
         Raises:
-            SourceError: the folder itself can't be listed.
+            SourceError: the folder itself can't be listed, or there is too much in it.
         """
         top = self._root / self._below
         try:
@@ -259,7 +288,7 @@ class _Walk:
         read_anyway = set(self._found.files.values())
         for path, target in self._links:
             self._link(path, target, read_anyway)
-        return self._found.readable(SourceIgnore(self._ignored))
+        return self._found.readable(SourceIgnore(self._ignored.by_folder))
 
     def _look_above(self) -> None:
         """Take in what the folders above the path ignore."""
@@ -268,12 +297,12 @@ class _Walk:
             folder = "/".join(parts[:length])
             file = self._root / folder / IGNORE_FILE
             if file.is_file() and not file.is_symlink():
-                self._ignored[folder] = _content(file)
+                self._ignore_as(folder, file)
 
     def _folder(self, folder: Path, prefix: str) -> None:
         try:
             with os.scandir(folder) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+                entries = sorted(self._counted(listing, prefix), key=lambda entry: entry.name)
         except OSError as error:
             self._problem(prefix.rstrip("/"), f"the folder can't be read: {error.strerror}", "check its permissions")
             return
@@ -283,10 +312,25 @@ class _Walk:
             except OSError as error:
                 self._problem(prefix + entry.name, f"can't be read: {error.strerror}", "check its permissions")
 
+    def _counted(self, listing: Iterable[os.DirEntry[str]], prefix: str) -> Iterator[os.DirEntry[str]]:
+        """Yield the entries of a folder while they aren't too many, or too deep; before all of them are held."""
+        for entry in listing:
+            self._count += 1
+            if self._count > self._limits.entries:
+                what = f"up to {prefix}{entry.name} there are more than {self._limits.entries:,} files and folders"
+                raise _too_much(self._label, what, "entries")
+            if prefix.count("/") > self._deepest:
+                what = f"{prefix[:80]}… is below more than {self._limits.depth} folders"
+                raise _too_much(self._label, what, "depth")
+            yield entry
+
+    def _ignore_as(self, folder: str, file: Path) -> None:
+        self._ignored.add(folder, _content(file, MOST_IGNORE_BYTES))
+
     def _entry(self, entry: os.DirEntry[str], path: str) -> None:
         if entry.name == IGNORE_FILE:
             if entry.is_file(follow_symlinks=False):
-                self._ignored[path.rpartition("/")[0]] = _content(Path(entry.path))
+                self._ignore_as(path.rpartition("/")[0], Path(entry.path))
         elif entry.name.startswith("."):
             return
         elif is_renderer_path(path) and path.isprintable() and not entry.is_dir():

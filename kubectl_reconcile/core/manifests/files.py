@@ -13,7 +13,8 @@ Pure: names in, names out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -28,6 +29,12 @@ IGNORE_FILE: Final = ".reconcileignore"
 
 MOST_PATTERNS: Final = 500
 """Patterns in all ignore files of a source, at most: each is held against each file."""
+
+MOST_IGNORE_FILES: Final = 500
+"""Ignore files of a source, at most: no more than there may be patterns in them."""
+
+MOST_IGNORE_BYTES: Final = 1024 * 1024
+"""What all ignore files of a source may take together: they are held at once, comments and all."""
 
 _MOST_COMPARED: Final = 10**9
 """Bytes of paths times the weight of the patterns that they are held against: ten seconds for patterns made to be slow, five for
@@ -102,19 +109,32 @@ def without_unrendered(files: Mapping[str, T], renderers: Iterable[str]) -> Usab
         folder = path.rpartition("/")[0]
         if folder not in found and not is_below(folder, found):
             found[folder] = path
-    kept = {path: file for path, file in files.items() if not is_below(path, found)}
-    problems = tuple(_unrendered(path, folder, files) for folder, path in sorted(found.items()))
+    left = {path: above for path in files if (above := folder_above(path, found)) is not None}
+    others = Counter(above for path, above in left.items() if path != found[above])
+    kept = {path: file for path, file in files.items() if path not in left}
+    problems = tuple(_unrendered(path, others[folder]) for folder, path in sorted(found.items()))
     return UsableFiles(kept, tuple(sorted(found)), problems)
 
 
-def is_below(path: str, folders: Iterable[str]) -> bool:
+def is_below(path: str, folders: Container[str]) -> bool:
     """Return whether *path* is in one of *folders*, or below it; ``""`` is the root."""
-    return any(not folder or path.startswith(f"{folder}/") for folder in folders)
+    return folder_above(path, folders) is not None
 
 
-def _unrendered(path: str, folder: str, files: Iterable[str]) -> Problem:
+def folder_above(path: str, folders: Container[str]) -> str | None:
+    """Return the nearest of *folders* that *path* is in or below; None if there is none.
+
+    Folders are looked up one by one, never compared with all of them: a repository may have a hundred thousand.
+    """
+    while path:
+        path = path.rpartition("/")[0]
+        if path in folders:
+            return path
+    return None
+
+
+def _unrendered(path: str, others: int) -> Problem:
     what, hint = RENDERER_FILES[path.rpartition("/")[2]]
-    others = sum(1 for file in files if file != path and is_below(file, (folder,)))
     left = f"nothing of its folder is applied or pruned, {others} manifest file{'' if others == 1 else 's'}"
     return Problem(path, 0, f"{what}, which isn't rendered here: {left if others else left.partition(',')[0]}", hint)
 
@@ -135,9 +155,7 @@ class _IgnoreFile:
     all_of_it: bool = False
 
     def verdict(self, path: bytes, *, is_folder: bool) -> bool | None:
-        """Return whether a file or folder is to be left out; None where nothing is said of it."""
-        if not path.startswith(self.prefix):
-            return None
+        """Return whether a file or folder below this one is to be left out; None where nothing is said of it."""
         if self.all_of_it:
             return True
         below = path[len(self.prefix) :]
@@ -162,11 +180,12 @@ class SourceIgnore:
     def __init__(self, texts: Mapping[str, bytes]) -> None:
         """Take the ignore files by folder (``""`` is the root)."""
         problems: list[Problem] = []
-        files: list[_IgnoreFile] = []
-        for folder in sorted(texts, key=lambda folder: (folder.count("/"), folder)):
-            room = MOST_PATTERNS - sum(len(file.patterns) for file in files)  # the files further up come first
-            files.append(_ignore_file(folder, texts[folder], room, problems))
-        self._files = sorted(files, key=lambda file: -len(file.prefix))
+        room = MOST_PATTERNS
+        self._files: dict[bytes, _IgnoreFile] = {}
+        for folder in sorted(texts, key=lambda folder: (folder.count("/"), folder)):  # those further up come first
+            file = _ignore_file(folder, texts[folder], room, problems)
+            room -= len(file.patterns)
+            self._files[file.prefix] = file
         self._folders: dict[bytes, bool] = {b"": False}
         self._room = _MOST_COMPARED
         self._problems = problems
@@ -200,13 +219,21 @@ class SourceIgnore:
     def _verdict(self, path: bytes, *, is_folder: bool) -> bool:
         if self._room <= 0:
             return True
-        self._room -= sum(len(path) * file.weight for file in self._files if path.startswith(file.prefix))
+        files = list(self._files_above(path))
+        self._room -= sum(len(path) * file.weight for file in files)
         if self._room <= 0:
             message = "too many ignore patterns for so many and so long paths; nothing of the source is applied"
             self._problems.append(Problem(IGNORE_FILE, 0, message, "leave out folders rather than files"))
             return True
-        verdicts = (file.verdict(path, is_folder=is_folder) for file in self._files)
+        verdicts = (file.verdict(path, is_folder=is_folder) for file in files)
         return next((verdict for verdict in verdicts if verdict is not None), False)
+
+    def _files_above(self, path: bytes) -> Iterator[_IgnoreFile]:
+        """Yield the ignore files of the folders that *path* is in, the deepest first."""
+        while path:
+            path = path.rpartition(b"/")[0]
+            if (file := self._files.get(path + b"/" if path else b"")) is not None:
+                yield file
 
 
 def _ignore_file(folder: str, text: bytes, room: int, problems: list[Problem]) -> _IgnoreFile:

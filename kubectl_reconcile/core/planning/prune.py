@@ -23,6 +23,7 @@ from kubectl_reconcile.core.manifests.files import is_below
 from kubectl_reconcile.core.objects import ObjectRef, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.cascade import Cascade, Listing, cascade_of, taken_along, uncounted_in
+from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, RIGHTS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
 from kubectl_reconcile.core.planning.plan import Hold, Plan, is_approved
@@ -48,7 +49,8 @@ def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
     members = builder.members()
     if not inputs.sync.prune:
         return Pruning(members=len(members))
-    doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(builder, each)}
+    unclear = _unclear_files(inputs)
+    doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(builder, each, unclear)}
     cascades = {ref: cascade_of(each.manifest(), inputs.lookups.listed, inputs.live) for ref, each in doomed.items()}
     holds = tuple(_holds(builder, cascades, len(members), len(asked)))
     _delete(builder, doomed, {ref for hold in holds for ref in hold.refs}, cascades)
@@ -57,8 +59,9 @@ def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
 
 def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
-    members = builder.members()
-    _delete(builder, {each.ref: each for each in members if _may_go(builder, each)}, frozenset(), {})
+    unclear = _unclear_files(builder.inputs)
+    going = {each.ref: each for each in builder.members() if _may_go(builder, each, unclear)}
+    _delete(builder, going, frozenset(), {})
 
 
 def holders_of(sync: Sync, daemon_namespace: str = "") -> frozenset[ObjectRef]:
@@ -130,24 +133,31 @@ def _near(target: ObjectRef, ref: ObjectRef, doomed: Iterable[ObjectRef]) -> Obj
     return next((each for each in (target, target._replace(namespace=ref.namespace)) if each in doomed), None)
 
 
-def _may_go(builder: PlanBuilder, each: Stored) -> bool:
+def _may_go(builder: PlanBuilder, each: Stored, unclear: Unclear) -> bool:
     if each.ref in builder.spared or each.ref.group_kind in builder.inputs.coverage.unsynced:
         return False
     manifest = each.manifest()
     options = MemberOptions.of(manifest)
-    if options.kept or _is_unclear(builder, options.source) or manifest["metadata"].get("deletionTimestamp"):
+    if options.kept or unclear.has(options.source) or manifest["metadata"].get("deletionTimestamp"):
         return False
     return applyset.is_marked_by_us(manifest, builder.inputs.sync.field_manager)
 
 
-def _is_unclear(builder: PlanBuilder, path: str) -> bool:
-    """Tell whether the file that asked for an object may still do so, though nobody can read it as it is now."""
-    inputs = builder.inputs
-    if not path:
-        return False
-    if is_below(path, inputs.revision.unrendered):
-        return True
-    return path in inputs.revision.files and any(each.path == path for each in errors_among(inputs.problems))
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """Files that may still ask for what they once asked for, though nobody can read them as they are now."""
+
+    files: frozenset[str]
+    folders: frozenset[str]
+
+    def has(self, path: str) -> bool:
+        """Tell whether the file at *path* is one of them."""
+        return bool(path) and (path in self.files or is_below(path, self.folders))
+
+
+def _unclear_files(inputs: Inputs) -> Unclear:
+    wrong = {each.path for each in errors_among(inputs.problems)}
+    return Unclear(frozenset(wrong & inputs.revision.files.keys()), frozenset(inputs.revision.unrendered))
 
 
 def _holds(builder: PlanBuilder, cascades: Mapping[ObjectRef, Cascade], members: int, asked: int) -> Iterator[Hold]:

@@ -185,7 +185,7 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
             path of another machine, though.
     """
     live, sync, git = await _following(session, name, namespace)
-    files = WorktreeSource(folder, git.path)
+    files = WorktreeSource(folder, git.path, limits=session.git_limits)
     source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
     return Target(sync, source, parent=live, reader=session.reader())
 
@@ -259,7 +259,7 @@ async def folder_target(
         ApiError: the server refuses, or doesn't answer.
     """
     sync = _kept_by_hand(name, namespace, manager)
-    target = Target(sync, WorktreeSource(path, recursive=recursive), grouped=bool(name))
+    target = Target(sync, WorktreeSource(path, recursive=recursive, limits=session.git_limits), grouped=bool(name))
     return await _with_parent(session, target, manager)
 
 

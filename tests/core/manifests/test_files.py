@@ -161,3 +161,14 @@ def test_a_source_that_is_too_much_to_compare_is_left_out_and_says_so():
     assert asked[-1] is True
     [problem] = ignore.problems
     assert "nothing of the source is applied" in str(problem)
+
+
+def test_ten_thousand_ignore_files_and_renderers_are_looked_up_and_never_gone_through():
+    folders = [f"f{number}" for number in range(10_000)]
+    began_s = time.process_time()
+    ignore = SourceIgnore(dict.fromkeys(folders, b""))
+    assert not any(ignore.matches(f"{folder}/a.yaml") for folder in folders)
+    chosen = without_unrendered({f"{each}/a.yaml": 1 for each in folders}, [f"{each}/Chart.yaml" for each in folders])
+    assert (len(chosen.files), len(chosen.unrendered)) == (0, 10_000)
+    assert "1 manifest file " in str(chosen.problems[0])
+    assert time.process_time() - began_s < 5, "compared each with each it is a minute"

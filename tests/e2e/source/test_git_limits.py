@@ -116,6 +116,32 @@ def test_folders_without_end_and_without_a_file_are_counted_too(git_server, sour
     assert time.monotonic() - began < 30
 
 
+IGNORED = {
+    "a few bytes that are gigabytes together": (3 * MEBIBYTE, 100, "/.reconcileignore there are more than 1 MiB of ignore"),
+    "more files than there may be patterns": (1, 600, "/.reconcileignore there are more than 500 ignore files"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "count", "what"), IGNORED.values(), ids=IGNORED)
+def test_ignore_files_that_are_the_same_bytes_again_and_again_are_refused_before_they_are_held(
+    size, count, what, git_server, source
+):
+    git = git_in(git_server)
+    blob = git("hash-object", "-w", "--stdin", stdin="#" * size)
+    tree = git("mktree", stdin=f"100644 blob {blob}\t.reconcileignore\n")
+    tree = git("mktree", stdin="".join(f"040000 tree {tree}\t{n}\n" for n in range(count)))
+    git("update-ref", "refs/heads/main", git("commit-tree", tree, "-m", "much is left out"))
+    tracemalloc.start()
+    try:
+        said = refused(source().revision)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert what in said
+    assert "in fewer files" in said
+    assert peak < 16 * MEBIBYTE
+
+
 def test_folders_in_folders_are_followed_as_deep_as_they_may_be(git_server, source):
     git_server.push({f"{'a/' * 5}web.yaml": "a: 1"})
     assert source(depth=5).revision().files

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.worktree import WorktreeSource
 
 
@@ -230,6 +232,86 @@ def test_nothing_there_says_so(folder):
     with pytest.raises(SourceError) as raised:
         source.revision()
     assert raised.value.fault is SourceFault.NO_SUCH_PATH
+
+
+# -- ceilings ----------------------------------------------------------------------------------------------------------
+
+
+TOO_MUCH = {
+    "files and folders": (
+        {f"{n}.yaml": "a" for n in range(6)},
+        {"entries": 5},
+        "up to ",
+        "there are more than 5 files and folders",
+        "_GIT_MAX_ENTRIES",
+    ),
+    "folders in folders": (
+        {"a/b/c/web.yaml": "a"},
+        {"depth": 2},
+        "a/b/c/",
+        "is below more than 2 folders",
+        "_GIT_MAX_DEPTH",
+    ),
+    "bytes": (
+        {f"{n}.yaml": "a" * 600_000 for n in range(3)},
+        {"revision_bytes": MEBIBYTE},
+        "with 1.yaml",
+        "its manifests take more than 1 MiB",
+        "_MAX_REVISION",
+    ),
+    "ignore files": (
+        {f"{n}/.reconcileignore": "a" for n in range(501)}, {}, "/.reconcileignore", "more than 500 ignore files", "",
+    ),
+    "bytes of ignore files": (
+        {f"{n}/.reconcileignore": "#" * 600_000 for n in range(2)}, {}, "with 1/.reconcileignore", "1 MiB of ignore", "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "limits", "where", "what", "way_out"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_a_folder_that_holds_too_much_is_refused_with_the_file_and_the_way_out(
+    files, limits, where, what, way_out, folder
+):
+    write(folder, files)
+    with pytest.raises(SourceError) as raised:
+        WorktreeSource(folder, limits=GitLimits(**limits)).revision()
+    said = str(raised.value)
+    assert raised.value.fault is SourceFault.REFUSED
+    assert str(folder) in said
+    assert where in said
+    assert what in said
+    assert f"KUBECTL_RECONCILE{way_out}" in said or not way_out
+    if limits:
+        [(name, most)] = limits.items()
+        assert WorktreeSource(folder, limits=GitLimits(**{name: 2 * most})).revision().files
+
+
+def test_a_path_in_a_folder_counts_from_there(folder):
+    write(folder, {"x/a/b/web.yaml": "a", "many/1.yaml": "a", "many/2.yaml": "a"})
+    limits = GitLimits(depth=2, entries=3)
+    assert list(WorktreeSource(folder, "x", limits=limits).revision().files) == ["x/a/b/web.yaml"]
+
+
+def test_a_file_is_read_as_far_as_it_may_be_long(folder):
+    large = "#" * 11 * MEBIBYTE + "\na: 1"
+    write(folder, {"large.yaml": large})
+    for most, read in ((20 * MEBIBYTE, len(large)), (MEBIBYTE, MEBIBYTE + 1)):
+        source = WorktreeSource(folder, limits=GitLimits(file_bytes=most))
+        [blob] = source.revision().files.values()
+        assert len(source.read(blob)) == read
+
+
+def test_what_is_read_is_not_held_beyond_what_may_be(folder):
+    write(folder, {f"{n}.yaml": f"{n}" * MEBIBYTE for n in range(8)})
+    tracemalloc.start()
+    try:
+        source = WorktreeSource(folder, limits=GitLimits(parsing_bytes=MEBIBYTE, file_bytes=MEBIBYTE))
+        files = source.revision().files
+        assert all(len(data) == MEBIBYTE for _, data in source.read_many(files.values()))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * MEBIBYTE
 
 
 # -- watching ----------------------------------------------------------------------------------------------------------
