@@ -399,13 +399,13 @@ class Followed:
         self.cluster.edit("Sync", self.name, {"spec": spec})
 
     def until(self, reason: str, revision: str = "", *, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
-        """Wait until its condition Ready gives *reason* (at *revision*); return the condition."""
+        """Wait until its condition Synced gives *reason* (at *revision*); return the condition."""
 
         def reached() -> dict[str, Any]:
             status = self.status
-            ready = next((one for one in status.get("conditions") or () if one["type"] == "Ready"), {})
-            right = ready.get("reason") == reason and (not revision or status["lastAttemptedRevision"] == revision)
-            return ready if right else {}
+            synced = next((one for one in status.get("conditions") or () if one["type"] == "Synced"), {})
+            right = synced.get("reason") == reason and (not revision or status["lastAttemptedRevision"] == revision)
+            return synced if right else {}
 
         try:
             return patiently(reached, f"{self.name} is {reason} {revision[:7]}", timeout_s=timeout_s)

@@ -27,12 +27,14 @@ from kubectl_reconcile.core.resources.verification import Verification
 class ClusterFacts:
     """What a decision needs to know of the cluster and the queue, as of now.
 
-    *unready* is the first Sync that this one depends on and that isn't Ready. *has_lapsed* tells that fields that were
-    left to others are to be tried again, *lapses_at_s* when the next will be. *pauses_s* are objects that were put back so often
-    that they wait, and for how long.
+    *waits* says what of another Sync must come true first; empty where nothing must, or nobody asked: it is looked up only where
+    ``PassState.is_gated``. *cycle* says by way of which others the Sync waits for itself. *has_lapsed* tells that fields that were left to others are to be
+    tried again, *lapses_at_s* when the next will be. *pauses_s* are objects that were put back so often that they wait, and for
+    how long.
     """
 
-    unready: ObjectRef | None = None
+    waits: str = ""
+    cycle: str = ""
     is_contended: bool = False
     has_lapsed: bool = False
     lapses_at_s: float | None = None
@@ -120,11 +122,13 @@ class Forgotten:
 class SourceRead:
     """The source answered; *is_news* tells that it asks for something else than before, or is signed otherwise.
 
-    *verification* is whose signature it has, where the Sync asks for that.
+    *verification* is whose signature it has, where the Sync asks for that. *was_passed* tells that the status says of this
+    revision, and of the spec as it is, that they were let through already: a daemon before this one saw to that.
     """
 
     is_news: bool
     verification: Verification | None = None
+    was_passed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

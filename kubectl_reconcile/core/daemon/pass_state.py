@@ -17,7 +17,7 @@ IDLE       TurnCame, else               work
 any        SourceRead, news             the set is due at once                              same
 any        SourceFailed                 Retry, Tell                                         same
 (work)     the source failed last       only the dirty members
-(work)     a dependency isn't Ready     Tell DependencyNotReady; the set stays due          IDLE
+(work)     gated, a dependency unready  Tell DependencyNotReady, or a cycle; only drift     IDLE, ON_OBJECTS
 (work)     asked, nothing changed       CheckMembers                                        CHECKING
 (work)     asked, or the set is due     PlanSet                                             ON_SET
 (work)     some are dirty, not paused   PlanObjects                                         ON_OBJECTS
@@ -36,10 +36,12 @@ any        KindsChanged                 the set is due at once; LookAgain       
 any        Resumed, Approved            the same                                            same
 any        NamespaceCame, if missed     the set is due at once; LookAgain                   same
 any        RightsChanged, if refused    source and set are due at once; LookAgain           same
-any        DependencyChanged, if due    LookAgain                                           same
+any        DependencyChanged, if gated  LookAgain                                           same
 any        RetryScheduled               the source, or the set, is due then                 same
 any        a result nobody waits for    nothing: it is of a pass that was forgotten         same
 ========== ============================ =================================================== ==========
+
+A set is *gated* until the Syncs that it depends on have let through what it is to become, once for a revision and a spec.
 
 Pure: time is an argument, in seconds of a clock that only goes forward.
 """
@@ -86,7 +88,8 @@ class PassState:
     *is_due* tells that the set is, from *retry_s* on. *members* are those that a file explains; *dirty* ones changed in the
     cluster, *under_way* ones are being looked at. *drift* is what is left alone. *settled* is what the last pass over the set
     found if all was well and nothing but members can have changed since; *told* the reason told last. *missing* are
-    namespaces in which objects were refused, for want of them if they come only later.
+    namespaces in which objects were refused, for want of them if they come only later. *is_gated* tells that a new revision or
+    spec hasn't been let through by what the Sync depends on.
     """
 
     phase: PassPhase = PassPhase.IDLE
@@ -102,6 +105,7 @@ class PassState:
     settled: Report | None = None
     told: ConditionReason | None = None
     missing: frozenset[str] = frozenset()
+    is_gated: bool = True
 
     def validate(self) -> None:
         """Return if the state can be.
@@ -197,8 +201,8 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
             source = replace(state.source, due_s=0.0)
             return _due_now(replace(state, source=source), Priority.PUSH) if state.told in _REFUSED else (state, ())
         case on.DependencyChanged():
-            waits = state.is_due and state.sync is not None and event.ref in state.sync.depends_on
-            return state, (on.LookAgain(Priority.PUSH),) * waits
+            awaited = [each.ref for each in state.sync.depends_on] if state.sync and state.is_gated else []
+            return state, (on.LookAgain(Priority.PUSH),) * (event.ref in awaited)
 
 
 # --- a turn -------------------------------------------------------------------------------------------------------------
@@ -212,9 +216,8 @@ def _turn(state: PassState, event: on.TurnCame, now_s: float) -> Step:
     if state.sync is None or (state.sync.git, state.sync.account) != (sync.git, sync.account):
         state = PassState()
     elif state.sync.generation != sync.generation:
-        state = _due(state)
+        state = replace(_due(state), is_gated=True)
     state = replace(state, sync=sync, drift={} if sync.drift is DriftPolicy.CORRECT else state.drift)
-    state = _lapsed(state, event.facts)
     state, reading = _reading(state, sync, event, now_s)
     state, instructions = _work(state, event.facts, now_s)
     return state, (*reading, *instructions)
@@ -238,7 +241,8 @@ def _source_read(state: PassState, event: on.SourceRead, now_s: float) -> PassSt
     is_changed = event.is_news or not state.source.is_open
     source = state.source.answered(now_s, git.interval_s if git else 0.0, event.verification)
     state = replace(_due(state) if is_changed else state, source=source)
-    return replace(state, retry_s=0.0) if event.is_news else state
+    state = replace(state, retry_s=0.0, is_gated=True) if event.is_news else state
+    return replace(state, is_gated=False) if event.was_passed else state
 
 
 def _source_failed(state: PassState, event: on.SourceFailed, now_s: float) -> Step:
@@ -255,28 +259,34 @@ def _source_failed(state: PassState, event: on.SourceFailed, now_s: float) -> St
 
 def _work(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
     """Choose what this turn is for, and when the next one is; one more comes when the source has answered."""
-    state = _lapsed(state, facts)
+    state = _due(state) if facts.has_lapsed else state
     due_s = [] if state.source.is_reading else [state.source.due_s]
     due_s += [] if facts.lapses_at_s is None else [facts.lapses_at_s]
     if state.is_due and state.retry_s > now_s:  # this turn may have come instead of the one that the retry asked for
         due_s.append(state.retry_s)
     again = (on.LookAgain(Priority.POLL, max(min(due_s) - now_s, SOON_S)),) if due_s else ()
-    state, instructions = _chosen(state, facts, now_s)
-    return state, (*again, *instructions)
+    state, work = _chosen(state, facts, now_s)
+    return state, (*again, *work)
 
 
 def _chosen(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
     if not state.source.is_open:
         return _objects(state, facts)
-    if facts.unready is not None:
-        waits = f"waits for Sync {facts.unready.namespace}/{facts.unready.name} to be Ready"
-        report = Report(ConditionReason.WAITING, waits)
-        return _idle(_due(state), told=report.reason), (on.Tell(report, on.Scope.SYNC, _answered(state)),)
+    if state.is_gated and (facts.waits or facts.cycle):
+        return _waiting(state, facts)
+    state = replace(state, is_gated=False)
     if state.is_asked and state.settled and not state.dirty and not facts.is_contended:
         return replace(state, phase=PassPhase.CHECKING), (on.CheckMembers(),)
     if state.is_asked or (state.is_due and now_s >= state.retry_s):
         return _set(state)
     return _objects(state, facts)
+
+
+def _waiting(state: PassState, facts: on.ClusterFacts) -> Step:
+    """Tell what is waited for; what was let through before is kept up meanwhile."""
+    report = Report(ConditionReason.CYCLE if facts.cycle else ConditionReason.WAITING, facts.cycle or facts.waits)
+    state, instructions = _objects(replace(_due(state), told=report.reason, is_asked=False), facts)
+    return state, (on.Tell(report, on.Scope.SYNC, _answered(state)), *instructions)
 
 
 def _members_checked(state: PassState, event: on.MembersChecked) -> Step:
@@ -290,8 +300,7 @@ def _members_checked(state: PassState, event: on.MembersChecked) -> Step:
 
 
 def _set(state: PassState) -> Step:
-    begun = replace(state, phase=PassPhase.ON_SET, is_due=False, dirty=frozenset(), settled=None)
-    return begun, (on.PlanSet(),)
+    return replace(state, phase=PassPhase.ON_SET, is_due=False, dirty=frozenset(), settled=None), (on.PlanSet(),)
 
 
 def _set_planned(state: PassState, event: on.PlanMade) -> Step:
@@ -439,7 +448,3 @@ def _due_now(state: PassState, priority: Priority) -> Step:
     """Have the set looked at without waiting for the pause after a failure."""
     due = replace(_due(state), retry_s=0.0) if state.sync else state
     return due, (on.LookAgain(priority),)
-
-
-def _lapsed(state: PassState, facts: on.ClusterFacts) -> PassState:
-    return _due(state) if facts.has_lapsed else state

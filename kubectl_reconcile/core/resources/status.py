@@ -1,8 +1,27 @@
 """What happened in a pass -> the status of its Sync.
 
-Conditions speak kstatus' language: Ready says whether the cluster is what the source asks for,
-Reconciling that work is under way, Stalled that nothing will happen until a person changes
-something. A pass that changed nothing yields the very status that is there, so it costs no write.
+Conditions speak kstatus' language. *Synced* says whether the cluster is what the source asks for, *Healthy* whether the members
+are as they should be, *Ready* both (or Synced alone, where the Sync doesn't wait for health). *Reconciling* says that work is
+under way or that members are on their way, *Stalled* that nothing will happen until a person changes something.
+
+===================================== =================== ============ ====================== ========
+where                                 Synced              Healthy      Ready                  Stalled
+===================================== =================== ============ ====================== ========
+all is as Git asks                    True                as judged    as Healthy             False
+members are in progress               True                False        False, InProgress      False
+a member has failed                   True                False        False, Failed          True
+deletions are held; an emptied path   False, Held         as judged    False, Held            True
+drift is to be asked about            False, Drifted      as judged    False, Drifted         True
+drift is only reported                True                as judged    as Healthy             False
+fields are yielded, or contended      True                as judged    as Healthy             False
+the source can't be read              False               as judged    False, the reason      False
+a path without any object             False               as judged    False, the reason      False
+suspended                             False, Suspended    as judged    False, Suspended       False
+``spec.health.wait: false``           as above            as judged    as Synced              by Synced
+===================================== =================== ============ ====================== ========
+
+What isn't known of health (no daemon watches the members) counts neither way. A pass that changed nothing yields the very
+status that is there, so it costs no write.
 
 Pure: time is an argument.
 """
@@ -14,7 +33,16 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kubectl_reconcile.core.objects import Condition, Manifest, mapping_of, maps_in, merge_conditions
+from kubectl_reconcile.core.health.summary import HealthSummary
+from kubectl_reconcile.core.objects import (
+    Condition,
+    Manifest,
+    condition_of,
+    mapping_of,
+    maps_in,
+    merge_conditions,
+    number_of,
+)
 from kubectl_reconcile.core.resources.history import with_row
 from kubectl_reconcile.core.resources.sync import CONTENDED
 from kubectl_reconcile.core.resources.verification import CONDITION as VERIFIED
@@ -26,7 +54,7 @@ _UNDELETABLE = 100
 
 
 class ConditionReason(StrEnum):
-    """How a pass ended; the value is the reason of the condition Ready."""
+    """How a pass ended; the value is the reason of the condition Synced, and of Ready where that isn't True."""
 
     SYNCED = "Synced"
     """The cluster is what the source asks for."""
@@ -46,6 +74,8 @@ class ConditionReason(StrEnum):
     """The Sync itself can't be meant so."""
     WAITING = "DependencyNotReady"
     """Another Sync must be Ready first; it is looked at again as soon as that changes."""
+    CYCLE = "DependencyCycle"
+    """It waits for itself, by way of others."""
     DRIFTED = "Drifted"
     """Somebody changed objects in the cluster, and spec.drift says to ask before they are put back."""
     SUSPENDED = "Suspended"
@@ -69,6 +99,7 @@ _STALLED = frozenset(
     {
         ConditionReason.HELD,
         ConditionReason.INVALID,
+        ConditionReason.CYCLE,
         ConditionReason.DRIFTED,
         ConditionReason.UNVERIFIED,
         ConditionReason.UNDELETABLE,
@@ -142,15 +173,26 @@ class Report:
 _KEPT_UP = frozenset({ConditionReason.SYNCED, ConditionReason.UNVERIFIED})
 
 
-def sync_status(before: Manifest, report: Report, *, generation: int, requested_at: str, now: str) -> dict[str, Any]:
-    """Return the status after *report*; *before* is the live one, *requested_at* the request that was answered."""
+def sync_status(
+    before: Manifest,
+    report: Report,
+    *,
+    generation: int,
+    requested_at: str,
+    now: str,
+    health: HealthSummary | None = None,
+) -> dict[str, Any]:
+    """Return the status after *report*; *before* is the live one, *requested_at* the request that was answered.
+
+    *health* is how the members are, None where nobody watches them.
+    """
     status = dict(before)
     status["observedGeneration"] = generation
     is_answer = bool(requested_at) and requested_at != before.get("lastHandledSyncAt")
     if requested_at:
         status["lastHandledSyncAt"] = requested_at
     if report.revision:
-        status["lastAttemptedRevision"] = report.revision
+        status["lastAttemptedRevision"], status["lastAttemptedGeneration"] = report.revision, generation
         status["summary"] = _summary(mapping_of(before.get("summary")), report.counts, is_answer=is_answer)
         status["problems"] = [problem[:_SENTENCE] for problem in report.problems[:_PROBLEMS]]
         if report.warnings or "warnings" in before:
@@ -160,15 +202,107 @@ def sync_status(before: Manifest, report: Report, *, generation: int, requested_
         status["history"] = with_row(maps_in(before.get("history")), _row(report, now))
     if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
         status["lastAppliedRevision"] = report.revision  # drift that waits for a person is none of Git's
-    ready = _condition("Ready", report.ending is ConditionReason.SYNCED, report)
-    stalled = _condition("Stalled", report.ending.is_stalled, report)
-    idle = Condition("Reconciling", "False", "Idle")
-    conditions = [ready, idle, stalled, *_drift_condition(before, report), *_contended_condition(before, report)]
+    synced = Condition(
+        "Synced", str(report.ending is ConditionReason.SYNCED), report.ending.value, report.sentence[:_SENTENCE]
+    )
+    conditions = [*_readiness(before, synced, health), synced]
+    conditions += [*_drift_condition(before, report), *_contended_condition(before, report)]
     known = _verified(status, report)
     if report.verification is not None:
         conditions.append(report.verification.condition())
     status["conditions"] = merge_conditions(known, conditions, generation=generation, now=now)
+    return _with_health(status, health)
+
+
+def health_status(before: Manifest, health: HealthSummary, *, now: str) -> dict[str, Any]:
+    """Return the status of a Sync whose members have changed since the last pass; *before* is the live one.
+
+    It speaks of the generation that the last pass spoke of. As long as there was none, there is nothing to tell.
+    """
+    found = condition_of({"status": before}, "Synced")
+    if found is None:
+        return dict(before)
+    synced = _known(found)
+    is_busy = (condition_of({"status": before}, "Reconciling") or {}).get("reason") == _APPLYING
+    wanted = [each for each in _readiness(before, synced, health) if not (is_busy and each.type == "Reconciling")]
+    generation = number_of(found.get("observedGeneration")) or 0
+    conditions = merge_conditions(before.get("conditions"), wanted, generation=generation, now=now)
+    return _with_health({**before, "conditions": conditions}, health)
+
+
+_APPLYING = "Applying"
+
+
+def _known(found: Manifest) -> Condition:
+    """Return the condition Synced as it was told; whatever somebody else wrote there counts as not synced."""
+    try:
+        reason = ConditionReason(str(found.get("reason")))
+    except ValueError:
+        reason = ConditionReason.CRASHED
+    is_synced = found.get("status") == "True" and reason is ConditionReason.SYNCED
+    return Condition("Synced", str(is_synced), reason.value, str(found.get("message") or "")[:_SENTENCE])
+
+
+def _readiness(before: Manifest, synced: Condition, health: HealthSummary | None) -> list[Condition]:
+    """Return the conditions that follow from being synced and being healthy."""
+    is_synced, reason = synced.status == "True", ConditionReason(synced.reason)
+    lacks = health if health is not None and health.is_awaited and not health.is_healthy else None
+    ready = Condition("Ready", synced.status, synced.reason, synced.message)
+    idle, stalled = Condition("Reconciling", "False", "Idle"), Condition("Stalled", "False", "NotStalled")
+    if reason.is_stalled:
+        stalled = Condition("Stalled", "True", synced.reason, synced.message)
+    elif is_synced and lacks is not None:
+        sentence = lacks.sentence[:_SENTENCE]
+        ready = Condition("Ready", "False", lacks.reason, sentence)
+        if lacks.has_failed:
+            stalled = Condition("Stalled", "True", lacks.reason, sentence)
+        else:
+            idle = Condition("Reconciling", "True", lacks.reason, sentence)
+    return [ready, idle, stalled, *_healthy(before, health)]
+
+
+def _healthy(before: Manifest, health: HealthSummary | None) -> list[Condition]:
+    """Return the condition Healthy; where nobody watches the members, what was told of them doesn't hold any more."""
+    if health is not None:
+        return [Condition("Healthy", str(health.is_healthy), health.reason, health.sentence[:_SENTENCE])]
+    known = condition_of({"status": before}, "Healthy") is not None
+    return [Condition("Healthy", "Unknown", "NotWatched", "no daemon watches the members")] if known else []
+
+
+def _with_health(status: dict[str, Any], health: HealthSummary | None) -> dict[str, Any]:
+    """Note the verdicts, and at which revision and generation the Sync was Ready last, for whoever depends on it."""
+    if health is not None:
+        status["health"] = health.told()
+    else:
+        status.pop("health", None)
+    ready = condition_of({"status": status}, "Ready") or {}
+    if ready.get("status") == "True" and "lastAttemptedRevision" in status:
+        status["lastReadyRevision"] = status["lastAttemptedRevision"]
+        status["lastReadyGeneration"] = ready["observedGeneration"]
     return status
+
+
+def was_passed(live: Manifest | None, revision: str, generation: int) -> bool:
+    """Tell whether *revision* was tried already by the spec of this *generation*: what it depends on let it through then."""
+    status = mapping_of((live or {}).get("status"))
+    return (status.get("lastAttemptedRevision"), status.get("lastAttemptedGeneration")) == (revision, generation)
+
+
+_PASSES_BY = frozenset(
+    {ConditionReason.SYNCED, ConditionReason.SOURCE, ConditionReason.CLUSTER, ConditionReason.DRIFTED}
+)
+"""Reasons that say nothing against what was applied before."""
+
+
+def was_ready(live: Manifest) -> bool:
+    """Tell whether a Sync has been Ready at the revision and the spec that it has now; that it ails since doesn't count."""
+    status, generation = mapping_of(live.get("status")), mapping_of(live.get("metadata")).get("generation")
+    ready, synced = condition_of(live, "Ready") or {}, condition_of(live, "Synced") or {}
+    if ready.get("status") == "True" and ready.get("observedGeneration") == generation:
+        return True
+    revision = status.get("lastReadyRevision")
+    is_current = bool(revision) and revision == status.get("lastAttemptedRevision")
+    return is_current and status.get("lastReadyGeneration") == generation and synced.get("reason") in _PASSES_BY
 
 
 def _verified(status: dict[str, Any], report: Report) -> list[Manifest]:
@@ -204,14 +338,9 @@ def _drift_condition(before: Manifest, report: Report) -> list[Condition]:
 
 def reconciling(before: Manifest, message: str, *, generation: int, now: str) -> dict[str, Any]:
     """Return the status of a Sync whose pass begins to write."""
-    busy = Condition("Reconciling", "True", "Applying", message)
+    busy = Condition("Reconciling", "True", _APPLYING, message)
     conditions = merge_conditions(before.get("conditions"), (busy,), generation=generation, now=now)
     return {**before, "conditions": conditions}
-
-
-def _condition(type_: str, holds: bool, report: Report) -> Condition:  # noqa: FBT001 - True or False is the condition
-    message = report.sentence[:_SENTENCE] if holds or type_ == "Ready" else ""
-    return Condition(type_, str(holds), report.ending.value if holds or type_ == "Ready" else "NotStalled", message)
 
 
 def _summary(before: Manifest, counts: Counts, *, is_answer: bool) -> dict[str, Any]:

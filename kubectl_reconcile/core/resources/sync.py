@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, SYNC_REQUESTED_AT
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
+from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.objects import (
     API_GROUP,
     DEFAULT_ACCOUNT,
@@ -98,6 +99,19 @@ class DriftPolicy(StrEnum):
     """It is told, and a person must sync; until then the Sync isn't Ready."""
 
 
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """One entry of ``spec.dependsOn``: a Sync to be waited for, and what must be true of it besides being Ready."""
+
+    ref: ObjectRef
+    rule: Rule | None = None
+
+    def lack(self, live: Manifest) -> str:
+        """Return what of the expression isn't true of the Sync yet; empty where all is."""
+        found = self.rule.judge(live) if self.rule else None
+        return "" if found is None or found.status is HealthStatus.CURRENT else found.message
+
+
 class DeletionPolicy(StrEnum):
     """``spec.deletionPolicy``: what becomes of the members of a Sync that is deleted."""
 
@@ -129,9 +143,10 @@ class Sync:
     replace: bool = False
     atomic: bool = False
     health: HealthRules = field(default_factory=HealthRules)
+    waits_for_health: bool = True
     drift: DriftPolicy = DriftPolicy.CORRECT
     deletion: DeletionPolicy = DeletionPolicy.ORPHAN
-    depends_on: tuple[ObjectRef, ...] = ()
+    depends_on: tuple[Dependency, ...] = ()
     requested_at: str = ""
     approved_plan: str = ""
 
@@ -187,6 +202,7 @@ class Sync:
             replace=bool(spec.get("replace", False)),
             atomic=bool(spec.get("atomic", False)),
             health=_health(spec),
+            waits_for_health=bool((spec.get("health") or {}).get("wait", True)),
             drift=_one_of(DriftPolicy, spec, "drift", DriftPolicy.CORRECT),
             deletion=_one_of(DeletionPolicy, spec, "deletionPolicy", DeletionPolicy.ORPHAN),
             depends_on=_depends_on(spec, metadata.get("namespace", "")),
@@ -295,11 +311,22 @@ def _one_of(policy: type[_Policy], spec: Manifest, field: str, default: _Policy)
         raise SyncSpecError(f"spec.{field}", f"{text!r} is none of {', '.join(policy)}") from None
 
 
-def _depends_on(spec: Manifest, namespace: str) -> tuple[ObjectRef, ...]:
-    return tuple(
-        ObjectRef(SYNC.group, SYNC.kind, entry.get("namespace") or namespace, entry["name"])
-        for entry in spec.get("dependsOn") or ()
-    )
+def _depends_on(spec: Manifest, namespace: str) -> tuple[Dependency, ...]:
+    found = []
+    for index, entry in enumerate(spec.get("dependsOn") or ()):
+        ref = ObjectRef(SYNC.group, SYNC.kind, entry.get("namespace") or namespace, entry["name"])
+        found.append(Dependency(ref, _ready_rule(entry.get("readyExpr"), f"spec.dependsOn[{index}].readyExpr")))
+    return tuple(found)
+
+
+def _ready_rule(text: Any, field: str) -> Rule | None:
+    """Return the rule that an expression over another Sync makes."""
+    if not text:
+        return None
+    try:
+        return Rule.parse({"kind": f"{SYNC.kind}.{SYNC.group}", "current": text})
+    except RuleError as error:
+        raise SyncSpecError(field, str(error)) from None
 
 
 def _ignore(spec: Manifest) -> tuple[IgnoreRule, ...]:

@@ -22,6 +22,7 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.finalization import Finalization
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.daemon.sync_work import FollowedSync, SyncWork
@@ -34,13 +35,15 @@ class SyncController:
     context: DaemonContext
     lanes: GitLanes
     namespace: str = ""
+    dependencies: Dependencies = field(init=False)
     _followed: dict[ObjectRef, FollowedSync] = field(default_factory=dict)
     _work: SyncWork = field(init=False)
     _finalization: Finalization = field(init=False)
 
     def __post_init__(self) -> None:
         """Make what carries out instructions, and what looks after Syncs that are deleted."""
-        self._work = SyncWork(self.context, self.lanes, lambda ref: self.notify(ref, on.Pushed()))
+        self.dependencies = Dependencies(self.context)
+        self._work = SyncWork(self.context, self.lanes, self.dependencies, lambda ref: self.notify(ref, on.Pushed()))
         self._finalization = Finalization(self.context, self.namespace)
 
     # Between turns ---------------------------------------------------------------------------
@@ -131,7 +134,7 @@ class SyncController:
             followed.state, _ = step(followed.state, on.ObjectsChanged(changed), time.monotonic())
         await self._take_answer(ref, followed, sync)
         asked = asked or is_asked(self.context.live(ref) or manifest)
-        await self._drive(ref, on.TurnCame(sync, self._work.facts(ref, sync, followed.state.dirty), asked))
+        await self._drive(ref, on.TurnCame(sync, await self._work.facts(ref, sync, followed.state), asked))
 
     async def _take_answer(self, ref: ObjectRef, followed: FollowedSync, sync: Sync) -> None:
         """Take in what the source has said meanwhile, if it is still the one that is followed."""

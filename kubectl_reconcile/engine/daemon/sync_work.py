@@ -17,13 +17,14 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.pass_state import PassState
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.parse import Located
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of
+from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
-from kubectl_reconcile.core.resources.status import ConditionReason, reconciling, sync_status
+from kubectl_reconcile.core.resources.status import ConditionReason, reconciling, sync_status, was_passed
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync.credentials import local_folder
 from kubectl_reconcile.engine.sync.desired import Desired
@@ -92,6 +93,7 @@ class SyncWork:
 
     context: DaemonContext
     lanes: GitLanes
+    dependencies: Dependencies
     changed: Callable[[ObjectRef], None]
 
     async def carry_out(  # noqa: C901, PLR0911 - one line per instruction
@@ -130,16 +132,22 @@ class SyncWork:
                 self.context.queue.wrote(instruction.ref)
         return None
 
-    def facts(self, ref: ObjectRef, sync: Sync, dirty: Iterable[ObjectRef]) -> on.ClusterFacts:
-        """Return what a decision about a Sync needs to know; contention that has lasted long enough ends hereby."""
+    async def facts(self, ref: ObjectRef, sync: Sync, state: PassState) -> on.ClusterFacts:
+        """Return what a decision about a Sync needs to know; contention that has lasted long enough ends hereby.
+
+        Raises:
+            ApiError: a Sync of another namespace could not be asked for.
+        """
         contention, now_s = self.context.contention, time.monotonic()
         has_lapsed = bool(contention.lapse(ref, now_s))
+        is_gated = state.is_gated or state.sync is None or state.sync.generation != sync.generation
         return on.ClusterFacts(
-            unready=next((each for each in sync.depends_on if not _is_ready(self.context.live(each))), None),
+            waits=await self.dependencies.lack(sync) if is_gated and not sync.suspend else "",
+            cycle=self.dependencies.graph.cycle(ref) if is_gated and sync.depends_on else "",
             is_contended=bool(contention.of(ref)),
             has_lapsed=has_lapsed,
             lapses_at_s=contention.due_s(ref),
-            pauses_s={each: self.context.queue.pause_s(each) for each in dirty},
+            pauses_s={each: self.context.queue.pause_s(each) for each in state.dirty},
         )
 
     # The source ------------------------------------------------------------------------------
@@ -181,7 +189,8 @@ class SyncWork:
             )  # fmt: skip
             found = verification_of(target.source)
             is_news = newest is not followed.newest or found != followed.verification
-            answer = SourceAnswer(git, on.SourceRead(is_news, found), newest)
+            passed = was_passed(self.context.live(ref), newest.revision.sha, sync.generation)
+            answer = SourceAnswer(git, on.SourceRead(is_news, found, passed), newest)
         except UnverifiedError as error:
             refused = error.verification
             answer = SourceAnswer(git, on.SourceFailed(refused.refusal, verification=refused))
@@ -288,11 +297,3 @@ def _places(made: Plan, desired: Desired) -> dict[ObjectRef, Located]:
     by_place = {(located.path, located.line): located for located in desired.manifests}
     found = ((change.ref, by_place.get((change.provenance.file, change.provenance.line))) for change in made.changes)
     return {ref: located for ref, located in found if located is not None}
-
-
-def _is_ready(live: Manifest | None) -> bool:
-    """Tell whether a Sync is Ready for its newest spec."""
-    if live is None:
-        return False
-    ready = condition_of(live, "Ready") or {}
-    return ready.get("status") == "True" and ready.get("observedGeneration") == live["metadata"].get("generation")

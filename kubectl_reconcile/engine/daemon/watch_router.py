@@ -75,6 +75,7 @@ class WatchRouter:
         if self.index.namespace not in {"", ref.namespace}:
             return
         if happened.new is None:
+            self.syncs.dependencies.graph.went(ref)
             self.syncs.forget(ref)
             return
         before, after = _manifest(happened.old), happened.new.manifest()
@@ -83,6 +84,11 @@ class WatchRouter:
         for each in sync_events(before, after):
             self.syncs.notify(ref, each)
         self.index.sync_came(after)
+        if (
+            generation_of(before) != generation_of(after)
+            or (happened.old or happened.new).labels != happened.new.labels
+        ):
+            self.syncs.dependencies.graph.came(after)
         self.syncs.notify_all(on.DependencyChanged(ref))
         if (priority := sync_priority(before, after)) is not None:
             self.context.queue.add(ref, priority)

@@ -213,9 +213,9 @@ class Replica:
         return frozenset({"a"} if self.is_contended else ())
 
     def facts(self):
-        unready = None if self.world.is_dependency_ready else BASE
+        waits = "" if self.world.is_dependency_ready else "waits for Sync shop/base to be Ready"
         lapsed, self.has_lapsed = self.has_lapsed, False
-        return on.ClusterFacts(unready, is_contended=self.is_contended, has_lapsed=lapsed)
+        return on.ClusterFacts(waits, is_contended=self.is_contended, has_lapsed=lapsed)
 
     def carry_out(self, instruction):
         match instruction:

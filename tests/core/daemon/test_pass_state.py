@@ -36,7 +36,7 @@ def at_rest(**facts):
     source = SourceState(is_open=True, is_read=True, due_s=NOW_S + 30)
     known = {
         "sync": sync(**spec), "source": source, "is_due": False, "members": frozenset({WEB, DB}), "settled": settled,
-        "told": ConditionReason.SYNCED,
+        "told": ConditionReason.SYNCED, "is_gated": False,
     }  # fmt: skip
     return PassState(**(known | facts))
 
@@ -217,15 +217,46 @@ def test_a_source_that_is_down_has_only_what_is_dirty_looked_at():
     assert kinds(after(dirty, turn(dirty))[1]) == [on.LookAgain, on.PlanObjects]
 
 
-def test_who_depends_on_another_waits_and_is_woken_by_it():
-    state, (_, told) = after(at_rest(), turn(at_rest(), unready=BASE))
-    assert (told.report.reason, told.report.message) == (
-        ConditionReason.WAITING,
-        "waits for Sync shop/base to be Ready",
-    )
+WAITS = "waits for Sync shop/base to be Ready"
+NEWS = at_rest(source=READING)
+
+
+def test_news_waits_for_what_the_sync_depends_on_and_is_woken_by_it():
+    state, (_, told) = after(NEWS, on.SourceRead(is_news=True), turn(NEWS, waits=WAITS))
+    assert (told.report.reason, told.report.message) == (ConditionReason.WAITING, WAITS)
     assert after(state, on.DependencyChanged(BASE))[1] == (on.LookAgain(Priority.PUSH),)
     assert after(state, on.DependencyChanged(WEB))[1] == ()
+    assert kinds(after(state, turn(state))[1]) == [on.LookAgain, on.PlanSet]
+
+
+def test_what_was_let_through_is_gated_no_more():
+    assert after(at_rest(), turn(at_rest(), waits=WAITS)) == (at_rest(), (on.LookAgain(Priority.POLL, 30.0),))
     assert after(at_rest(), on.DependencyChanged(BASE))[1] == ()
+    failing = at_rest(is_due=True, settled=None)
+    assert kinds(after(failing, turn(failing, waits=WAITS))[1]) == [on.LookAgain, on.PlanSet], "a retry is no news"
+
+
+def test_drift_is_put_back_while_news_waits_for_another_sync():
+    waiting, _ = after(NEWS, on.SourceRead(is_news=True), turn(NEWS, waits=WAITS))
+    drifted = on.ObjectsChanged(frozenset({WEB}))
+    state, (_, told, planned) = after(waiting, drifted, turn(waiting, waits=WAITS))
+    assert (told.report.reason, planned) == (ConditionReason.WAITING, on.PlanObjects(frozenset({WEB})))
+    state, _ = after(state, on.PlanMade(Plan(None, "3f9c2e1", ())), on.Applied(SYNCED))
+    assert (state.is_due, state.is_gated, state.told) == (True, True, ConditionReason.WAITING)
+
+
+def test_a_new_spec_is_gated_and_what_a_daemon_before_let_through_is_not():
+    changed = on.TurnCame(sync(generation=2), on.ClusterFacts(WAITS))
+    assert after(at_rest(), changed)[1][-1].report.reason is ConditionReason.WAITING
+    begun, _ = after(PassState(), turn(PassState()))
+    assert after(begun, on.SourceRead(is_news=True), turn(begun, waits=WAITS))[0].told is ConditionReason.WAITING
+    passed = on.SourceRead(is_news=True, was_passed=True)
+    assert kinds(after(begun, passed, turn(begun, waits=WAITS))[1]) == [on.LookAgain, on.PlanSet]
+
+
+def test_a_sync_that_waits_for_itself_says_by_way_of_whom():
+    _, (_, told) = after(NEWS, on.SourceRead(is_news=True), turn(NEWS, waits=WAITS, cycle="it waits for itself"))
+    assert (told.report.reason, told.report.message) == (ConditionReason.CYCLE, "it waits for itself")
 
 
 def test_who_asks_is_told_as_before_if_nothing_can_have_changed():

@@ -37,7 +37,10 @@ def test_a_first_pass_that_did_all_tells_what_it_did():
         "observedGeneration": 4,
         "lastHandledSyncAt": "today",
         "lastAttemptedRevision": "c0ffee",
+        "lastAttemptedGeneration": 4,
         "lastAppliedRevision": "c0ffee",
+        "lastReadyRevision": "c0ffee",
+        "lastReadyGeneration": 4,
         "summary": {"total": 3, "created": 1, "updated": 2, "deleted": 0, "unchanged": 0, "failed": 0},
         "problems": [],
         "history": [
@@ -80,6 +83,14 @@ def test_a_first_pass_that_did_all_tells_what_it_did():
                 "observedGeneration": 4,
                 "lastTransitionTime": FIRST,
             },
+            {
+                "type": "Synced",
+                "status": "True",
+                "reason": "Synced",
+                "message": "all 3 objects are as they should be",
+                "observedGeneration": 4,
+                "lastTransitionTime": FIRST,
+            },
         ],
     }
 
@@ -87,6 +98,7 @@ def test_a_first_pass_that_did_all_tells_what_it_did():
 STALLED = {
     ConditionReason.HELD,
     ConditionReason.INVALID,
+    ConditionReason.CYCLE,
     ConditionReason.DRIFTED,
     ConditionReason.UNVERIFIED,
     ConditionReason.UNDELETABLE,
@@ -207,7 +219,14 @@ def test_a_status_is_bounded_whatever_the_source_holds():
     assert [len(problem) for problem in status["problems"]] == [1024] * 20
     assert len(status["history"][0]["message"]) == 1024
     told = {each["type"]: len(each["message"]) for each in status["conditions"]}
-    assert told == {"Ready": 1024, "Stalled": 1024, "Reconciling": 0, "Drifted": 1024, "Contended": 1024}
+    assert told == {
+        "Synced": 1024,
+        "Ready": 1024,
+        "Stalled": 1024,
+        "Reconciling": 0,
+        "Drifted": 1024,
+        "Contended": 1024,
+    }
 
 
 def test_drift_that_is_left_alone_is_named():

@@ -6,6 +6,7 @@ from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, ObjectRef
 from kubectl_reconcile.core.resources.sync import (
     DeleteLimit,
     DeletionPolicy,
+    Dependency,
     DriftPolicy,
     GitSpec,
     Sync,
@@ -94,12 +95,12 @@ FIELDS = {
     "dependsOn, in its own namespace": (
         {"dependsOn": [{"name": "base"}]},
         "depends_on",
-        (ObjectRef("reconcile.dev", "Sync", "shop", "base"),),
+        (Dependency(ObjectRef("reconcile.dev", "Sync", "shop", "base")),),
     ),
     "dependsOn, in another one": (
         {"dependsOn": [{"name": "base", "namespace": "ops"}]},
         "depends_on",
-        (ObjectRef("reconcile.dev", "Sync", "ops", "base"),),
+        (Dependency(ObjectRef("reconcile.dev", "Sync", "ops", "base")),),
     ),
 }
 
@@ -262,3 +263,26 @@ LIMITS = {
 @pytest.mark.parametrize(("limit", "deletes", "members", "allowed"), LIMITS.values(), ids=LIMITS)
 def test_one_sync_may_delete(limit, deletes, members, allowed):
     assert limit.allows(deletes, members) is allowed
+
+
+def test_an_expression_over_another_sync_is_asked_of_it():
+    (found,) = sync(dependsOn=[{"name": "base", "readyExpr": "self.status.summary.total > 3"}]).depends_on
+    assert found.lack({"kind": "Sync", "status": {"summary": {"total": 4}}}) == ""
+    assert (
+        found.lack({"kind": "Sync", "status": {"summary": {"total": 3}}}) == "not yet 'self.status.summary.total > 3'"
+    )
+    assert found.lack({"kind": "Sync"}) == "not yet 'self.status.summary.total > 3'"
+
+
+@pytest.mark.parametrize(
+    "text", ["self.status.", 'self.x.all(a, self.x.all(b, self.x.all(c, self.x.all(d, d == "e"))))']
+)
+def test_an_expression_over_another_sync_that_is_no_cel_or_takes_too_long_is_refused(text):
+    with pytest.raises(SyncSpecError) as refused:
+        sync(dependsOn=[{"name": "base"}, {"name": "net", "readyExpr": text}])
+    assert refused.value.field == "spec.dependsOn[1].readyExpr"
+
+
+def test_being_ready_takes_health_unless_the_sync_says_otherwise():
+    assert sync().waits_for_health
+    assert not sync(health={"wait": False}).waits_for_health

@@ -83,6 +83,70 @@ def test_a_sync_waits_for_those_it_depends_on(follow, cluster, git_server, confi
     assert colour(cluster, "top") == "red"
 
 
+def test_a_dependency_gates_news_and_neither_drift_nor_what_it_let_through(
+    follow, cluster, git_server, config_map, eventually
+):
+    git_server.push(
+        {"base/base.yaml": config_map("base", color="blue"), "top/top.yaml": config_map("top", color="red")}
+    )
+    base, top = (
+        follow(git_server.url, "base", path="base"),
+        follow(
+            git_server.url,
+            "top",
+            path="top",
+            dependsOn=[{"name": "base", "readyExpr": "self.status.summary.total == 1"}],
+        ),
+    )
+    top.until("Synced")
+    sha = git_server.push({"base/bad.yaml": "kind: ["})
+    base.until("ProblemsInSource", sha)
+    sha = git_server.push({"top/top.yaml": config_map("top", color="green")})
+    assert "to be Ready" in top.until("DependencyNotReady")["message"]
+    cluster.edit("ConfigMap", "top", {"data": {"color": "by-hand"}})
+    eventually(lambda: colour(cluster, "top") == "red", "drift is put back while the news waits")
+    sha = git_server.push({"base/bad.yaml": config_map("second")})
+    base.until("Synced", sha)
+    eventually(lambda: "summary.total == 1" in top.condition("Synced")["message"], "the expression isn't true of it")
+    sha = git_server.push({"base/bad.yaml": None})
+    top.until("Synced", sha)
+    assert colour(cluster, "top") == "green"
+
+
+def test_syncs_that_wait_for_one_another_are_stalled_and_named(follow, cluster, git_server, config_map):
+    git_server.push({"a/a.yaml": config_map("a"), "b/b.yaml": config_map("b")})
+    first = follow(git_server.url, "first", path="a", dependsOn=[{"name": "second"}])
+    second = follow(git_server.url, "second", path="b", dependsOn=[{"name": "first"}])
+    here = cluster.namespace
+    told = first.until("DependencyCycle")["message"]
+    assert told == (
+        f"waits for itself: Sync {here}/first depends on Sync {here}/second, which depends on Sync {here}/first"
+    )
+    assert first.condition("Stalled")["status"] == "True"
+    second.until("DependencyCycle")
+    second.change(dependsOn=[])
+    second.until("Synced")
+    first.until("Synced")
+
+
+def test_a_sync_of_another_namespace_is_waited_for_as_far_as_the_account_may_read_it(
+    follow, cluster, namespace, git_server, config_map, eventually
+):
+    git_server.push({"a/a.yaml": config_map("a")})
+    cluster.distrust()
+    cluster.kubectl("create", "serviceaccount", "kubectl-reconcile", "-n", namespace)
+    cluster.kubectl(
+        "create", "rolebinding", "edits", "--clusterrole=admin", f"--serviceaccount={namespace}:kubectl-reconcile",
+        "-n", namespace,
+    )  # fmt: skip
+    sync = follow(git_server.url, path="a", dependsOn=[{"name": "net", "namespace": "default"}])
+    assert "which system:serviceaccount:" in sync.until("DependencyNotReady")["message"]
+    cluster.trust()
+    eventually(
+        lambda: "default/net to be Ready: it doesn't exist" in sync.condition("Synced")["message"], "it is looked for"
+    )
+
+
 def test_members_go_with_a_sync_that_says_so(followed, cluster, eventually):
     followed("gone", deletionPolicy="Prune")
     followed("kept", deletionPolicy="Orphan")

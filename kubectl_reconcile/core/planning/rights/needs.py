@@ -12,6 +12,7 @@ Rules:
 - What is sensitive is left out, and said, unless it is allowed. A Role of which anything is left out can't be written at
   all, so nothing of it is given.
 - Pods, and ReplicaSets, of namespaces with workloads are listed, so that a rollout that fails names its pod.
+- A Sync of another namespace that ``dependsOn`` names is read by name.
 - The Secrets that a Sync names, and the ConfigMap with the keys that it trusts, are read by name.
 - No module may read all Secrets. Where one makes or reads any for a custom resource, its own account needs those of that namespace.
 
@@ -177,6 +178,7 @@ def needs_of(source: RightsInputs) -> Needs:
     for ref, kind in source.members:
         gathering.member(ref, kind)
     gathering.secrets()
+    gathering.dependencies()
     return gathering.needs()
 
 
@@ -287,6 +289,13 @@ class _Gathering:
             return
         hint = f"--allow bind lets the account bind {role.name}, whatever it gives"
         self.tell(located, f"{ref} binds {role}, which {why}, so the account may not write it", hint)
+
+    def dependencies(self) -> None:
+        """Note the right to read Syncs of other namespaces that this one waits for."""
+        sync = self.source.sync
+        for ref in (each.ref for each in sync.depends_on):
+            if ref.namespace != sync.namespace:
+                self.rights[ref.namespace] |= {Right(ref.group, "syncs", "get", ref.name)}
 
     def secrets(self) -> None:
         """Have the account read the Secrets that the Sync names, and the ConfigMap with the keys that it trusts."""

@@ -496,3 +496,14 @@ def test_keys_whose_signatures_count_are_read_by_name(field, resource):
     signed = Sync.of({"metadata": metadata, "spec": {"source": {"git": git}}})
     found = needs_of(RightsInputs(signed, (), {}))
     assert list(found.placed()) == [("shop", Right("", resource, "get", "keys"))]
+
+
+def test_a_sync_of_another_namespace_that_is_waited_for_is_read_by_name_and_others_need_no_right():
+    waits = Sync.of(
+        {
+            "metadata": {"name": "shop", "namespace": "shop"},
+            "spec": {"dependsOn": [{"name": "base"}, {"name": "net", "namespace": "bar"}]},
+        }
+    )
+    found = needs_of(RightsInputs(waits, (), KINDS))
+    assert found.here == {"bar": frozenset({Right("reconcile.dev", "syncs", "get", "net")})}

@@ -1,0 +1,129 @@
+"""Which Syncs wait for which, and whether one waits for itself.
+
+Vocabulary: a Sync's *gate* opens for a new revision or spec once all that ``spec.dependsOn`` names was Ready; it is *ready* after
+that. A Sync that waits for health is ready only once its members are, and these may be Syncs; a Sync that is another's
+member becomes what it is to be only after that one's gate has opened.
+
+Pure: it is told of Syncs as they come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import pairwise
+from typing import TypeAlias
+
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.planning.plan import set_id_of
+from kubectl_reconcile.core.resources.applyset import PART_OF
+from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+
+
+class _Moment(Enum):
+    GATE = "gate"
+    READY = "ready"
+
+
+_Step: TypeAlias = tuple[_Moment, ObjectRef]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What of a Sync decides who waits for whom; *above* is the set whose member it is."""
+
+    depends_on: tuple[ObjectRef, ...]
+    waits_for_health: bool
+    set_id: str
+    above: str
+
+
+@dataclass(slots=True)
+class DependencyGraph:
+    """All Syncs that are known, and who of them waits for whom."""
+
+    _known: dict[ObjectRef, _Known] = field(default_factory=dict)
+    _by_set: dict[str, ObjectRef] = field(default_factory=dict)
+    _members: dict[str, set[ObjectRef]] = field(default_factory=dict)
+
+    def came(self, live: Manifest) -> None:
+        """Note a Sync as it is; one that can't be meant as it is written waits for nobody."""
+        ref = ObjectRef.of(live)
+        self.went(ref)
+        try:
+            sync = Sync.of(live)
+        except SyncSpecError:
+            return
+        above = labels_of(live).get(PART_OF, "")
+        names = tuple(each.ref for each in sync.depends_on)
+        self._known[ref] = _Known(names, sync.waits_for_health, set_id_of(sync), above)
+        self._by_set[set_id_of(sync)] = ref
+        if above:
+            self._members.setdefault(above, set()).add(ref)
+
+    def went(self, ref: ObjectRef) -> None:
+        """Forget a Sync."""
+        known = self._known.pop(ref, None)
+        if known is None:
+            return
+        self._by_set.pop(known.set_id, None)
+        siblings = self._members.get(known.above, set())
+        siblings.discard(ref)
+        if not siblings:
+            self._members.pop(known.above, None)
+
+    def cycle(self, ref: ObjectRef) -> str:
+        """Return by way of whom a Sync waits for itself, as a sentence; empty where it doesn't."""
+        start = (_Moment.GATE, ref)
+        came_from: dict[_Step, _Step] = {}
+        queue = [start]
+        while queue:
+            step = queue.pop(0)
+            for after in self._next(step):
+                if after == start:
+                    return f"waits for itself: {self._told(start, step, came_from)}"
+                if after not in came_from:
+                    came_from[after] = step
+                    queue.append(after)
+        return ""
+
+    def _next(self, step: _Step) -> Iterator[_Step]:
+        """Yield what must come before."""
+        moment, ref = step
+        known = self._known.get(ref)
+        if known is None:
+            return
+        if moment is _Moment.READY:
+            yield (_Moment.GATE, ref)
+            if known.waits_for_health:
+                yield from ((_Moment.READY, each) for each in sorted(self._members.get(known.set_id, ())))
+            return
+        yield from ((_Moment.READY, each) for each in known.depends_on)
+        if (above := self._by_set.get(known.above)) is not None:
+            yield (_Moment.GATE, above)
+
+    @staticmethod
+    def _told(start: _Step, last: _Step, came_from: dict[_Step, _Step]) -> str:
+        """Return the way from *start* round to itself, in words."""
+        way = [start, last]
+        while way[-1] != start:
+            way.append(came_from[way[-1]])
+        way.reverse()
+        told = [
+            f"{_RELATIONS[here[0], there[0]]} {_name(there)}"
+            for here, there in pairwise(way)
+            if (here[0], there[0]) in _RELATIONS
+        ]
+        return f"{_name(start)} {', which '.join(told)}"
+
+
+_RELATIONS = {
+    (_Moment.GATE, _Moment.READY): "depends on",
+    (_Moment.READY, _Moment.READY): "has the member",
+    (_Moment.GATE, _Moment.GATE): "is a member of",
+}
+
+
+def _name(step: _Step) -> str:
+    return f"Sync {step[1].namespace}/{step[1].name}"
