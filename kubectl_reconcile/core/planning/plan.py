@@ -331,9 +331,7 @@ class Plan:
 
     def refs(self) -> Iterator[ObjectRef]:
         """Yield every member that exists after the sync, and those that may."""
-        members = (
-            change.ref for change in self.changes if change.op is not Op.DELETE and change.provenance.owner is None
-        )
+        members = (change.ref for change in self.changes if change.op is not Op.DELETE and not change.is_child)
         return chain(members, (change.ref for change in self.schedule.fallbacks))
 
 

@@ -87,7 +87,7 @@ def _drifts(change: Change) -> list[FieldChange]:
 
 def _why_not(change: Change) -> str:
     """Return why no drift of an object can be accepted; empty where it can."""
-    if change.provenance.owner is not None:
+    if change.is_child:
         return f"it follows from {change.provenance.owner}; change that"
     if change.ref.kind == "Secret":
         return "the values of a Secret don't belong in a file"

@@ -30,8 +30,8 @@ from kubectl_reconcile.core.objects import Manifest, condition_of, map_at
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.api import sync_requests
+from kubectl_reconcile.engine.api.access_reviews import may
 from kubectl_reconcile.engine.commands.install import crds
-from kubectl_reconcile.engine.commands.rights import reviews
 from kubectl_reconcile.engine.commands.rights.survey import survey
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import check_keys
@@ -265,7 +265,7 @@ async def _rights(session: Session, namespace: str, syncs: Sequence[Manifest]) -
         wanted.append(("get", "", "secrets", "read private repositories, as diff does"))
     asked = [(namespace, Right(group, resource, verb)) for verb, group, resource, _ in wanted]
     try:
-        answers = await asyncio.gather(*(reviews.may(session.client, *one) for one in asked))
+        answers = await asyncio.gather(*(may(session.client, *one) for one in asked))
     except ApiError as error:
         text, hint = _parted(error)
         return Finding(Grade.WARN, "rights", f"can't be asked for: {text}", hint)

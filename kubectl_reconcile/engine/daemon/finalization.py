@@ -33,11 +33,12 @@ from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored, members_in
 from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
-from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
+from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync import gather
+from kubectl_reconcile.engine.sync.perform import status_after
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.logs import event
 
@@ -111,10 +112,7 @@ class Finalization:
             self.stalled.add(sync.ref)
         else:
             self.stalled.discard(sync.ref)
-        await self.context.set_status(sync.ref, lambda live: sync_status(
-            live.get("status") or {}, report,
-            generation=live["metadata"]["generation"], requested_at=sync.requested_at, now=now_text(),
-        ))  # fmt: skip
+        await self.context.set_status(sync.ref, lambda live: status_after(live, report, sync.requested_at))
         await self.context.hear(sync.ref, ending)
         queue.failed(sync.ref, Priority.POLL, cap_s=RETRY_CAP_S if sync.ref in self.stalled else _LOOK_AGAIN_CAP_S)
 

@@ -19,7 +19,7 @@ from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
-from kubectl_reconcile.core.resources.status import ConditionReason, reconciling, sync_status, was_passed
+from kubectl_reconcile.core.resources.status import ConditionReason, reconciling, was_passed
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.engine.api.sync_requests import now_text
@@ -28,7 +28,7 @@ from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync.credentials import local_folder
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.perform import perform
+from kubectl_reconcile.engine.sync.perform import perform, status_after
 from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read_with_bases
 from kubectl_reconcile.engine.sync.signed_sources import read_keys, verification_of
 from kubectl_reconcile.engine.sync.targets import source_of
@@ -286,10 +286,7 @@ class SyncWork:
         """Write how it went onto the Sync, and which request that answers."""
         contended = [str(contention) for contention in self.context.contention.of(ref)]
         report = replace(told.report, contended=contended)
-        await self.context.set_status(ref, lambda live: sync_status(
-            live.get("status") or {}, report,
-            generation=live["metadata"]["generation"], requested_at=told.answers, now=now_text(),
-        ))  # fmt: skip
+        await self.context.set_status(ref, lambda live: status_after(live, report, told.answers))
 
 
 def _places(made: Plan, desired: Desired) -> dict[ObjectRef, Located]:

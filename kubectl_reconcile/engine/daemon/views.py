@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -20,13 +20,14 @@ from kubectl_reconcile.cluster.errors import ApiError, Forbidden
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.planning.plan import set_id_of
+from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.planning.snapshot import OwnSet, Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.api.access_reviews import may
 
 _SYNCED_WITHIN_S = 30.0
 _SECRET = GroupKind("", "Secret")
-_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 async def followed(cache: Cache, feeds: Iterable[Feed]) -> dict[Feed, ApiError]:
@@ -55,23 +56,13 @@ class OwnRights:
         if resource.gvk.group_kind == _SECRET:
             return False
         if resource not in self._known:
-            answers = await asyncio.gather(*(self._may(verb, resource) for verb in ("list", "watch")))
-            self._known[resource] = all(answers)
+            rights = (Right(resource.gvk.group, resource.plural, verb) for verb in ("list", "watch"))
+            self._known[resource] = all(await asyncio.gather(*(may(self.client, "", right) for right in rights)))
         return self._known[resource]
 
     def forget(self, resource: Resource) -> None:
         """Ask anew: what was allowed has been refused."""
         self._known.pop(resource, None)
-
-    async def _may(self, verb: str, resource: Resource) -> bool:
-        asked = {"verb": verb, "group": resource.gvk.group, "resource": resource.plural}
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": asked},
-        }
-        answer = await self.client.create(_REVIEWS, body)
-        return bool((answer.get("status") or {}).get("allowed"))
 
 
 @dataclass(slots=True)
@@ -80,7 +71,8 @@ class MemberFeeds:
 
     cache: Cache
     rights: OwnRights
-    _used: dict[Feed, set[ObjectRef]] = field(default_factory=lambda: defaultdict(set))
+    _needed: dict[ObjectRef, frozenset[Feed]] = field(default_factory=dict)
+    _users: Counter[Feed] = field(default_factory=Counter)
     _ending: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def ensure(self, sync: Sync, feeds: Iterable[Feed], places: Collection[str]) -> Mapping[Feed, ApiError]:
@@ -89,9 +81,13 @@ class MemberFeeds:
         Raises:
             ApiError: the server doesn't say what the daemon may watch.
         """
-        wanted = {feed: await self._real(sync, feed, places) for feed in feeds}
-        self._use(sync.ref, {real for each in wanted.values() for real in each})
-        failures = await followed(self.cache, (real for each in wanted.values() for real in each))
+        asked = list(feeds)
+        wanted = dict(
+            zip(asked, await asyncio.gather(*(self._real(sync, each, places) for each in asked)), strict=True)
+        )
+        needed = frozenset(real for each in wanted.values() for real in each)
+        self._use(sync.ref, needed)
+        failures = await followed(self.cache, needed)
         for real, why in failures.items():
             if isinstance(why, Forbidden) and not real.user:
                 self.rights.forget(real.resource)
@@ -102,7 +98,7 @@ class MemberFeeds:
 
     def release(self, ref: ObjectRef) -> None:
         """Let go of what only this Sync needed."""
-        self._use(ref, set())
+        self._use(ref, frozenset())
 
     async def _real(self, sync: Sync, feed: Feed, places: Collection[str]) -> tuple[Feed, ...]:
         if await self.rights.may_watch(feed.resource):
@@ -110,13 +106,16 @@ class MemberFeeds:
         narrow = sorted(places) if feed.resource.namespaced else [""]
         return tuple(replace(feed, namespace=place, user=sync.account) for place in narrow)
 
-    def _use(self, ref: ObjectRef, feeds: set[Feed]) -> None:
-        for feed in feeds:
-            self._used[feed].add(ref)
-        for feed in [each for each, users in self._used.items() if ref in users and each not in feeds]:
-            self._used[feed].discard(ref)
-            if not self._used[feed]:
-                del self._used[feed]
+    def _use(self, ref: ObjectRef, feeds: frozenset[Feed]) -> None:
+        """Note which feeds a Sync needs, and end those that it was the last to need."""
+        before = self._needed.pop(ref, frozenset())
+        if feeds:
+            self._needed[ref] = feeds
+        self._users.update(feeds - before)
+        for feed in before - feeds:
+            self._users[feed] -= 1
+            if not self._users[feed]:
+                del self._users[feed]
                 self._end(feed)
 
     def _end(self, feed: Feed) -> None:
@@ -158,11 +157,7 @@ class FollowingView:
         """Return what a Sync sees."""
         return MembersView(sync, self.members, self.ask)
 
-    def selects(self, _set_id: str) -> str:
-        """Return the selector of all sets' members: one watch serves many Syncs."""
-        return PART_OF
-
-    async def ensure(self, feeds: Iterable[Feed], _places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
+    async def ensure(self, feeds: Iterable[Feed]) -> Mapping[Feed, ApiError]:
         """Follow these feeds; return those that could not be had, and why."""
         return await followed(self.cache, feeds)
 

@@ -130,6 +130,12 @@ async def write_sync_status(session: Session, live: Manifest, status: Manifest) 
     )  # fmt: skip
 
 
+def status_after(live: Manifest, report: Report, answers: str) -> Manifest:
+    """Return the status of a live Sync after a pass that ended so, and that was asked for by the request *answers*."""
+    generation = live["metadata"]["generation"]
+    return sync_status(map_at(live, "status"), report, generation=generation, requested_at=answers, now=now_text())
+
+
 async def tell(session: Session, target: Target, report: Report) -> None:
     """Write how a pass went onto the target's Sync, where it has one.
 
@@ -138,13 +144,9 @@ async def tell(session: Session, target: Target, report: Report) -> None:
     """
     if target.parent is None:
         return
-    live, sync = target.parent, target.sync
-    status = sync_status(
-        map_at(live, "status"), report,
-        generation=live["metadata"]["generation"], requested_at=sync.requested_at, now=now_text(),
-    )  # fmt: skip
-    if status != map_at(live, "status"):
-        target.parent = await write_sync_status(session, live, status)
+    status = status_after(target.parent, report, target.sync.requested_at)
+    if status != map_at(target.parent, "status"):
+        target.parent = await write_sync_status(session, target.parent, status)
 
 
 async def settle(

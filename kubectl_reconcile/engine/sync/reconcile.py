@@ -59,8 +59,15 @@ class ClusterView(Protocol):
         """How modules are asked about what is seen."""
 
 
-class ModulesView(ClusterView, Protocol):
+class ModulesView(Protocol):
     """Where live objects come from when modules are asked."""
+
+    async def ensure(self, feeds: Iterable[Feed]) -> Mapping[Feed, ApiError]:
+        """Bring these feeds in; return those that could not be had, and why."""
+
+    @property
+    def ask(self) -> Ask:
+        """How modules are asked about what is seen."""
 
     def shown(self, feeds: Iterable[Feed]) -> Snapshot:
         """Return the live objects of these feeds alone: what others watch, as accounts of theirs, is nothing to a module."""

@@ -23,6 +23,7 @@ from kubectl_reconcile.cluster.discovery import Discovery, Resource
 from kubectl_reconcile.core.module.api import Module, modules_in
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
 from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.core.ssa.schema import Schema
@@ -136,7 +137,7 @@ class Session:
 
     def acting_for(self, sync: Sync) -> Session:
         """Return this session as the account of *sync* has it."""
-        return self.acting_as(sync.account, f"kubectl reconcile grant {sync.name} -n {sync.namespace}")
+        return self.acting_as(sync.account, grant_command(sync))
 
     def account_of(self, module: Module) -> str:
         """Return the user as whom all is done for the CRs of *module*; empty: whoever the session is."""

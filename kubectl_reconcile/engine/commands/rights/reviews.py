@@ -10,16 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import Forbidden
+from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.rights.grant import Account
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.planning.rights.writes import PlacedRight
+from kubectl_reconcile.engine.api.access_reviews import may_other
 
-_GROUP = "authorization.k8s.io"
-_PATH = f"/apis/{_GROUP}/v1"
 _AT_ONCE = 16
 
 
@@ -73,50 +72,18 @@ class Reviewer:
                 self._why = self._why or str(error)
                 self._answers[one] = None
 
+    @property
+    def _who(self) -> Manifest:
+        return {"user": self.account.user, "groups": list(self.account.groups)}
+
     async def _allowed(self, place: str, right: Right) -> bool:
         try:
-            return await _review(self.client, self.account, place, right, local=bool(place) and not right.url)
+            return await may_other(self.client, self._who, place, right, local=bool(place) and not right.url)
         except Forbidden:
             if not place or right.url:
                 raise
-            return await _review(self.client, self.account, place, right, local=False)
+            return await may_other(self.client, self._who, place, right, local=False)
 
 
 def _where(answers: Mapping[PlacedRight, bool | None], *, answer: bool | None) -> frozenset[PlacedRight]:
     return frozenset(one for one, said in answers.items() if said is answer)
-
-
-async def _review(client: Client, account: Account, place: str, right: Right, *, local: bool) -> bool:
-    kind = "LocalSubjectAccessReview" if local else "SubjectAccessReview"
-    path = f"{_PATH}/namespaces/{place}/{kind.lower()}s" if local else f"{_PATH}/{kind.lower()}s"
-    who = {"user": account.user, "groups": list(account.groups)}
-    body: dict[str, Any] = {"apiVersion": f"{_GROUP}/v1", "kind": kind, "spec": {**who, **attributes_of(place, right)}}
-    if local:
-        body["metadata"] = {"namespace": place}
-    answer = await client.create(path, body)
-    return bool((answer.get("status") or {}).get("allowed"))
-
-
-def attributes_of(place: str, right: Right) -> dict[str, Any]:
-    """Return a right as access reviews have it; one of any name is asked for without a name, and so of all."""
-    if right.url:
-        return {"nonResourceAttributes": {"verb": right.verb, "path": right.url}}
-    resource, _, sub = right.resource.partition("/")
-    asked = {
-        "verb": right.verb, "group": right.group, "resource": resource, "subresource": sub, "name": right.name,
-        "namespace": place,
-    }  # fmt: skip
-    return {"resourceAttributes": {key: value for key, value in asked.items() if value}}
-
-
-async def may(client: Client, place: str, right: Right) -> bool:
-    """Tell whether whoever *client* is has a right.
-
-    Raises:
-        ApiError: the server refuses to say, or doesn't answer.
-    """
-    body = {
-        "apiVersion": f"{_GROUP}/v1", "kind": "SelfSubjectAccessReview", "spec": attributes_of(place, right),
-    }  # fmt: skip
-    answer = await client.create(f"{_PATH}/selfsubjectaccessreviews", body)
-    return bool((answer.get("status") or {}).get("allowed"))
