@@ -16,8 +16,9 @@ from kubectl_reconcile.cli.output.masking import CHANGED, HIDDEN, masked
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Span, Terminal, Tone, clean, is_clean, line, table
 from kubectl_reconcile.cli.output.yamltext import dump
+from kubectl_reconcile.core.health.verdict import failed
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
-from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, approval_of
+from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, Unhealthy, approval_of
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
 from tests.core.planning.changes import a_change
 
@@ -601,3 +602,18 @@ def test_one_sentence_of_a_held_sync_is_said_once():
     assert "False" in text
     assert text.count("Held") >= 3
     assert all(each in text for each in ("by alice", "web.yaml:3: no kind"))
+
+
+def test_what_is_not_well_before_a_sync_is_named_up_to_a_bound():
+    ill = tuple(
+        Unhealthy(ObjectRef("", "Pod", "shop", f"web-{number:02}"), failed("container web: CrashLoopBackOff"))
+        for number in range(12)
+    )
+    lines = written(render.unhealthy(plan(unhealthy=ill))).splitlines()
+    assert lines[0] == "unhealthy now: Pod shop/web-00: Failed: container web: CrashLoopBackOff"
+    assert lines[-1] == "unhealthy now: 2 more"
+    assert len(lines) == 11
+    assert render.summary(plan(unhealthy=ill, unchanged=12)) == line(
+        "no changes, 12 unchanged, 12 unhealthy", Tone.WARNING
+    )
+    assert written(render.unhealthy(plan(unchanged=1))) == ""

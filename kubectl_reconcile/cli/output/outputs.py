@@ -52,7 +52,7 @@ def show(plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: S
     for plan in plans:
         err.write(render.attention(plan))
         if chosen.is_for_people:
-            out.write([render.summary(plan)])
+            out.write([*render.unhealthy(plan), render.summary(plan)])
 
 
 def _lines(

@@ -15,6 +15,7 @@ from deepdiff import DeepDiff
 
 from kubectl_reconcile.cli.output.render import PlanView, counts_of, in_order, without_noise
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef
+from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
 from kubectl_reconcile.core.ssa.csa_upgrade import taken_from
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
@@ -47,6 +48,10 @@ def document(plan: Plan, view: PlanView) -> dict[str, Any]:
             {"object": _ref(ref), "facts": seen.facts, "error": seen.error}
             for ref, seen in sorted(plan.outcomes.observed.items())
         ],
+        "unhealthy": [
+            {"object": _ref(one.ref), "health": one.health.status.value, "message": one.health.message}
+            for one in plan.unhealthy
+        ],
         "holds": [
             {
                 "reason": hold.reason,
@@ -77,6 +82,7 @@ def _change(change: Change, view: PlanView, digest: str) -> dict[str, Any]:
         "before": None if change.before is None else _tidy(change.before, view),
         "after": None if change.after is None else _tidy(change.after, view),
         "delta": _delta(change, view),
+        "rollout": rollout_of(change),
         "unsure": change.unsure,
         "cascade": change.gate.cascade,
         "waits": change.gate.waits,

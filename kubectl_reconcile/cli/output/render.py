@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from textwrap import shorten
 from typing import Any
 
 from kubectl_reconcile.cli.output.ages import age_of
@@ -25,6 +26,7 @@ from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, warnings_among
+from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.ownership import handover_of
@@ -33,6 +35,7 @@ _CONTEXT = 3
 _PATHS_SHOWN = 4
 _REFS_SHOWN = 10
 _EXACT_LINES = 5000
+_LONGEST_REASON = 240
 _SERVER_WRITES = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionGracePeriodSeconds"}
 )
@@ -169,6 +172,8 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
         yield f"by {module} for {change.provenance.owner}", Tone.ASIDE
     if change.op is Op.REPLACE:
         yield "deleted and recreated, since a changed field is immutable", Tone.WARNING
+    if rollout := rollout_of(change):
+        yield rollout, Tone.WARNING
     if change.unsure:
         yield "the server may find nothing to change", Tone.ASIDE
     if change.op in {Op.UPDATE, Op.REPLACE}:
@@ -357,10 +362,11 @@ def summary(plan: Plan) -> Line:
         f"{counts[Op.UNCHANGED]} unchanged",
         problems,
         _counted(warned, "warning") if warned else "",
+        f"{len(plan.unhealthy)} unhealthy" if plan.unhealthy else "",
     ]
     text = ", ".join(part for part in parts if part)
     bad = counts["blocked"] or counts["refused"] or problems
-    return line(text, Tone.BAD if bad else Tone.WARNING if pending or extras else Tone.GOOD)
+    return line(text, Tone.BAD if bad else Tone.WARNING if pending or extras or plan.unhealthy else Tone.GOOD)
 
 
 def counts_of(plan: Plan) -> Counter[str]:
@@ -375,6 +381,14 @@ def _what_happens(change: Change) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def unhealthy(plan: Plan) -> Iterator[Line]:
+    """Yield which objects aren't well before the sync, and why."""
+    for one in plan.unhealthy[:_REFS_SHOWN]:
+        yield line(f"unhealthy now: {shorten(str(one), _LONGEST_REASON, placeholder=' …')}", Tone.WARNING)
+    if (more := len(plan.unhealthy) - _REFS_SHOWN) > 0:
+        yield line(f"unhealthy now: {more} more", Tone.WARNING)
 
 
 # --- what stands in the way -------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
+from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.outcome import Action
@@ -247,6 +248,17 @@ Contentions: TypeAlias = Mapping[ObjectRef, tuple[Contention, ...]]
 
 
 @dataclass(frozen=True, slots=True)
+class Unhealthy:
+    """An object that wasn't well when the plan was made; it tells readers of the risk, and changes nothing of the plan."""
+
+    ref: ObjectRef
+    health: Health
+
+    def __str__(self) -> str:
+        return f"{self.ref}: {self.health}"
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """What the writer waits for between waves.
 
@@ -281,6 +293,7 @@ class Plan:
     now. *confirmed* tells that the server has tried every change. *settled* are the contentions of which nothing is
     left: the fields are as they should be. *partial* tells that a person chose some of the changes, and that there
     may be others. *lacking* must be listed, and the plan built once more, before it is known what deletions take along.
+    *unhealthy* are objects that aren't well before the sync, in previews alone.
     """
 
     sync: ObjectRef | None
@@ -296,6 +309,7 @@ class Plan:
     lacking: frozenset[Listing] = frozenset()
     confirmed: bool = False
     partial: bool = False
+    unhealthy: tuple[Unhealthy, ...] = ()
 
     @property
     def hash(self) -> str:

@@ -108,6 +108,7 @@ class Selection:
             holds=tuple(hold for hold in plan.holds if kept.intersection(hold.refs)),
             outcomes=replace(plan.outcomes, statuses=statuses),
             schedule=replace(plan.schedule, fallbacks=()),
+            unhealthy=tuple(one for one in plan.unhealthy if one.ref in kept),
             partial=True,
         )
 

@@ -22,6 +22,7 @@ from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at, maps_in
 from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Memory, Modules
+from kubectl_reconcile.core.planning.outlook.unhealthy import with_health
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
@@ -159,13 +160,15 @@ async def read(target: Target) -> Desired:
 
 
 async def plan(session: Session, target: Target) -> Plan:
-    """Return what a sync of *target* would do, children included. Writes nothing.
+    """Return what a sync of *target* would do, children included, and which objects aren't well before it. Writes nothing.
 
     Raises:
         SourceError: the source can't be read.
         ApiError: the server refuses, or doesn't answer.
     """
-    return await plan_for(session, target, await read(target), OneShotView(Cache(session.client)))
+    view = OneShotView(Cache(session.client))
+    made = await plan_for(session, target, await read(target), view)
+    return with_health(made, view.snapshot(), target.sync.health)
 
 
 async def plan_for(
