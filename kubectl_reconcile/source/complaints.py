@@ -11,7 +11,7 @@ import signal
 from kubectl_reconcile.source.errors import SourceError, SourceFault, scrubbed
 from kubectl_reconcile.source.limits import SAID_KEPT_BYTES, raising
 from kubectl_reconcile.source.remote import Repository, Scheme
-from kubectl_reconcile.source.running.process import GitProcess
+from kubectl_reconcile.source.running.process import GitProcess, said_too_much
 
 _UNREACHABLE = (
     r"Could not resolve|resolve host|Connection refused|Failed to connect|timed out|Connection reset|Network is unreachable"
@@ -177,8 +177,9 @@ def judge(repository: Repository, git: GitProcess, complaint: bytes, excess: str
         SourceError: it didn't.
     """
     if excess:
-        hint = f"a flood is the server's fault; {raising('said_bytes')}"
-        raise SourceError(SourceFault.REFUSED, f"{repository}: {excess}", hint)
+        hint = "a flood is the server's fault"
+        ways = f"; {raising('said_bytes')}" if excess == said_too_much(git.limits) else ""
+        raise SourceError(SourceFault.REFUSED, f"{repository}: {excess}", hint + ways)
     if git.late.is_set() or git.popen.returncode != 0:
         raise came_to_nothing(repository, git, complaint, timeout_s)
 
@@ -189,7 +190,8 @@ def came_to_nothing(repository: Repository, git: GitProcess, complaint: bytes, t
         return SourceError(SourceFault.ENDED, f"{repository}: nobody waits for it any more")
     if git.late.is_set():
         message = f"{repository}: no answer within {timeout_s:g} s"
-        return SourceError(SourceFault.UNREACHABLE, message, "is the server overloaded, or a proxy in between?")
+        ways = f"; {raising('seconds')}" if timeout_s >= git.limits.seconds else ""
+        return SourceError(SourceFault.UNREACHABLE, message, f"is the server overloaded, or a proxy in between?{ways}")
     if git.popen.poll() in {-signal.SIGXCPU, 128 + signal.SIGXCPU}:
         message = f"{repository}: git wants more than {git.limits.seconds:g} s of a processor"
         return SourceError(SourceFault.REFUSED, message, raising("seconds"))

@@ -19,6 +19,7 @@ from tests.e2e.conftest import (  # noqa: F401 - pytest finds them here
     new_daemon,
     plugin,
 )
+from tests.security.tenants import attack, bakery, evil, hook, world  # noqa: F401 - as above
 
 
 @pytest.fixture(autouse=True)

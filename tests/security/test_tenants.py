@@ -1,175 +1,29 @@
 """Classes: a confused deputy, takeover of another tenant's objects, empty impersonation that falls back to the controller's rights.
 
-Two teams, a namespace each, in one cluster whose daemon has the rights of ``install`` and nothing more: its own user with its own
-token, so that even the right to impersonate is RBAC's to judge. Team A attacks: who commits to its repository, and who may write its
-Syncs. Team B's bakery must neither lose anything nor wait.
+The world is that of ``tenants.py``: team A attacks, team B's bakery must neither lose anything nor wait.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
 
 import pytest
 
-from kubectl_reconcile.sandbox.components import Options
-from kubectl_reconcile.sandbox.controlplane import Sandbox
-from tests.e2e.conftest import Api, Cluster, Daemon, Followed, Plugin, patiently
-
-GROUP = "rbac.authorization.k8s.io"
-DAEMON = "system:serviceaccount:reconcile-system:kubectl-reconcile"
-ALL = ["get", "list", "watch", "create", "patch", "delete"]
-VALUE = "the-oven-opens-with-4711"
-USERS = {
-    DAEMON: ("system:serviceaccounts", "system:serviceaccounts:reconcile-system", "system:authenticated"),
-    "committer": ("system:authenticated",),
-    "baker": ("system:authenticated",),
-}
-
-
-def role(cluster, name, *subjects, rules):
-    """A Role of the cluster's namespace, bound to *subjects*."""
-    metadata, ref = {"name": name, "namespace": cluster.namespace}, {"apiGroup": GROUP, "kind": "Role", "name": name}
-    given = [{"apiGroups": [rule[0]], "resources": [rule[1]], "verbs": rule[2], **rule[3]} for rule in rules]
-    cluster.kubectl.apply(
-        [
-            {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": given},
-            {
-                "apiVersion": f"{GROUP}/v1",
-                "kind": "RoleBinding",
-                "metadata": metadata,
-                "roleRef": ref,
-                "subjects": list(subjects),
-            },
-        ],
-        "--server-side",
-        "--force-conflicts",
-    )
-
-
-def rule(group, resource, verbs=ALL, **more):
-    return group, resource, verbs, more
-
-
-def account(namespace, name="kubectl-reconcile"):
-    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-
-
-def user(name):
-    return {"kind": "User", "apiGroup": GROUP, "name": name}
-
-
-def manifest(api_version, kind, name, namespace="", **content):
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
-
-
-def config(name, namespace="", **data):
-    return manifest("v1", "ConfigMap", name, namespace, data=data)
-
-
-def annotated(one, **annotations):
-    noted = {f"reconcile.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
-    return {**one, "metadata": {**one["metadata"], "annotations": noted}}
-
-
-@pytest.fixture(scope="module")
-def world(binaries, run_folder, kubectl, tmp_path_factory):
-    """The cluster as its administrator sees it, and the daemon."""
-    folder = tmp_path_factory.mktemp("tenants")
-    sandbox = Sandbox(f"own-{secrets.token_hex(4)}", root=run_folder)
-    with contextlib.ExitStack() as stack:
-        stack.callback(sandbox.down)
-        sandbox.up(Options(users=USERS), binaries=binaries)
-        own = kubectl.using(sandbox.kubeconfig)
-        cluster = Cluster(stack.enter_context(contextlib.closing(Api(own))), own, "reconcile-system")
-        done = Plugin(own, "reconcile-system")("install")
-        assert done.status == 0, done.err
-        for team in ("team-a", "team-b"):
-            cluster.kubectl("create", "namespace", team)
-        a, b = cluster.at("team-a"), cluster.at("team-b")
-        role(a, "members", account("team-a"), rules=[rule("", "configmaps"), rule("reconcile.dev", "syncs")])
-        role(
-            a, "people", user("committer"), rules=[rule("reconcile.dev", "syncs"), rule("", "events", ["get", "list"])]
-        )
-        role(b, "members", account("team-b"), rules=[rule("", "configmaps"), rule("", "secrets")])
-        role(b, "people", user("baker"), rules=[rule("reconcile.dev", "syncs")])
-        daemon = Daemon(
-            str(sandbox.kubeconfig_for(DAEMON)),
-            "",
-            folder / "daemon.log",
-            options=("--lease-namespace=reconcile-system", "--module-accounts"),
-        ).start()
-        stack.callback(daemon.kill)
-        yield cluster, sandbox, daemon
-
-
-def following(cluster, name, url, **spec):
-    source = {"git": {"url": url, "interval": "1s"}}
-    cluster.apply(
-        {
-            "apiVersion": "reconcile.dev/v1alpha1",
-            "kind": "Sync",
-            "metadata": {"name": name, "namespace": cluster.namespace},
-            "spec": {"source": source, **spec},
-        }
-    )
-    return Followed(cluster, name)
-
-
-class Bakery:
-    """Team B's Sync, and whether its work goes on."""
-
-    def __init__(self, cluster, repository):
-        self.cluster, self.repository, self.number = cluster, repository, 0
-        vault = manifest("v1", "Secret", "vault", stringData={"code": VALUE})
-        sha = repository.push({"vault.json": json.dumps(vault), "bread.json": json.dumps(config("bread", price="3"))})
-        self.sync = following(cluster, "bakery", repository.url)
-        self.sync.until_synced(sha)
-
-    def goes_on(self):
-        """Commits are applied, and drift is put back."""
-        self.number += 1
-        price = f"{self.number}.50"
-        sha = self.repository.push({"bread.json": json.dumps(config("bread", price=price))})
-        self.sync.until_synced(sha)
-        self.cluster.edit("ConfigMap", "bread", {"data": {"price": "nothing"}})
-        patiently(lambda: self.cluster.get("ConfigMap", "bread")["data"] == {"price": price}, "drift is put back")
-        return True
-
-
-@pytest.fixture(scope="module")
-def bakery(world, git_host):
-    cluster, *_ = world
-    return Bakery(cluster.at("team-b"), git_host.create(f"bakery-{secrets.token_hex(4)}"))
-
-
-@pytest.fixture
-def attack(world, git_host, request):
-    """attack({path: manifest}) has team A's repository hold these, and a Sync of team A follow it; returns that and the commit."""
-    cluster, *_ = world
-    a = cluster.at("team-a")
-    name = f"attack-{secrets.token_hex(4)}"
-    repository = git_host.create(name)
-
-    def begin(*manifests, **spec):
-        files = {f"{number}.json": json.dumps(one) for number, one in enumerate(manifests)}
-        sha = repository.push(files)
-        return following(a, name, repository.url, **spec), sha
-
-    yield begin
-    with contextlib.suppress(Exception):
-        a.edit("Sync", name, {"metadata": {"finalizers": []}})
-    with contextlib.suppress(Exception):
-        a.delete("Sync", name)
-
-
-def said_of(sync, daemon):
-    """All that reaches people of team A: their Sync, their events, and the log besides."""
-    events = sync.cluster.list("Event")
-    return json.dumps([sync.live, events]) + daemon.log
-
+from tests.e2e.conftest import Plugin, patiently
+from tests.security.tenants import (
+    GROUP,
+    VALUE,
+    account,
+    annotated,
+    config,
+    following,
+    manifest,
+    role,
+    rule,
+    said_of,
+    user,
+)
 
 PRIVILEGED = manifest(
     "v1",

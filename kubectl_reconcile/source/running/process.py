@@ -113,8 +113,13 @@ class GitProcess:
             said += len(block)
             complaint.extend(block[: SAID_KEPT_BYTES - len(complaint)])
             if said > most and not excess:
-                excess.append(f"the server said more than {most // MEBIBYTE} MiB, which nobody reads")
+                excess.append(said_too_much(self.limits))
                 self.kill()
+
+
+def said_too_much(limits: GitLimits) -> str:
+    """Return what is wrong where a server complains of more than it may."""
+    return f"the server said more than {limits.said_bytes // MEBIBYTE} MiB, which nobody reads"
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import secrets
 import subprocess
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from kubectl_reconcile.cli.verbs.operate.daemon import daemon as daemon_verb
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.git import GitSource, Ref, Repository, SourceError, SourceFault
 from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, variable
+from kubectl_reconcile.source.running.budget import PARSING
 
 MAIN = Ref.of(branch="main")
 
@@ -194,6 +196,23 @@ def test_files_are_parsed_one_after_the_other_and_never_held_together(git_server
         tracemalloc.stop()
     assert len(read.manifests) == 12
     assert peak < 20 * MEBIBYTE  # all together they are 24
+
+
+def test_all_syncs_together_hold_no_more_of_files_than_they_may(git_host, cache):
+    """Each by itself is within its ceilings; six of them at once would hold three times what they may."""
+    limits = GitLimits(parsing_bytes=2 * MEBIBYTE)
+    sources = []
+    for number in range(6):
+        repository = git_host.create(f"many-{secrets.token_hex(4)}")
+        repository.push({f"{n}.yaml": f"# {number}" + "x" * MEBIBYTE for n in range(4)})
+        sources.append(GitSource(Repository.of(repository.url), MAIN, cache_dir=cache, limits=limits))
+        sources[-1].revision()
+    PARSING.most = 0
+    with ThreadPoolExecutor(6) as pool:
+        read = list(pool.map(lambda each: ManifestReader(limits=limits).read(each), sources))
+    assert [len(each.revision.files) for each in read] == [4] * 6
+    assert MEBIBYTE < PARSING.most <= 2 * MEBIBYTE
+    assert PARSING.held == 0
 
 
 def test_a_fetch_that_fails_leaves_nothing_of_it_on_the_disk(git_server, source, cache):

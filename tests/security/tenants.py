@@ -1,0 +1,283 @@
+"""Two teams, a namespace each, in one cluster of their own whose daemon has the rights of ``install`` and nothing more.
+
+The daemon is its own user with its own token, so that even the right to impersonate is RBAC's to judge. Team A attacks: who commits
+to its repository, and who may write its Syncs. Team B's bakery must neither lose anything nor wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+from dataclasses import dataclass
+
+import pytest
+
+from kubectl_reconcile.sandbox.components import Options
+from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.gitserver import ServedRepository
+from tests.e2e.conftest import Api, Cluster, Daemon, Followed, Plugin, patiently
+from tests.security.servers import hook_of_a_module, listing, redirecting, talking
+from tests.security.tarpit import Tarpit, tarpit
+
+GROUP = "rbac.authorization.k8s.io"
+DAEMON = "system:serviceaccount:reconcile-system:kubectl-reconcile"
+ALL = ["get", "list", "watch", "create", "patch", "delete"]
+VALUE = "the-oven-opens-with-4711"
+USERS = {
+    DAEMON: ("system:serviceaccounts", "system:serviceaccounts:reconcile-system", "system:authenticated"),
+    "committer": ("system:authenticated",),
+    "baker": ("system:authenticated",),
+}
+
+
+def role(cluster, name, *subjects, rules):
+    """A Role of the cluster's namespace, bound to *subjects*."""
+    metadata, ref = {"name": name, "namespace": cluster.namespace}, {"apiGroup": GROUP, "kind": "Role", "name": name}
+    given = [{"apiGroups": [rule[0]], "resources": [rule[1]], "verbs": rule[2], **rule[3]} for rule in rules]
+    cluster.kubectl.apply(
+        [
+            {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": given},
+            {
+                "apiVersion": f"{GROUP}/v1",
+                "kind": "RoleBinding",
+                "metadata": metadata,
+                "roleRef": ref,
+                "subjects": list(subjects),
+            },
+        ],
+        "--server-side",
+        "--force-conflicts",
+    )
+
+
+def rule(group, resource, verbs=ALL, **more):
+    return group, resource, verbs, more
+
+
+def account(namespace, name="kubectl-reconcile"):
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+def user(name):
+    return {"kind": "User", "apiGroup": GROUP, "name": name}
+
+
+def manifest(api_version, kind, name, namespace="", **content):
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
+
+
+def config(name, namespace="", **data):
+    return manifest("v1", "ConfigMap", name, namespace, data=data)
+
+
+def annotated(one, **annotations):
+    noted = {f"reconcile.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    return {**one, "metadata": {**one["metadata"], "annotations": noted}}
+
+
+MODULE = "kubectl-reconcile-module-hooked"
+LIMITS = ("--git-max-seconds=10", "--git-max-memory=256", "--git-max-said=1")
+CR = {"apiVersion": "tenants.example.com/v1", "kind": "Hooked"}
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "hookeds.tenants.example.com"},
+    "spec": {
+        "group": "tenants.example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Hooked", "plural": "hookeds", "singular": "hooked"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+
+
+@dataclass(frozen=True)
+class Evil:
+    """Git servers that misbehave, all of which the daemon may follow, and the one that it may not."""
+
+    redirecting: str
+    dripping: ServedRepository
+    flooding: ServedRepository
+    listing: str
+    endless: str
+    forbidden: Tarpit
+
+    @property
+    def allowed(self) -> list[str]:
+        return [self.redirecting, self.dripping.url, self.flooding.url, self.listing, self.endless]
+
+
+@pytest.fixture(scope="session")
+def evil(tmp_path_factory):
+    """Git servers that misbehave, for all tests of this worker."""
+    folder = tmp_path_factory.mktemp("evil")
+    with contextlib.ExitStack() as stack:
+        forbidden = stack.enter_context(tarpit())
+        yield Evil(
+            stack.enter_context(redirecting(forbidden.urls[0].removesuffix("/team/shop.git"))),
+            stack.enter_context(talking(folder / "drips", "while echo still at work >&2; do sleep 0.2; done")),
+            stack.enter_context(talking(folder / "floods", "yes 'the server has much to say' >&2")),
+            stack.enter_context(listing(b"1" * 40 + b" refs/x/refs/heads/main", 40_000)),
+            stack.enter_context(listing(b"1" * 40 + b" refs/heads/x", 10**9)),
+            forbidden,
+        )
+
+
+@pytest.fixture(scope="session")
+def hook():
+    """The hook of a module of team A's choosing."""
+    with hook_of_a_module() as hook:
+        yield hook
+
+
+@pytest.fixture(scope="session")
+def world(binaries, run_folder, kubectl, tmp_path_factory, git_host, evil, hook):
+    """The cluster as its administrator sees it, and the daemon: with low ceilings, and a hook as a module."""
+    folder = tmp_path_factory.mktemp("tenants")
+    sandbox = Sandbox(f"own-{secrets.token_hex(4)}", root=run_folder)
+    with contextlib.ExitStack() as stack:
+        stack.callback(sandbox.down)
+        sandbox.up(Options(users=USERS), binaries=binaries)
+        own = kubectl.using(sandbox.kubeconfig)
+        cluster = Cluster(stack.enter_context(contextlib.closing(Api(own))), own, "reconcile-system")
+        done = Plugin(own, "reconcile-system")("install")
+        assert done.status == 0, done.err
+        for team in ("team-a", "team-b"):
+            cluster.kubectl("create", "namespace", team)
+        a, b = cluster.at("team-a"), cluster.at("team-b")
+        crs = rule("tenants.example.com", "hookeds")
+        role(a, "members", account("team-a"), rules=[rule("", "configmaps"), rule("reconcile.dev", "syncs"), crs])
+        role(
+            a, "people", user("committer"), rules=[rule("reconcile.dev", "syncs"), rule("", "events", ["get", "list"])]
+        )
+        role(b, "members", account("team-b"), rules=[rule("", "configmaps"), rule("", "secrets"), crs])
+        role(b, "people", user("baker"), rules=[rule("reconcile.dev", "syncs")])
+        hooks = install_hook(cluster, hook.url, folder / "hooks")
+        daemon = Daemon(
+            str(sandbox.kubeconfig_for(DAEMON)),
+            "",
+            folder / "daemon.log",
+            {"KUBECTL_RECONCILE_WEBHOOKS": str(hooks)},
+            (
+                "--lease-namespace=reconcile-system",
+                "--module-accounts",
+                *LIMITS,
+                *(f"--allow-url-prefix={url}" for url in (git_host.url, *evil.allowed)),
+            ),
+        ).start()
+        stack.callback(daemon.kill)
+        yield cluster, sandbox, daemon
+
+
+def install_hook(cluster, url, folder):
+    """Have the hook as a module, whose account may write ConfigMaps everywhere; return the folder that says so."""
+    folder.mkdir()
+    spec = {
+        "parentResource": {"apiVersion": CR["apiVersion"], "resource": "hookeds"},
+        "childResources": [
+            {"apiVersion": "v1", "resource": "configmaps", "updateStrategy": {"method": "InPlace"}},
+        ],
+        "hooks": {"sync": {"webhook": {"url": url, "timeout": "5s"}}},
+    }
+    controller = {
+        "apiVersion": "metacontroller.k8s.io/v1alpha1",
+        "kind": "CompositeController",
+        "metadata": {"name": "hooked"},
+        "spec": spec,
+    }
+    (folder / "hooked.json").write_text(json.dumps(controller))
+    cluster.kubectl.apply(CRD)
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{CRD['metadata']['name']}")
+    cluster.kubectl("create", "serviceaccount", MODULE, "-n", cluster.namespace)
+    impersonating = rule("", "serviceaccounts", ["impersonate"], resourceNames=[MODULE])
+    role(cluster, "hooked", account(cluster.namespace), rules=[impersonating])
+    group, everything = "tenants.example.com", [*ALL, "update"]
+    rules = [
+        {"apiGroups": [group], "resources": ["hookeds", "hookeds/status"], "verbs": everything},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": everything},
+        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": everything},
+    ]
+    watching = [{"apiGroups": [group], "resources": ["hookeds"], "verbs": ["get", "list", "watch"]}]
+    for name, given in ((MODULE, rules), ("kubectl-reconcile", watching)):
+        kind = {"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", "metadata": {"name": f"hooked-{name}"}}
+        cluster.kubectl.apply({**kind, "rules": given})
+        bound = f"--serviceaccount={cluster.namespace}:{name}"
+        cluster.kubectl("create", "clusterrolebinding", f"hooked-{name}", f"--clusterrole=hooked-{name}", bound)
+    return folder
+
+
+def following(cluster, name, url, *, path="", branch="", tag="", commit="", **spec):
+    git = {"url": url, "interval": "1s", "path": path, "branch": branch, "tag": tag, "commit": commit}
+    source = {"git": {field: value for field, value in git.items() if value}}
+    cluster.apply(
+        {
+            "apiVersion": "reconcile.dev/v1alpha1",
+            "kind": "Sync",
+            "metadata": {"name": name, "namespace": cluster.namespace},
+            "spec": {"source": source, **spec},
+        }
+    )
+    return Followed(cluster, name)
+
+
+class Bakery:
+    """Team B's Sync, and whether its work goes on."""
+
+    def __init__(self, cluster, repository):
+        self.cluster, self.repository, self.number = cluster, repository, 0
+        vault = manifest("v1", "Secret", "vault", stringData={"code": VALUE})
+        sha = repository.push({"vault.json": json.dumps(vault), "bread.json": json.dumps(config("bread", price="3"))})
+        self.sync = following(cluster, "bakery", repository.url)
+        self.sync.until_synced(sha)
+
+    def goes_on(self):
+        """Commits are applied, and drift is put back."""
+        self.number += 1
+        price = f"{self.number}.50"
+        sha = self.repository.push({"bread.json": json.dumps(config("bread", price=price))})
+        self.sync.until_synced(sha)
+        self.cluster.edit("ConfigMap", "bread", {"data": {"price": "nothing"}})
+        patiently(lambda: self.cluster.get("ConfigMap", "bread")["data"] == {"price": price}, "drift is put back")
+        return True
+
+
+@pytest.fixture(scope="session")
+def bakery(world, git_host):
+    cluster, *_ = world
+    return Bakery(cluster.at("team-b"), git_host.create(f"bakery-{secrets.token_hex(4)}"))
+
+
+@pytest.fixture
+def attack(world, git_host, request):
+    """attack({path: manifest}) has team A's repository hold these, and a Sync of team A follow it; returns that and the commit."""
+    cluster, *_ = world
+    a = cluster.at("team-a")
+    name = f"attack-{secrets.token_hex(4)}"
+    repository = git_host.create(name)
+
+    def begin(*manifests, **spec):
+        files = {f"{number}.json": json.dumps(one) for number, one in enumerate(manifests)}
+        sha = repository.push(files)
+        return following(a, name, repository.url, **spec), sha
+
+    yield begin
+    with contextlib.suppress(Exception):
+        a.edit("Sync", name, {"metadata": {"finalizers": []}})
+    with contextlib.suppress(Exception):
+        a.delete("Sync", name)
+
+
+def said_of(sync, daemon):
+    """All that reaches people of team A: their Sync, their events, and the log besides."""
+    events = sync.cluster.list("Event")
+    return json.dumps([sync.live, events]) + daemon.log
