@@ -35,6 +35,7 @@ from kubectl_reconcile.sandbox.controlplane import Sandbox, list_sandboxes, stat
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 from kubectl_reconcile.sandbox.processes import ProcessId
+from tests.signing import SignedRepository, Signer, ssh_signer
 
 # A machine that is busy is slow, which says nothing about a law.
 settings.register_profile("busy", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -325,6 +326,37 @@ def git_host(tmp_path_factory) -> Iterator[GitServer]:
 def git_server(git_host) -> ServedRepository:
     """A new bare repository for one test: .url, .push({path: content or None}, message) -> sha."""
     return git_host.create(f"repository-{secrets.token_hex(4)}")
+
+
+@pytest.fixture
+def repository(git_server) -> SignedRepository:
+    """The test's repository, into which people push what they sign."""
+    return SignedRepository(git_server)
+
+
+@pytest.fixture(scope="session")
+def people(tmp_path_factory) -> Mapping[str, Signer]:
+    """People with SSH keys of their own, by name."""
+    folder = tmp_path_factory.mktemp("people")
+    return {name: ssh_signer(folder, name) for name in ("alice", "bob", "mallory")}
+
+
+@pytest.fixture
+def alice(people) -> Signer:
+    """Somebody whose key is usually trusted."""
+    return people["alice"]
+
+
+@pytest.fixture
+def bob(people) -> Signer:
+    """Somebody whose key is trusted at times."""
+    return people["bob"]
+
+
+@pytest.fixture
+def mallory(people) -> Signer:
+    """Somebody with a key that nobody trusts."""
+    return people["mallory"]
 
 
 @pytest.fixture

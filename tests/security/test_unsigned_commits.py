@@ -6,33 +6,7 @@ import json
 
 import pytest
 
-from tests.signing import NOBODY, SignedRepository, gpg_home, needs_gpg, ssh_signer
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("people")
-    return {name: ssh_signer(folder, name) for name in ("alice", "bob", "mallory")}
-
-
-@pytest.fixture
-def alice(people):
-    return people["alice"]
-
-
-@pytest.fixture
-def bob(people):
-    return people["bob"]
-
-
-@pytest.fixture
-def mallory(people):
-    return people["mallory"]
-
-
-@pytest.fixture
-def repository(git_server):
-    return SignedRepository(git_server)
+from tests.signing import NOBODY, gpg_home, needs_gpg
 
 
 @pytest.fixture

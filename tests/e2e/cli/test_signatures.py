@@ -6,30 +6,7 @@ import json
 
 import pytest
 
-from tests.signing import SignedRepository, ssh_signer
-
 VERIFY = {"verify": {"secretRef": {"name": "keys"}}}
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("people")
-    return {name: ssh_signer(folder, name) for name in ("alice", "mallory")}
-
-
-@pytest.fixture
-def alice(people):
-    return people["alice"]
-
-
-@pytest.fixture
-def mallory(people):
-    return people["mallory"]
-
-
-@pytest.fixture
-def repository(git_server):
-    return SignedRepository(git_server)
 
 
 @pytest.fixture

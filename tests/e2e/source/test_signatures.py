@@ -24,32 +24,6 @@ V1 = Ref.of(tag="v1")
 APP = {"a.yaml": "a: 1"}
 
 
-@pytest.fixture(scope="module")
-def people(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("people")
-    return {name: ssh_signer(folder, name) for name in ("alice", "bob", "mallory")}
-
-
-@pytest.fixture
-def alice(people):
-    return people["alice"]
-
-
-@pytest.fixture
-def bob(people):
-    return people["bob"]
-
-
-@pytest.fixture
-def mallory(people):
-    return people["mallory"]
-
-
-@pytest.fixture
-def repository(git_server):
-    return SignedRepository(git_server)
-
-
 @pytest.fixture
 def source(repository, tmp_path):
     """The source of the test's repository that trusts these keys: source(allowed_signers=…)."""
