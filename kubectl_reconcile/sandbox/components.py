@@ -5,7 +5,9 @@ loopback ports, one per component; *options* are what a user of the sandbox may 
 
 Everything listens on the loopback interface only. The API server makes its own certificate, which stands in the
 kubeconfig as the authority, and signs service accounts with the same key: nothing has to be generated beforehand, so
-the sandbox needs no cryptography of its own. etcd has no password: who shares the machine can read the sandbox.
+the sandbox needs no cryptography of its own. Hence etcd asks for no client certificate either, and needs none: what it
+stores it tells over a Unix socket in the sandbox's folder, which is its owner's alone; on its port it says how it is, and
+nothing else.
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ class Component(StrEnum):
     KWOK = "kwok"
     """Plays the kubelets: a node and pods that become Ready without a container."""
 
+
+_STORAGE, _PEERS = "etcd.sock", "etcd-peers.sock"
+"""Sockets in the sandbox's folder, in which its components run: a path of one name is never too long for a socket."""
 
 NODE = "sandbox"
 """Name of the one node."""
@@ -91,6 +96,11 @@ class Layout:
     def data(self) -> Path:
         """What etcd stores."""
         return self.folder / "etcd"
+
+    @property
+    def storage(self) -> Path:
+        """The socket at which etcd tells what it stores, to whoever may open files of this folder."""
+        return self.folder / _STORAGE
 
     @property
     def authority(self) -> Path:
@@ -174,9 +184,10 @@ def _etcd(layout: Layout, ports: Mapping[Component, int], _: Binaries) -> list[s
     return [
         "--name=sandbox",
         f"--data-dir={layout.data}",
-        f"--listen-client-urls={url}",
-        f"--advertise-client-urls={url}",
-        "--listen-peer-urls=http://127.0.0.1:0",
+        f"--listen-client-urls=unix://{_STORAGE}",
+        f"--advertise-client-urls={url}",  # asked by nobody, but etcd wants one with a port
+        f"--listen-peer-urls=unix://{_PEERS}",
+        f"--listen-metrics-urls={url}",
         "--unsafe-no-fsync",  # a power cut may cost the sandbox; every write would cost milliseconds
         "--log-level=warn",
     ]
@@ -185,7 +196,7 @@ def _etcd(layout: Layout, ports: Mapping[Component, int], _: Binaries) -> list[s
 def _api_server(layout: Layout, ports: Mapping[Component, int], _: Binaries) -> list[str]:
     signing_key = layout.authority.with_suffix(".key")
     return [
-        f"--etcd-servers=http://127.0.0.1:{ports[Component.ETCD]}",
+        f"--etcd-servers=unix://{_STORAGE}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",  # else it looks for a default route, and a laptop may have none
         "--endpoint-reconciler-type=none",  # a loopback address can't be an endpoint of the Service "kubernetes"

@@ -53,7 +53,11 @@ class Startup:
         Raises:
             SandboxError: it did not become well, or somebody else has its port now.
         """
-        self._launch(self.records.require(), component)
+        record = self.records.require()
+        if component is Component.API_SERVER and self._is_outdated(record):
+            hint = f"{self.records.command('up')} restarts what runs, and keeps what is stored"
+            raise SandboxError(f"etcd of sandbox {self.name} was started by an earlier version", hint)
+        self._launch(record, component)
         self._await_well(component)
 
     @contextlib.contextmanager
@@ -88,13 +92,18 @@ class Startup:
     def _with_ports(self, record: Record) -> Record:
         """Give a port to each component that has none, or had one that somebody took while it didn't run."""
         moved = _taken(record)
-        if moved.intersection(_CORE):  # the others know them by their ports
+        without_storage = record.process(Component.API_SERVER) is None and self._is_outdated(record)
+        if without_storage or moved.intersection(_CORE):  # the others know them by their ports
             stop(record.running(), grace_s=GRACE_S)
         fresh = free_ports(but=record.ports.values())
         kept = {name: port for name, port in record.ports.items() if name not in moved}
         return self.records.save(
             replace(record, ports={name: kept.get(name) or next(fresh) for name in record.components})
         )
+
+    def _is_outdated(self, record: Record) -> bool:
+        """Tell whether an etcd runs that listens where an earlier version had it listen, and no API server finds it."""
+        return record.process(Component.ETCD) is not None and not self.layout.storage.exists()
 
     def _start_in_order(self, record: Record, log: Log) -> None:
         log(f"starting {', '.join(record.components)}")

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,10 +16,11 @@ import pytest
 import yaml
 
 from kubectl_reconcile.sandbox.build import build, cache_dir, find_go, progress, stale_packages
-from kubectl_reconcile.sandbox.components import Component, Options
+from kubectl_reconcile.sandbox.components import Component, Layout, Options, request
 from kubectl_reconcile.sandbox.controlplane import Sandbox, SandboxState
 from kubectl_reconcile.sandbox.errors import BuildError, SandboxError
 from kubectl_reconcile.sandbox.processes import ProcessId, spawn, stop
+from kubectl_reconcile.sandbox.record import RecordFile
 
 CORE = ("etcd", "kube-apiserver")
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": "default"}}
@@ -96,6 +98,36 @@ def test_the_certificate_is_verified_with_the_kubeconfigs_authority_strictly(acc
         assert tls.version() == "TLSv1.3"
     with socket.create_connection((host, int(port))) as plain, pytest.raises(ssl.SSLCertVerificationError):
         ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+
+
+ANYBODY = """
+import os, socket, sys
+if os.geteuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+with socket.socket(socket.AF_UNIX) as one:
+    try:
+        one.connect(sys.argv[1])
+    except PermissionError:
+        sys.exit(3)
+"""
+
+
+def test_what_etcd_stores_is_told_to_nobody_else(whole):
+    """Neither over its ports, whatever is asked there, nor over its socket to another user."""
+    etcd = psutil.Process(whole.pid("etcd"))
+    ports = {each.laddr.port for each in etcd.net_connections("tcp") if each.status == psutil.CONN_LISTEN}
+    assert ports == {whole.port("etcd")}
+    everything = {"key": base64.b64encode(b"\0").decode(), "range_end": base64.b64encode(b"\0").decode()}
+    for method, path in (("POST", "/v3/kv/range"), ("GET", "/v2/keys"), ("GET", "/members"), ("GET", "/raft/probing")):
+        status, _ = request(whole.port("etcd"), path, authority=None, method=method, body=everything)
+        assert status == 404, path
+    assert request(whole.port("etcd"), "/health", authority=None)[0] == 200
+    sockets = sorted(whole.folder.glob("*.sock"))
+    assert [each.name for each in sockets] == ["etcd-peers.sock", "etcd.sock"]
+    if os.geteuid() == 0:  # else there is nobody to become
+        for each in sockets:
+            answer = subprocess.run([sys.executable, "-c", ANYBODY, str(each)], check=False, timeout=60)
+            assert answer.returncode == 3
 
 
 def test_nobody_gets_in_without_a_token(access, kubectl, tmp_path):
@@ -219,6 +251,29 @@ def test_a_port_that_somebody_took_meanwhile_is_given_up(own_sandbox, kubectl, b
     with socket.create_server(("127.0.0.1", sandbox.port("kube-apiserver"))):
         assert sandbox.up(binaries=binaries).state is SandboxState.RUNNING
     assert (sandbox.server != server, sandbox.port("etcd")) == (True, etcd)
+    assert kubectl.using(sandbox.kubeconfig)("get", "configmap", "kept", "-o", "name").strip() == "configmap/kept"
+
+
+def test_an_etcd_that_an_earlier_version_started_is_restarted_with_what_it_stores(own_sandbox, kubectl, binaries):
+    sandbox = own_sandbox(components=CORE)
+    kubectl.using(sandbox.kubeconfig).apply(CONFIG_MAP)
+    layout = Layout(sandbox.folder)
+    for component in CORE[::-1]:
+        sandbox.stop(component)
+    for each in sandbox.folder.glob("*.sock"):
+        each.unlink(missing_ok=True)
+    url = f"http://127.0.0.1:{sandbox.port('etcd')}"
+    flags = [f"--listen-client-urls={url}", f"--advertise-client-urls={url}", "--listen-peer-urls=http://127.0.0.1:0"]
+    command = [str(binaries.path("etcd")), "--name=sandbox", f"--data-dir={layout.data}", *flags]
+    etcd = spawn(command, log=layout.log("etcd"), environ={"PATH": os.defpath}, folder=layout.folder)
+    records = RecordFile(sandbox.name, layout)
+    record = records.require()
+    records.save(replace(record, processes={**record.processes, Component.ETCD: etcd}))
+    with pytest.raises(SandboxError, match="started by an earlier version") as caught:
+        sandbox.start("kube-apiserver")
+    assert f"sandbox up --name {sandbox.name} restarts what runs, and keeps what is stored" in caught.value.hint
+    assert sandbox.up(binaries=binaries).state is SandboxState.RUNNING
+    assert sandbox.pid("etcd") != etcd.pid
     assert kubectl.using(sandbox.kubeconfig)("get", "configmap", "kept", "-o", "name").strip() == "configmap/kept"
 
 
