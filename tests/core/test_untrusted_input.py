@@ -68,7 +68,7 @@ def test_an_observed_generation_in_quotes_is_a_number(observed, status):
     """Argo Rollouts writes it so."""
     rollout = {
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "a", "generation": 3},
-        "status": {"observedGeneration": observed},
+        "status": {"observedGeneration": observed, "phase": "Healthy"},
     }  # fmt: skip
     assert health(rollout).status is status
 

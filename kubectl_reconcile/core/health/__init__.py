@@ -1,1 +1,1 @@
-"""How one object is doing, judged from what it says about itself: the general rule, and rules that a Sync adds in CEL."""
+"""How one object is doing, judged from what it says about itself: the general rule, rules of popular kinds as data, and rules that a Sync adds in CEL."""

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Final, Self
 
 from kubectl_reconcile.core.health.cel_cost import MOST_STEPS, USUAL, Size, UnreadableError, steps
-from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
+from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 
 _ASKED: Final = (
@@ -120,9 +120,9 @@ class HealthRules:
     strict: bool = False
     rules: Sequence[Rule] = ()
 
-    def judge(self, manifest: Manifest | None) -> Health:
-        """Return the health of a live object."""
-        return self._judged(manifest, strict=self.strict)
+    def judge(self, manifest: Manifest | None, *, expected: Expected = Expected.NOT_KNOWN, now: str = "") -> Health:
+        """Return the health of a live object; *expected* and *now* are as for `health`."""
+        return self._judged(manifest, strict=self.strict, expected=expected, now=now)
 
     def passes(self, manifest: Manifest | None, *, hook: bool = False) -> Health:
         """Return the health that decides whether a later wave may start.
@@ -141,8 +141,10 @@ class HealthRules:
             return Health(HealthStatus.CURRENT, found.message)
         return found
 
-    def _judged(self, manifest: Manifest | None, *, strict: bool) -> Health:
-        general = health(manifest, strict=strict)
+    def _judged(
+        self, manifest: Manifest | None, *, strict: bool, expected: Expected = Expected.NOT_KNOWN, now: str = ""
+    ) -> Health:
+        general = health(manifest, strict=strict, expected=expected, now=now)
         if manifest is None or not self.rules or general.status is HealthStatus.TERMINATING:
             return general
         kind = GroupVersionKind.of(manifest).group_kind

@@ -60,6 +60,9 @@ def disruption_budget(manifest: Manifest) -> Health:
     """Return the health of a PodDisruptionBudget: enough pods are healthy."""
     if not is_observed(manifest):
         return unobserved()
+    disruption = condition_of(manifest, "DisruptionAllowed")
+    if has_status(disruption, "False") and (disruption or {}).get("reason") == "SyncFailed":
+        return failed(why(disruption))
     lack = shortage("healthy", count_of(manifest, "currentHealthy"), count_of(manifest, "desiredHealthy"), "pods")
     return in_progress(lack) if lack else current("budget met")
 
@@ -67,8 +70,9 @@ def disruption_budget(manifest: Manifest) -> Health:
 def custom_resource_definition(manifest: Manifest) -> Health:
     """Return the health of a CRD: it is established."""
     names, established = condition_of(manifest, "NamesAccepted"), condition_of(manifest, "Established")
-    if has_status(names, "False"):
-        return failed(why(names))
+    for found in (names, established):
+        if has_status(found, "False") and (found is names or (found or {}).get("reason") != "Installing"):
+            return failed(why(found))
     if has_status(established, "True"):
         return current("established")
     return in_progress(why(established) or "not established yet")

@@ -1,14 +1,11 @@
 """The health of one object, judged from what it says about itself.
 
-Rules follow kstatus, so other tools agree with us. The first that speaks decides:
-``deletionTimestamp``; an ``observedGeneration`` that isn't the generation; the condition
-``Reconciling``; the condition ``Stalled``; the rule of the kind, where this page has one; the
-condition ``Ready``; the operators' trio ``Degraded``, ``Available``, ``Progressing``; else the
-object is current, because most kinds have nothing to wait for.
+Rules follow kstatus, so other tools agree with us; ``docs/health.md`` says where they don't, and why. The first that speaks
+decides: ``deletionTimestamp``; that the object is paused; an ``observedGeneration`` that isn't the generation; the condition
+``Reconciling``; the condition ``Stalled``; the rule of the kind, built in or from the data in ``kinds``; the general rule.
 
-Two rules go beyond kstatus. Pods that crash or whose image can't be had have failed whatever
-their phase, and a ``Ready`` that speaks of an older generation says nothing. One rule stays
-behind it: a pod that can't be scheduled is in progress, since calling it failed takes a clock.
+An object that says nothing is current where nobody knows better, as most kinds have nothing to say. Who knows whether the kind
+has a status, and how old the object is, tells so: then it is in progress for a while, and after that nobody can tell.
 
 The *strict* profile asks whether the object has done its work, not whether the server has
 taken it: a Job has completed, a load balancer and an Ingress have an address, an autoscaler
@@ -20,49 +17,79 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from datetime import datetime, timedelta
+from enum import Enum
+from math import inf
+from typing import Final, TypeAlias
 
-from kubectl_reconcile.core.health import kind_rules, workload_rules
+from kubectl_reconcile.core.health import general_rule, kind_rules, workload_rules
+from kubectl_reconcile.core.health.kind_table import rule_of
 from kubectl_reconcile.core.health.verdict import (
     Health,
     HealthStatus,
-    current,
     failed,
     has_status,
     in_progress,
     status_of,
+    unknown,
     why,
 )
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of, metadata_of, number_of
 
-__all__ = ["Health", "HealthStatus", "health"]
+__all__ = ["Expected", "Health", "HealthStatus", "health"]
 
 
-def health(manifest: Manifest | None, *, strict: bool = False) -> Health:
+SILENCE_S: Final = 60.0
+"""How long an object may say nothing before nobody waits for its word any more."""
+
+
+class Expected(Enum):
+    """Whether a status is to be expected of an object that has none, besides what the rules of its kind know."""
+
+    NOT_KNOWN = "not known"
+    """Nobody has looked: as kstatus has it, an object without a status is current."""
+    NEVER = "never"
+    """The kind has no status: there is nothing to wait for."""
+    POSSIBLE = "possible"
+    """The kind has a status; whether something writes it isn't known."""
+    SURE = "sure"
+    """Another object of the kind has one, so its controller is there."""
+
+
+def health(
+    manifest: Manifest | None, *, strict: bool = False, expected: Expected = Expected.NOT_KNOWN, now: str = ""
+) -> Health:
     """Return the health of a live object; None is an object that doesn't exist.
 
-    *strict* asks for the work done rather than accepted: see the page's head for what differs.
+    *strict* asks for the work done rather than accepted: see the page's head for what differs. *expected* tells what is
+    known of an object without a status, and *now* (RFC 3339) how old it is; without them time plays no part.
     """
     if manifest is None:
         return Health(HealthStatus.NOT_FOUND, "does not exist")
-    general = _general(manifest)
-    if general is not None:
-        return general
+    metadata = metadata_of(manifest)
+    if metadata.get("deletionTimestamp"):
+        return Health(HealthStatus.TERMINATING, _finalizers_text(metadata))
     kind = GroupVersionKind.of(manifest).group_kind
-    rule = (_STRICT_RULES.get(kind) if strict else None) or _RULES.get(kind, _by_conditions)
-    return rule(manifest)
+    built_in = (_STRICT_RULES.get(kind) if strict else None) or _RULES.get(kind)
+    if built_in is not None:
+        return _general(manifest) or _unschedulable(manifest, kind, now) or built_in(manifest)
+    rule = rule_of(kind)
+    if rule is not None:
+        return (
+            rule.early(manifest) or _general(manifest) or rule.judge(manifest) or general_rule.by_conditions(manifest)
+        )
+    return general_rule.paused(manifest) or _general(manifest) or _by_general_rule(manifest, expected, now)
 
 
 # --- rules for every kind ---------------------------------------------------------------------
 
 
 def _general(manifest: Manifest) -> Health | None:
-    metadata = metadata_of(manifest)
-    if metadata.get("deletionTimestamp"):
-        return Health(HealthStatus.TERMINATING, _finalizers_text(metadata))
-    observed = number_of(status_of(manifest).get("observedGeneration"))  # Argo Rollouts writes it as text
-    generation = number_of(metadata.get("generation"))
-    if observed is not None and generation is not None and observed != generation:
+    said = status_of(manifest).get("observedGeneration")
+    observed, generation = number_of(said), number_of(metadata_of(manifest).get("generation"))
+    # Argo Rollouts writes it as text; a text that is a higher number is a digest, as Rollouts before 0.10 wrote it.
+    digest = isinstance(said, str) and observed is not None and generation is not None and observed > generation
+    if observed is not None and generation is not None and observed != generation and not digest:
         return in_progress(f"generation {generation} not observed yet (last: {observed})")
     reconciling = condition_of(manifest, "Reconciling")
     if has_status(reconciling, "True"):
@@ -77,28 +104,42 @@ def _finalizers_text(metadata: Manifest) -> str:
     return f"waits for finalizers {', '.join(names)}" if names else "being deleted"
 
 
-def _by_conditions(manifest: Manifest) -> Health:
-    ready = condition_of(manifest, "Ready")
-    if ready is not None:
-        return _by_ready(manifest, ready)
-    degraded = condition_of(manifest, "Degraded")
-    if has_status(degraded, "True"):
-        return failed(why(degraded))
-    available = condition_of(manifest, "Available")
-    if has_status(available, "False"):
-        return in_progress(why(available))
-    progressing = condition_of(manifest, "Progressing")
-    # Kinds modelled after Deployment keep Progressing=True with this reason once they are done.
-    if has_status(progressing, "True") and (progressing or {}).get("reason") != "NewReplicaSetAvailable":
-        return in_progress(why(progressing))
-    return current(why(available) if available is not None else "")
+def _by_general_rule(manifest: Manifest, expected: Expected, now: str) -> Health:
+    if status_of(manifest) or expected in {Expected.NOT_KNOWN, Expected.NEVER}:
+        return general_rule.by_conditions(manifest)
+    if expected is Expected.SURE:
+        return in_progress("its controller has said nothing of it yet, though it has of others of its kind")
+    age_s = _age_s(manifest, now)
+    if age_s is not None and age_s < SILENCE_S:
+        return in_progress("nothing has said anything of it yet")
+    return unknown("nothing has ever said anything of it; is a controller for its kind running?")
 
 
-def _by_ready(manifest: Manifest, ready: Manifest) -> Health:
-    generation, about = number_of(metadata_of(manifest).get("generation")), number_of(ready.get("observedGeneration"))
-    if about is not None and generation is not None and about < generation:
-        return in_progress(f"Ready speaks of generation {about}, the object is at {generation}")
-    return current(why(ready)) if has_status(ready, "True") else in_progress(why(ready))
+def _unschedulable(manifest: Manifest, kind: GroupKind, now: str) -> Health | None:
+    """Return that a pod has found no node for too long; None where it has one, or where its age isn't known."""
+    if kind != _POD or status_of(manifest).get("phase") != "Pending":
+        return None
+    scheduled = condition_of(manifest, "PodScheduled")
+    if not has_status(scheduled, "False") or (scheduled or {}).get("reason") != "Unschedulable":
+        return None
+    age_s = _age_s(manifest, now)
+    return failed(why(scheduled)) if age_s is not None and age_s > _TO_SCHEDULE_S else None
+
+
+_POD: Final = GroupKind("", "Pod")
+_TO_SCHEDULE_S: Final = 15.0
+
+
+def _age_s(manifest: Manifest, now: str) -> float | None:
+    """Return the age of an object; without a birthday it is infinitely old. None where it can't be told."""
+    born = metadata_of(manifest).get("creationTimestamp")
+    if not born:
+        return inf
+    try:
+        age: timedelta = datetime.fromisoformat(now) - datetime.fromisoformat(str(born))
+    except (ValueError, TypeError):
+        return None
+    return age.total_seconds()
 
 
 _Rule: TypeAlias = Callable[[Manifest], Health]

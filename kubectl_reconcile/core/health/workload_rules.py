@@ -119,7 +119,8 @@ def stateful_set(manifest: Manifest) -> Health:
 def _revision_shortage(manifest: Manifest, wanted: int) -> str:
     status = status_of(manifest)
     if status.get("currentRevision") == status.get("updateRevision"):
-        return ""
+        current_replicas = number_of(status.get("currentReplicas"))
+        return "" if current_replicas is None else shortage("of the current revision", current_replicas, wanted)
     # The controller moves currentRevision after the last pod; until then the counts tell how far it is.
     updated = count_of(manifest, "updatedReplicas")
     return shortage("updated", updated, wanted) or "the update is not complete"

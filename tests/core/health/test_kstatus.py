@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
+from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
 
 CURRENT, IN_PROGRESS, FAILED = HealthStatus.CURRENT, HealthStatus.IN_PROGRESS, HealthStatus.FAILED
 TERMINATING, UNKNOWN, SUSPENDED = HealthStatus.TERMINATING, HealthStatus.UNKNOWN, HealthStatus.SUSPENDED
@@ -109,6 +109,17 @@ STATEFUL_SETS = {
     "one not ready": (stateful_set((3, 2, 3)), IN_PROGRESS, "2 of 3 replicas are ready"),
     "shrinking": (stateful_set((4, 3, 3)), IN_PROGRESS, "wanted"),
     "updating": (stateful_set((3, 3, 1), update="b"), IN_PROGRESS, "1 of 3 replicas are updated"),
+    "old pods left though the revisions agree": (
+        an_object(
+            "StatefulSet",
+            {"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "currentReplicas": 2},
+            api="apps/v1",
+            spec={"replicas": 3},
+            generation=1,
+        ),
+        IN_PROGRESS,
+        "2 of 3 replicas are of the current revision",
+    ),
     "update not declared complete": (stateful_set((3, 3, 3), update="b"), IN_PROGRESS, "not complete"),
     "partition reached": (stateful_set((3, 3, 1), update="b", strategy=PARTITION), CURRENT, "down to ordinal 2"),
     "partition not reached": (stateful_set((3, 3, 0), update="b", strategy=PARTITION), IN_PROGRESS, "0 of 1"),
@@ -175,6 +186,11 @@ def pod(phase, *found, waiting=None, init=None, message="", **more):
     return an_object("Pod", status)
 
 
+BORN = "2026-01-01T00:00:00Z"
+UNSCHEDULABLE = pod("Pending", ("PodScheduled", "False", "Unschedulable", "0/1 nodes are available"))
+UNSCHEDULABLE["metadata"]["creationTimestamp"] = BORN
+
+
 def ended(code, reason):
     return [{"name": "web", "ready": False, "state": {"terminated": {"exitCode": code, "reason": reason}}}]
 
@@ -189,9 +205,7 @@ PODS = {
     "running, containers not reported": (pod("Running"), IN_PROGRESS, "not ready"),
     "no status yet": (pod(None), IN_PROGRESS, "pending"),
     "pulling": (pod("Pending", waiting="ContainerCreating"), IN_PROGRESS, "pending"),
-    "unschedulable": (
-        pod("Pending", ("PodScheduled", "False", "Unschedulable", "0/1 nodes are available")), IN_PROGRESS, "0/1 nodes",
-    ),
+    "unschedulable, nobody knows since when": (UNSCHEDULABLE, IN_PROGRESS, "0/1 nodes"),
     "crash loop while running": (
         pod("Running", waiting="CrashLoopBackOff", message="back-off 40s"), FAILED, "container web: CrashLoopBackOff: back-off 40s",
     ),
@@ -275,7 +289,12 @@ OTHER_KINDS = {
     "namespace going": (an_object("Namespace", {"phase": "Terminating"}), TERMINATING, "deleted"),
     "namespace new": (an_object("Namespace"), IN_PROGRESS, "not active"),
     "a kind with nothing to wait for": (an_object("ConfigMap"), CURRENT, ""),
-    "a namesake in another group": (an_object("Pod", {"phase": "Failed"}, api="example.com/v1"), CURRENT, ""),
+    "a namesake in another group": (an_object("Pod", {"startTime": "x"}, api="example.com/v1"), CURRENT, ""),
+    "CRD whose names never came to be accepted": (crd(("Established", "False", "NotAccepted", "not all names")), FAILED, "names"),
+    "budget that can't be computed": (
+        an_object("PodDisruptionBudget", {"observedGeneration": 1, **conditions(("DisruptionAllowed", "False", "SyncFailed", "no scale"))}, api="policy/v1"),
+        FAILED, "no scale",
+    ),
 }  # fmt: skip
 
 CUSTOM_RESOURCES = {
@@ -302,6 +321,37 @@ CUSTOM_RESOURCES = {
     ),
     "progressing as a finished Deployment does": (custom(conditions(AVAILABLE, ROLLED_OUT)), CURRENT, ""),
     "Ready is asked before the trio": (custom(conditions(("Ready", "True"), ("Degraded", "True"))), CURRENT, ""),
+    "not ready, for a reason that names a failure": (
+        custom(conditions(("Ready", "False", "ReconcileError", "no right"))), FAILED, "no right",
+    ),
+    "not ready, since something isn't there yet": (custom(conditions(("Ready", "False", "SecretNotFound"))), IN_PROGRESS, ""),
+    "failed": (custom(conditions(("Failed", "True", "", "broken"))), FAILED, "broken"),
+    "failed no more": (custom(conditions(("Failed", "False"), ("Synced", "True", "", "well"))), CURRENT, "well"),
+    "not synced": (custom(conditions(("Synced", "False", "Waiting", "soon"))), IN_PROGRESS, "soon"),
+    "not programmed, invalid": (custom(conditions(("Programmed", "False", "Invalid", "bad"))), FAILED, "bad"),
+    "one positive condition is not true": (
+        custom(conditions(("Accepted", "True"), ("Programmed", "Unknown", "", "asking"))), IN_PROGRESS, "asking",
+    ),
+    "a positive condition of an older generation": (
+        custom({"conditions": [{"type": "Synced", "status": "True", "observedGeneration": 1}]}, generation=2),
+        IN_PROGRESS, "Synced speaks of generation 1",
+    ),
+    "marked as not ready": (custom(conditions(("NotReady", "True", "Creating"))), IN_PROGRESS, "Creating"),
+    "conditions that nobody knows": (custom(conditions(("Sunny", "False"))), CURRENT, ""),
+    "a phase that says ready": (custom({"phase": "Ready"}), CURRENT, "phase is Ready"),
+    "a phase that says failed": (custom({"phase": "FAILED", "message": "no disk"}), FAILED, "no disk"),
+    "a state of two words": (custom({"state": "Not Ready"}), IN_PROGRESS, "state is Not Ready"),
+    "a phase that says paused": (custom({"phase": "Paused"}), SUSPENDED, ""),
+    "a phase that nobody knows": (custom({"phase": "Musing"}), CURRENT, ""),
+    "its health": (custom({"health": "red"}), FAILED, ""),
+    "a phase that knows nothing": (custom({"phase": "Unknown"}), UNKNOWN, ""),
+    "conditions come before a phase": (custom({"phase": "Failed", **conditions(("Available", "True"))}), CURRENT, ""),
+    "suspended by its spec": ({**custom(conditions(("Ready", "False"))), "spec": {"suspend": True}}, SUSPENDED, ""),
+    "suspended by its spec, whatever was observed": (
+        {**custom({"observedGeneration": 1}, generation=2), "spec": {"paused": True}}, SUSPENDED, "",
+    ),
+    "a spec whose suspend is no boolean": ({**custom(), "spec": {"suspend": "never"}}, CURRENT, ""),
+    "paused by its controller": (custom(conditions(("Paused", "True", "", "by hand"))), SUSPENDED, "by hand"),
     "being deleted": (
         custom(conditions(("Ready", "True")), deletionTimestamp="2026-01-01T00:00:00Z"), TERMINATING, "being deleted",
     ),
@@ -333,6 +383,29 @@ def test_an_object_is_judged_by_what_it_says(manifest, status, words):
     assert verdict.status is status
     assert words in verdict.message
     assert manifest == before
+
+
+AGES = {
+    "a pod that has just been made": (UNSCHEDULABLE, Expected.NOT_KNOWN, "2026-01-01T00:00:10Z", IN_PROGRESS),
+    "a pod that has found no node for a while": (UNSCHEDULABLE, Expected.NOT_KNOWN, "2026-01-01T00:00:16Z", FAILED),
+    "a time that is none": (UNSCHEDULABLE, Expected.NOT_KNOWN, "soon", IN_PROGRESS),
+    "a time without a zone": (UNSCHEDULABLE, Expected.NOT_KNOWN, "2026-01-01T00:00:16", IN_PROGRESS),
+    "nothing said, nobody looked": (custom(creationTimestamp=BORN), Expected.NOT_KNOWN, "2026-01-02T00:00:00Z", CURRENT),
+    "nothing said, and nothing ever will be": (custom(creationTimestamp=BORN), Expected.NEVER, "2026-01-02T00:00:00Z", CURRENT),
+    "nothing said yet": (custom(creationTimestamp=BORN), Expected.POSSIBLE, "2026-01-01T00:00:59Z", IN_PROGRESS),
+    "nothing said in a minute": (custom(creationTimestamp=BORN), Expected.POSSIBLE, "2026-01-01T00:01:00Z", UNKNOWN),
+    "nothing said, and no time to tell by": (custom(creationTimestamp=BORN), Expected.POSSIBLE, "", UNKNOWN),
+    "nothing said, though of others of its kind": (custom(creationTimestamp=BORN), Expected.SURE, "2026-01-02T00:00:00Z", IN_PROGRESS),
+    "something said": (custom({"replicas": 1}, creationTimestamp=BORN), Expected.SURE, "2026-01-02T00:00:00Z", CURRENT),
+    "a kind that has a rule needs no sibling": (
+        an_object("Certificate", api="cert-manager.io/v1", creationTimestamp=BORN), Expected.POSSIBLE, "2026-01-02T00:00:00Z", IN_PROGRESS,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("manifest", "expected", "now", "status"), AGES.values(), ids=AGES)
+def test_what_says_nothing_is_waited_for_as_long_as_it_may_speak(manifest, expected, now, status):
+    assert health(manifest, expected=expected, now=now).status is status
 
 
 STRICT = {
