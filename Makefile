@@ -85,11 +85,12 @@ format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-manifests: $(READY) ## Regenerate deploy/install.yaml, docs/cli.md and docs/annotations.md, after a change of CRDs, rights, flags or names
+manifests: $(READY) ## Regenerate deploy/install.yaml, docs and the rules of health, after a change of CRDs, rights, flags, names or rules
 	@$(BIN)/kubectl-reconcile install --dry-run -o yaml > deploy/install.yaml
 	@$(BIN)/python -m kubectl_reconcile.cli.reference cli > docs/cli.md
 	@$(BIN)/python -m kubectl_reconcile.cli.reference annotations > docs/annotations.md
 	@$(BIN)/python -m kubectl_reconcile.cli.health_kinds kubectl_reconcile/core/health/kinds/kinds.json
+	@$(BIN)/python -m kubectl_reconcile.cli.health_page docs/health.md
 
 dist: $(READY) ## Build wheel, sdist, self-contained programs and krew's manifest (PLATFORM=all RELEASE_URL=https://…)
 	@$(BIN)/python plugin/release.py $(addprefix --platform=,$(PLATFORM)) $(if $(RELEASE_URL),--release-url=$(RELEASE_URL)) $(if $(HOMEPAGE),--homepage=$(HOMEPAGE))

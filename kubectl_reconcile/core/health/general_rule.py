@@ -43,7 +43,7 @@ NEGATIVE: Final = (
 
 POSITIVE: Final = (
     "Available", "Healthy", "Succeeded", "Complete", "Completed", "Synced", "Programmed", "Accepted", "Established", "Deployed",
-    "Installed", "Provisioned", "Initialized", "Established", "Valid", "Applied", "Reconciled", "ReconcileSuccess", "ReconcileSucceeded",
+    "Installed", "Provisioned", "Initialized", "Valid", "Applied", "Reconciled", "ReconcileSuccess", "ReconcileSucceeded",
     "ResolvedRefs", "Running", "Active", "Admitted", "Bound", "Successful",
 )  # fmt: skip
 """Conditions that are True where all is well."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_reconcile.cli import health_kinds
+from kubectl_reconcile.cli import health_kinds, health_page
 from kubectl_reconcile.core.health import general_rule, kind_table
 from kubectl_reconcile.core.health.kind_table import TABLE, KindRule, TableError, rule_of
 from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
@@ -68,6 +68,11 @@ def test_an_example_is_judged_as_it_says(manifest, verdict):
 
 def test_the_program_reads_what_the_files_say():
     assert (FOLDER / "kinds.json").read_text() == health_kinds.made(), "run make manifests"
+
+
+def test_the_page_shows_the_rules_as_they_are():
+    file = FOLDER.parents[3] / "docs" / "health.md"
+    assert file.read_text() == health_page.page(file.read_text()), "run make manifests"
 
 
 @pytest.mark.parametrize("name", [path.name for path in sorted(FOLDER.glob("*.yaml"))])
