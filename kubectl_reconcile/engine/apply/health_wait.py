@@ -2,7 +2,7 @@
 
 A wait ends early where it can't end well: a Job that failed, a rollout past its progress deadline, a pod
 of the newest template that keeps crashing or whose image can't be had. A pod gets some seconds
-for that: many crash once because something they need starts a little later.
+for that: many crash once because something they need starts a little later. So does a custom resource that says it failed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HealthWait:
             if not found.status.holds_up and not self._is_silent(kind, live, began_s):
                 return ""
             why = found.message or str(found.status)
-            if found.status in {HealthStatus.FAILED, HealthStatus.NOT_FOUND}:
+            if broken.is_final(kind, found.status):
                 return await broken.explained(ref, live, why)
             if pod := await broken.for_good(ref, live):
                 return f"{why}; {pod}" if found.status.holds_up else pod
@@ -123,7 +123,20 @@ class _Broken:
     def __init__(self, watcher: HealthWait) -> None:
         self._watcher = watcher
         self._looked_s = 0.0
+        self._failed_s: float | None = None
         self._since_s: float | None = None
+
+    def is_final(self, kind: Kind, status: HealthStatus) -> bool:
+        """Tell whether an object won't get healthy any more.
+
+        What a controller says of a custom resource has to last for a while: it tries again, and it may speak of the spec as it was before.
+        """
+        if status is not HealthStatus.FAILED:
+            self._failed_s = None
+            return status is HealthStatus.NOT_FOUND
+        now = time.monotonic()
+        self._failed_s = now if self._failed_s is None else self._failed_s
+        return not kind.custom or now - self._failed_s >= _PATIENCE_S
 
     async def for_good(self, ref: ObjectRef, live: Manifest | None) -> str:
         """Return which pod is broken and why, once it has been for a while; empty before."""

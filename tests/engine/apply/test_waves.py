@@ -236,6 +236,32 @@ async def test_a_rule_in_cel_decides_when_a_custom_resource_is_there(shop, confi
     assert await shop.live("ConfigMap", "after")
 
 
+async def test_a_custom_resource_that_says_it_failed_may_take_it_back(shop, config_map):
+    """Operators try again, and what they said of the spec before stands until they have seen the new one."""
+    rule = {
+        "kind": "Memcached.cache.example.com",
+        "failed": "self.metadata.annotations['state'] == 'broken'",
+        "current": "self.metadata.annotations['state'] == 'up'",
+    }
+    await shop.settings(timeout="40s", health={"rules": [rule]})
+    cr = {
+        "apiVersion": "cache.example.com/v1alpha1",
+        "kind": "Memcached",
+        "metadata": {"name": "cache", "annotations": {"state": "broken"}},
+        "spec": {"size": 1},
+    }
+    shop.write({"m.yaml": cr, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
+    syncing = asyncio.create_task(shop.sync())
+    async with asyncio.timeout(30):
+        while await shop.live("Memcached", "cache") is None:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1)
+        assert not syncing.done()
+        await shop.patch("Memcached", "cache", {"metadata": {"annotations": {"state": "up"}}})
+        assert (await syncing).report.reason is ConditionReason.SYNCED
+    assert await shop.live("ConfigMap", "after")
+
+
 LIMITS = {
     "budget.yaml": {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "budget"},
