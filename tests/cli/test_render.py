@@ -539,6 +539,16 @@ History:
     )
 
 
+def test_status_names_what_is_unhealthy():
+    web = {"object": "Deployment.apps shop/web", "health": "Failed", "message": "pod web-1: CrashLoopBackOff", "since": "2026-11-20T11:00:00Z"}  # fmt: skip
+    health = {"counts": {"Current": 11, "Failed": 1}, "unhealthy": [web]}
+    found = {**SYNC, "status": {**SYNC["status"], "health": health}}
+    shown = written(status.details(found, NOW))
+    assert "Health:   11 Current, 1 Failed\n" in shown
+    assert "Unhealthy:\n  Deployment.apps shop/web  Failed  60m ago  pod web-1: CrashLoopBackOff\n" in shown
+    assert "11 Current, 1 Failed" in written(status.overview([found], NOW, wide=True))
+
+
 def test_status_never_tells_an_old_pass_s_writes_as_if_they_were_of_now():
     emptied = {"total": 0, "created": 0, "updated": 4, "deleted": 2, "failed": 0}
     row = {"revision": "77aa01ff00", "time": "2026-11-20T11:59:30Z", "result": "Synced", **emptied, "total": 1}
@@ -552,6 +562,21 @@ WORDS = {
     "never looked at": ({"status": {}}, "Unknown"),
     "kept by hand": ({"spec": {}, "status": {}}, "-"),
     "held": ({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Held"}]}}, "Held"),
+    "synced, and members on their way": (
+        {
+            "status": {
+                "conditions": [
+                    {"type": "Ready", "status": "False", "reason": "InProgress"},
+                    {"type": "Reconciling", "status": "True", "reason": "InProgress"},
+                ]
+            }
+        },
+        "InProgress",
+    ),
+    "synced, and broken": (
+        {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Failed"}]}},
+        "Failed",
+    ),
     "at work": ({"status": {"conditions": [{"type": "Reconciling", "status": "True"}]}}, "Syncing"),
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -105,7 +106,16 @@ class _Table:
     def _table(self, found: Sequence[Manifest]) -> list[Line]:
         wide = self.output == "wide"
         now = current_time()
-        titles = ["NAME", "READY", "REF", "REVISION", "OBJECTS", "AGE", *(["URL", "PATH"] if wide else []), "STATUS"]
+        titles = [
+            "NAME",
+            "READY",
+            "REF",
+            "REVISION",
+            "OBJECTS",
+            "AGE",
+            *(["HEALTH", "URL", "PATH"] if wide else []),
+            "STATUS",
+        ]
         rows = [row(sync, now, wide=wide) for sync in found]
         if self.everywhere:
             titles = ["NAMESPACE", *titles]
@@ -129,9 +139,15 @@ def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
         Span(status.short(str(found.get("lastAppliedRevision") or "")) or "-"),
         Span(str(map_at(found, "summary").get("total", "-"))),
         Span(age or "-"),
-        *([Span(without_credentials(str(git.get("url") or "-"))), Span(str(git.get("path") or "-"))] if wide else []),
+        *(_wide(sync, git) if wide else []),
         Span(status.message_of(sync)),
     ]
+
+
+def _wide(sync: Manifest, git: Mapping[str, Any]) -> list[Span]:
+    """Return how its members are, and what it follows."""
+    url = without_credentials(str(git.get("url") or "-"))
+    return [Span(status.health_of(sync)), Span(url), Span(str(git.get("path") or "-"))]
 
 
 async def _get(session: Session, *, place: _Scope, show: _Table, watch: bool) -> int:

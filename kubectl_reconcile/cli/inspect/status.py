@@ -84,7 +84,7 @@ def overview(
     syncs: Sequence[Manifest], now: str, *, wide: bool = False, everywhere: bool = False, width: int | None = None
 ) -> list[Line]:
     """Return a table of Syncs, one a row."""
-    titles = ["NAME", "READY", "REVISION", "OBJECTS", "LAST SYNC", *(["SOURCE"] if wide else []), "MESSAGE"]
+    titles = ["NAME", "READY", "REVISION", "OBJECTS", "LAST SYNC", *(["HEALTH", "SOURCE"] if wide else []), "MESSAGE"]
     rows = [_row(sync, now, wide=wide) for sync in syncs]
     if everywhere:
         titles = ["NAMESPACE", *titles]
@@ -102,7 +102,7 @@ def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
         Span(short(str(found.get("lastAppliedRevision") or "")) or "-"),
         Span(str(map_at(found, "summary").get("total", "-"))),
         Span(_ago(newest.get("time"), now) or "-"),
-        *([Span(_source(sync))] if wide else []),
+        *([Span(health_of(sync)), Span(_source(sync))] if wide else []),
         Span(message_of(sync)),
     ]
 
@@ -114,14 +114,26 @@ def readiness(sync: Manifest) -> tuple[str, Tone]:
         return "Suspended", Tone.WARNING
     if not conditions and not map_at(sync, "spec").get("source"):
         return "-", Tone.PLAIN
-    if conditions.get("Reconciling", {}).get("status") == "True":
-        return "Syncing", Tone.WARNING
     ready = conditions.get("Ready", {})
+    if conditions.get("Reconciling", {}).get("status") == "True" and ready.get("reason") != "InProgress":
+        return "Syncing", Tone.WARNING
+    if (ready.get("status"), ready.get("reason")) in _AILING:
+        return str(ready["reason"]), _AILING[ready["status"], ready["reason"]]
     word = str(ready.get("status") or "Unknown")
     if word == "True":
         return word, Tone.GOOD
     held = ready.get("reason") == "Held"
     return ("Held", Tone.WARNING) if held else (word, Tone.BAD if word == "False" else Tone.WARNING)
+
+
+_AILING = {("False", "InProgress"): Tone.WARNING, ("False", "Failed"): Tone.BAD}
+"""Reasons of being Synced and not Ready: how the members are."""
+
+
+def health_of(sync: Manifest) -> str:
+    """Return how many members there are of each verdict, as ``12 Current, 1 Failed``."""
+    counts = map_at(sync, "status", "health", "counts")
+    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=str)) or "-"
 
 
 def _conditions(sync: Manifest) -> Mapping[str, Mapping[str, Any]]:
@@ -181,6 +193,7 @@ def details(sync: Manifest, now: str) -> Iterator[Line]:
     )
     yield from _facts(sync, found)
     yield from _section("Conditions", list(_told_once(conditions_of(sync), said, now)))
+    yield from _section("Unhealthy", list(_unhealthy(found, now)))
     yield from _section("Problems", [line(f"  {each}", Tone.BAD) for each in problems])
     yield from _section("Warnings", [line(f"  {each}", Tone.WARNING) for each in texts(found.get("warnings"))])
     yield from _section("History", _history(maps_in(found.get("history"))[:_HISTORY_SHOWN], now))
@@ -193,8 +206,21 @@ def _facts(sync: Manifest, found: Mapping[str, Any]) -> Iterator[Line]:
         "Applied": applied or "-",
         "Tried": tried if tried != applied else "",
         "Objects": _objects(map_at(found, "summary")),
+        "Health": health_of(sync) if "health" in found else "",
     }
     yield from (((Span(f"{name + ':':<9}", Tone.ASIDE), Span(f" {value}")) for name, value in facts.items() if value))
+
+
+def _unhealthy(found: Mapping[str, Any], now: str) -> Iterator[Line]:
+    """Yield a line for each member that is named, the worst first."""
+    for each in maps_in(map_at(found, "health").get("unhealthy")):
+        tone = Tone.BAD if each.get("health") == "Failed" else Tone.WARNING
+        yield (
+            Span(f"  {each.get('object', '')}  "),
+            Span(str(each.get("health", "")), tone),
+            Span(f"  {_ago(each.get('since'), now)}", Tone.ASIDE),
+            Span(f"  {each.get('message') or ''}"),
+        )
 
 
 def _objects(summary: Mapping[str, Any]) -> str:
@@ -223,7 +249,9 @@ def _told_once(conditions: Iterable[Mapping[str, Any]], said: str, now: str) -> 
 
 
 def _condition(one: Mapping[str, Any], now: str) -> Line:
-    good = {"Ready": "True", "Reconciling": "False", "Stalled": "False"}.get(str(one.get("type")))
+    good = {"Ready": "True", "Synced": "True", "Healthy": "True", "Reconciling": "False", "Stalled": "False"}.get(
+        str(one.get("type"))
+    )
     state = str(one.get("status", ""))
     tone = Tone.GOOD if state == good else Tone.WARNING if good else Tone.PLAIN
     since = _ago(one.get("lastTransitionTime"), now)

@@ -111,6 +111,14 @@ class AnnotationRenamed:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthChanged:
+    """The members of a Sync are healthy, on their way, or broken (*reason*) otherwise than before."""
+
+    reason: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """The Sync is gone, follows nothing any more, or is another replica's: what was known of it may be old by its return."""
 

@@ -61,6 +61,21 @@ def generation_of(manifest: Manifest | None) -> int:
     return number_of(metadata_of(manifest).get("generation")) or 0 if manifest else 0
 
 
+def is_status_alone(before: Manifest | None, after: Manifest | None) -> bool:
+    """Tell whether nothing but the status of an object changed, written through its subresource: that is nobody's drift."""
+    if before is None or after is None or generation_of(before) != generation_of(after):
+        return False
+    return _without_status(before) == _without_status(after) and before.get("status") != after.get("status")
+
+
+def _without_status(manifest: Manifest) -> dict[str, object]:
+    """Return an object without its status, and what is noted of who wrote that; the time of any other write counts."""
+    metadata = {key: value for key, value in metadata_of(manifest).items() if key != "resourceVersion"}
+    managers = maps_in(metadata.get("managedFields"))
+    metadata["managedFields"] = [each for each in managers if each.get("subresource") != "status"]
+    return {key: value for key, value in manifest.items() if key not in {"status", "metadata"}} | {"metadata": metadata}
+
+
 # --- CRDs ---------------------------------------------------------------------------------------------------------------
 
 

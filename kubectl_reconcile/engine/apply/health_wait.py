@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from kubectl_reconcile.cluster.client import Client
@@ -18,8 +18,9 @@ from kubectl_reconcile.core.annotations import HOOK
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
 from kubectl_reconcile.core.health.workload_rules import removes_itself
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, controller_of, labels_of
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.kinds import WORKLOADS, Kind
+from kubectl_reconcile.engine.apply.broken_pods import Pods
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 
 _FIRST_POLL_S = 0.1
@@ -27,8 +28,6 @@ _SLOWEST_POLL_S = 2.0
 _PODS_EVERY_S = 1.0
 _PATIENCE_S = 10.0
 _STATUSLESS_S = 2.0
-
-_REVISION = "deployment.kubernetes.io/revision"
 
 
 @dataclass(slots=True)
@@ -158,38 +157,6 @@ class _Broken:
 
     async def _pod(self, ref: ObjectRef, live: Manifest) -> str:
         try:
-            pods = await self._pods(ref, live)
+            return await Pods(self._watcher.client).to_blame(ref, live, among=(HealthStatus.FAILED,))
         except ApiError:
             return ""  # who may not look at pods still learns what the object says
-        verdicts = ((pod["metadata"]["name"], health(pod)) for pod in pods)
-        failed = sorted((name, found.message) for name, found in verdicts if found.status is HealthStatus.FAILED)
-        return f"pod {failed[0][0]}: {failed[0][1]}" if failed else ""
-
-    async def _pods(self, ref: ObjectRef, live: Manifest) -> list[Manifest]:
-        """Return the pods of the newest template; those of an older one say nothing about this rollout."""
-        selector = ((live.get("spec") or {}).get("selector") or {}).get("matchLabels")
-        if not selector:
-            return []
-        client, place = self._watcher.client, f"/namespaces/{ref.namespace}"
-        pods, _ = await client.list(f"/api/v1{place}/pods", labelSelector=_text(selector))
-        newest = await self._newest(ref, live, selector)
-        return [pod for pod in pods if all(labels_of(pod).get(key) == value for key, value in newest.items())]
-
-    async def _newest(self, ref: ObjectRef, live: Manifest, selector: Mapping[str, str]) -> dict[str, str]:
-        """Return the label by which pods of the newest template are known."""
-        if ref.kind == "StatefulSet":
-            revision = (live.get("status") or {}).get("updateRevision")
-            return {"controller-revision-hash": revision} if revision else {}
-        if ref.kind != "Deployment":
-            return {}
-        path = f"/apis/apps/v1/namespaces/{ref.namespace}/replicasets"
-        sets, _ = await self._watcher.client.list(path, labelSelector=_text(selector))
-        number, uid = annotations_of(live).get(_REVISION), live["metadata"].get("uid")
-        ours = (each for each in sets if (controller_of(each) or {}).get("uid") == uid)
-        current = next((each for each in ours if annotations_of(each).get(_REVISION) == number), None)
-        key = "pod-template-hash"
-        return {key: labels_of(current)[key]} if current is not None and key in labels_of(current) else {}
-
-
-def _text(selector: Mapping[str, str]) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))

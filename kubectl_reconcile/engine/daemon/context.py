@@ -77,6 +77,7 @@ class DaemonContext:
     listeners: tuple[Listener, ...] = field(init=False)
     _log_listener: LogListener = field(default_factory=LogListener)
     _event_listener: EventListener = field(init=False)
+    _telling: dict[ObjectRef, asyncio.Lock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make what hangs on the session's connection, and whoever listens."""
@@ -99,6 +100,7 @@ class DaemonContext:
         self.files.unwatch(ref)
         self.view.members.release(ref)
         self._log_listener.forget(ref)
+        self._telling.pop(ref, None)
 
     # As whom ---------------------------------------------------------------------------------
 
@@ -174,18 +176,27 @@ class DaemonContext:
             for each in begun:
                 await self.hear(item, ContentionBegun(each))
 
-    async def set_status(self, ref: ObjectRef, status: Callable[[Manifest], Manifest]) -> None:
-        """Write a Sync's status, made from the live object, and only if it says something new."""
+    async def set_status(self, ref: ObjectRef, status: Callable[[Manifest], Manifest]) -> bool:
+        """Write a Sync's status, made from the live object, and only if it says something new; tell whether it says so now.
+
+        Of several who have something to tell at a time, each adds to what the one before it told.
+        """
+        async with self._telling.setdefault(ref, asyncio.Lock()):
+            return await self._set_status(ref, status)
+
+    async def _set_status(self, ref: ObjectRef, status: Callable[[Manifest], Manifest]) -> bool:
         live = self.live(ref)
         if live is None:
-            return
+            return False
         wanted = status(live)
         if wanted == (live.get("status") or {}):
-            return
+            return True
         try:
             self.cache.wrote(await write_sync_status(self.session, live, wanted))
         except (NotFound, Conflict, Fenced):
-            return  # it is gone, recreated, or another replica's: there is nobody to tell, or nothing for us
+            return False  # it is gone, recreated, or another replica's: there is nobody to tell, or nothing for us
         except ApiError as error:
             level = self._log_listener.news.level(("status", ref), str(error))
             event(log, level, "status not written", object=ref, error=error)
+            return False
+        return True

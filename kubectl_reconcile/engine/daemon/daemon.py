@@ -38,6 +38,7 @@ from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.engine.api.sync_requests import SYNCS, daemon_namespace, now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.cr_controller import CrController
+from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
 from kubectl_reconcile.engine.daemon.http import serving
 from kubectl_reconcile.engine.daemon.kinds_watch import KindsWatch
 from kubectl_reconcile.engine.daemon.push_receiver import PushReceiver
@@ -181,7 +182,8 @@ class Daemon:
         self._held: set[ObjectRef] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._lanes = GitLanes(context.metrics, git_jobs)
-        self._syncs = SyncController(context, self._lanes, lease_namespace)
+        health = HealthWatch(context, lambda ref: self._fences.around(lambda: self._owns(ref)))
+        self._syncs = SyncController(context, self._lanes, health, lease_namespace)
         self._crs = CrController(context)
         self._index = ItemIndex(namespace)
         changed = asyncio.Event()
@@ -237,6 +239,7 @@ class Daemon:
             task.cancel()
         await asyncio.gather(*workers, *others, return_exceptions=True)
         self._lanes.close()
+        self._syncs.health.close()
         await self.shard.leave()
         await self.context.files.close()
         await self.context.cache.close()

@@ -102,6 +102,8 @@ class LogListener:
                     log, logging.WARNING, "contended", object=found.ref, field=found.path, manager=found.manager,
                     times=found.times,
                 )  # fmt: skip
+            case on.HealthChanged(reason=reason, sentence=sentence):
+                event(log, logging.INFO, "health", sync=_name(item), reason=reason, why=sentence)
             case on.AnnotationRenamed(sentence=sentence):
                 event(log, logging.WARNING, "annotation renamed", object=item, error=sentence)
             case RemovalEnding(report=Report(message=message)):
@@ -164,6 +166,8 @@ class EventListener:
                 await self._say(item, "DriftCorrected", f"{ref}: {note}; put back", "Apply")
             case on.DriftLeft(ref=ref, note=note):
                 await self._warn(item, "Drifted", f"{ref}: {note}; left alone", "Compare")
+            case on.HealthChanged():
+                await self._judged(item, what)
             case on.AnnotationRenamed(sentence=sentence):
                 await self._warn(item, "AnnotationRenamed", sentence, "Read")
             case CrApplied(faults=faults):
@@ -175,6 +179,12 @@ class EventListener:
                 await self._warn(item, ConditionReason.UNDELETABLE.value, message, "Delete")
             case ContentionBegun(contention=contention):
                 await self._warn(item, CONTENDED, f"{contention}; it is left alone for a while", "Apply")
+
+    async def _judged(self, item: ObjectRef, found: on.HealthChanged) -> None:
+        if found.reason == "Failed":
+            await self._warn(item, "Unhealthy", found.sentence, "Judge")
+        else:
+            await self._say(item, "Healthy" if found.reason == "Healthy" else "Progressing", found.sentence, "Judge")
 
     async def _say(self, item: ObjectRef, reason: str, note: str, action: str) -> None:
         if (about := self.live(item)) is not None:

@@ -24,16 +24,18 @@ from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.finalization import Finalization
+from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.daemon.sync_work import FollowedSync, SyncWork
 
 
 @dataclass(slots=True)
 class SyncController:
-    """The passes of all Syncs. *lanes* ask their sources; *namespace* is where the daemon lives."""
+    """The passes of all Syncs. *lanes* ask their sources, *health* watches their members; *namespace* is where the daemon lives."""
 
     context: DaemonContext
     lanes: GitLanes
+    health: HealthWatch
     namespace: str = ""
     dependencies: Dependencies = field(init=False)
     _followed: dict[ObjectRef, FollowedSync] = field(default_factory=dict)
@@ -43,7 +45,9 @@ class SyncController:
     def __post_init__(self) -> None:
         """Make what carries out instructions, and what looks after Syncs that are deleted."""
         self.dependencies = Dependencies(self.context)
-        self._work = SyncWork(self.context, self.lanes, self.dependencies, lambda ref: self.notify(ref, on.Pushed()))
+        self._work = SyncWork(
+            self.context, self.lanes, self.dependencies, self.health, lambda ref: self.notify(ref, on.Pushed())
+        )
         self._finalization = Finalization(self.context, self.namespace)
 
     # Between turns ---------------------------------------------------------------------------
@@ -78,6 +82,7 @@ class SyncController:
         """Drop a Sync that is gone, or another's; a pass under way comes to nothing."""
         self.notify(ref, on.Forgotten())
         self.lanes.forget(ref)
+        self.health.forget(ref)
         self._finalization.forget(ref)
         self.context.forget(ref)
 
@@ -112,10 +117,12 @@ class SyncController:
             return
         if manifest["metadata"].get("deletionTimestamp"):
             self.notify(ref, on.Forgotten())
+            self.health.forget(ref)
             await self._finalization.run(sync, manifest)
             return
         if sync.git is None:
             self.notify(ref, on.Forgotten())
+            self.health.forget(ref)
             return
         await self._finalization.prepare(sync, manifest)
         try:

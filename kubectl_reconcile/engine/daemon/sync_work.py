@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kubectl_reconcile.cluster.errors import ApiError
@@ -20,11 +21,12 @@ from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason, reconciling, was_passed
-from kubectl_reconcile.core.resources.sync import GitSpec, Sync
+from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
+from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync.credentials import local_folder
 from kubectl_reconcile.engine.sync.desired import Desired
@@ -94,6 +96,7 @@ class SyncWork:
     context: DaemonContext
     lanes: GitLanes
     dependencies: Dependencies
+    health: HealthWatch
     changed: Callable[[ObjectRef], None]
 
     async def carry_out(  # noqa: C901, PLR0911 - one line per instruction
@@ -227,6 +230,8 @@ class SyncWork:
         target, desired = followed.read()
         made = await self._planned(ref, target, desired)
         target.verdicts, followed.places = made.verdicts, _places(made, desired)
+        if (live := self.context.live(ref)) is not None:
+            self.health.take_up(target.sync, live, frozenset(change.ref.namespace for change in made.changes))
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
         return on.PlanMade(made, frozenset(followed.places), applied)
 
@@ -286,7 +291,18 @@ class SyncWork:
         """Write how it went onto the Sync, and which request that answers."""
         contended = [str(contention) for contention in self.context.contention.of(ref)]
         report = replace(told.report, contended=contended)
-        await self.context.set_status(ref, lambda live: status_after(live, report, told.answers))
+        await self._learn_health(ref)
+        is_new = told.scope is on.Scope.SET and report.counts.wrote
+        health = self.health.summary(ref, is_new=is_new)
+        if await self.context.set_status(ref, lambda live: status_after(live, report, told.answers, health)):
+            await self.health.told(ref, health)
+
+    async def _learn_health(self, ref: ObjectRef) -> None:
+        """Have the members watched also where no plan has shown them, as the spec has it now."""
+        live = self.context.live(ref)
+        with suppress(SyncSpecError):
+            if live is not None:
+                await self.health.learn(Sync.of(live), live)
 
 
 def _places(made: Plan, desired: Desired) -> dict[ObjectRef, Located]:

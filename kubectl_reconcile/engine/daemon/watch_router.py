@@ -18,6 +18,7 @@ from kubectl_reconcile.core.daemon.watch_events import (
     established_kinds,
     generation_of,
     is_newly_set,
+    is_status_alone,
     sync_events,
     sync_priority,
 )
@@ -54,7 +55,8 @@ class WatchRouter:
             self.syncs.notify_all(on.RightsChanged())
         elif is_of_module:
             self._on_cr(happened, newest)
-        if not happened.own:
+        self.syncs.health.on_event(happened)
+        if not happened.own and not is_status_alone(_manifest(happened.old), _manifest(happened.new)):
             self._on_member(happened)
         # A status that we gave a nested CR is our own write, and news for the CR above it.
         if not happened.own or is_of_module:

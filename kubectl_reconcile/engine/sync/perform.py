@@ -13,6 +13,7 @@ from typing import Any
 import kubectl_reconcile
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.apply.results import Result, report_of, untouched, verdicts_of
+from kubectl_reconcile.core.health.summary import HealthSummary
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import Op, Plan
@@ -130,10 +131,15 @@ async def write_sync_status(session: Session, live: Manifest, status: Manifest) 
     )  # fmt: skip
 
 
-def status_after(live: Manifest, report: Report, answers: str) -> Manifest:
-    """Return the status of a live Sync after a pass that ended so, and that was asked for by the request *answers*."""
-    generation = live["metadata"]["generation"]
-    return sync_status(map_at(live, "status"), report, generation=generation, requested_at=answers, now=now_text())
+def status_after(live: Manifest, report: Report, answers: str, health: HealthSummary | None = None) -> Manifest:
+    """Return the status of a live Sync after a pass that ended so, and that was asked for by the request *answers*.
+
+    *health* is how the members are, None where nobody watches them.
+    """
+    return sync_status(
+        map_at(live, "status"), report,
+        generation=live["metadata"]["generation"], requested_at=answers, now=now_text(), health=health,
+    )  # fmt: skip
 
 
 async def tell(session: Session, target: Target, report: Report) -> None:

@@ -178,6 +178,22 @@ class ClusterMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthMetrics:
+    """How members are."""
+
+    members: Gauge
+
+    @classmethod
+    def at(cls, here: CollectorRegistry) -> Self:
+        """Register them."""
+        return cls(
+            Gauge(
+                "reconcile_members", "Members of this replica's Syncs, by verdict of health", ["health"], registry=here
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class LoopMetrics:
     """How the event loop turns, in which everything happens."""
 
@@ -206,6 +222,7 @@ class Metrics:
     shard: ShardMetrics = field(init=False)
     queue: QueueMetrics = field(init=False)
     cluster: ClusterMetrics = field(init=False)
+    health: HealthMetrics = field(init=False)
     loop: LoopMetrics = field(init=False)
 
     def __post_init__(self) -> None:
@@ -214,6 +231,7 @@ class Metrics:
         self.passes, self.writes, self.sources = PassMetrics.at(here), WriteMetrics.at(here), SourceMetrics.at(here)
         self.lanes = LaneMetrics.at(here)
         self.contention, self.shard = ContentionMetrics.at(here), ShardMetrics.at(here)
+        self.health = HealthMetrics.at(here)
         self.queue, self.cluster = QueueMetrics.at(here), ClusterMetrics.at(here)
         self.loop = LoopMetrics.at(here)
         build = Gauge("reconcile_build_info", "Always 1; the label is the version", ["version"], registry=here)

@@ -14,6 +14,7 @@ from kubectl_reconcile.core.daemon.watch_events import (
     established_kinds,
     is_asked,
     is_newly_set,
+    is_status_alone,
     sync_events,
     sync_priority,
 )
@@ -209,3 +210,33 @@ def test_a_nested_cr_goes_with_the_one_on_top_of_it(index):
     assert index.top_of(SHOP, lambda each: owners.get(each, "")) == SHOP
     circle = {ref("Reader", "below"): "uid-top", ref("Widget", "top"): "uid-below"}
     assert index.top_of(ref("Reader", "below"), lambda each: circle[each]) in circle
+
+
+# --- statuses ---------------------------------------------------------------------------------------------------------------
+
+
+def member(colour="red", ready=1, *, version="1", when="noon", by="status", **metadata):
+    managers = [
+        {"manager": "kubectl-reconcile", "operation": "Apply", "time": "morning"},
+        {"manager": "controller", "operation": "Update", "subresource": by, "time": when},
+    ]
+    known = {"name": "web", "resourceVersion": version, "managedFields": managers, **metadata}
+    return {"kind": "Deployment", "metadata": known, "spec": {"colour": colour}, "status": {"ready": ready}}
+
+
+STATUSES = {
+    "another status": (member(), member(ready=0, version="2", when="one"), True),
+    "another spec": (member(), member(colour="blue", version="2"), False),
+    "another spec besides": (member(), member(colour="blue", ready=0), False),
+    "another generation": (member(generation=1), member(ready=0, generation=2), False),
+    "a label": (member(), member(ready=0, labels={"a": "b"}), False),
+    "a status of a kind without that subresource": (member(by=""), member(ready=0, by="", when="one"), False),
+    "nothing": (member(), member(version="2"), False),
+    "new": (None, member(), False),
+    "gone": (member(), None, False),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "alone"), STATUSES.values(), ids=STATUSES)
+def test_a_status_that_changes_alone_is_nobodys_drift(before, after, alone):
+    assert is_status_alone(before, after) is alone

@@ -1,0 +1,1 @@
+"""How the members of followed Syncs are: watched, and told."""
