@@ -220,12 +220,22 @@ def test_the_status_of_a_sync_shows_in_its_columns(kubectl, namespace):
         "summary": {"total": 10, **counts},
         "problems": ["web.yaml:3: no kind"],
         "history": [entry],
+        "lastAttemptedGeneration": 1,
+        "lastReadyRevision": "3f9c2e1",
+        "lastReadyGeneration": 1,
+        "health": {
+            "counts": {"Current": 9, "Failed": 1},
+            "unhealthy": [{"object": "Job.batch shop/load", "health": "Failed", "message": "it failed", "since": NOW}],
+        },
+        "conditions": [
+            {**CONDITION, "type": type_, "lastTransitionTime": NOW} for type_ in ("Ready", "Synced", "Healthy")
+        ],
     }
     write_status(kubectl, sync, status)
     assert kubectl.json("get", "sync", "shop", "-n", namespace)["status"].items() >= status.items()
     head, row = kubectl("get", "syncs", "-n", namespace).splitlines()
-    assert head.split() == ["NAME", "READY", "REVISION", "STATUS", "AGE"]
-    assert row.split()[:-1] == ["shop", "True", "3f9c2e1", "applied", "3f9c2e1"]
+    assert head.split() == ["NAME", "READY", "HEALTHY", "REVISION", "STATUS", "AGE"]
+    assert row.split()[:-1] == ["shop", "True", "True", "3f9c2e1", "applied", "3f9c2e1"]
 
 
 def test_kubectl_takes_a_sync_for_the_parent_of_an_applyset(kubectl, namespace, monkeypatch):

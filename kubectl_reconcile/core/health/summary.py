@@ -113,9 +113,9 @@ class HealthSummary:
         return f"{first.ref}: {first.why or first.status}{f' (and {others} more)' if others else ''}"
 
     def told(self) -> dict[str, Any]:
-        """Return ``status.health``: a bounded size, whatever the set."""
+        """Return ``status.health``: a bounded size, whatever the set. Zeros are left out but one: the server takes no empty map."""
         counts = {str(each): self.counts[each] for each in sorted(self.counts) if self.counts[each]}
-        return {"counts": counts, "unhealthy": [each.entry() for each in self.worst]}
+        return {"counts": counts or {str(HealthStatus.CURRENT): 0}, "unhealthy": [each.entry() for each in self.worst]}
 
 
 @dataclass(slots=True)

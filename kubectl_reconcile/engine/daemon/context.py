@@ -76,7 +76,6 @@ class DaemonContext:
     events: Events = field(init=False)
     listeners: tuple[Listener, ...] = field(init=False)
     _log_listener: LogListener = field(default_factory=LogListener)
-    _event_listener: EventListener = field(init=False)
     _telling: dict[ObjectRef, asyncio.Lock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -86,7 +85,6 @@ class DaemonContext:
         self.view = FollowingView(self.cache, ModuleCalls(self.metrics), members)
         self.events = Events(self.session.client)
         self.listeners = (self._log_listener, MetricsListener(self.metrics))
-        self._event_listener = EventListener(self.events, self.live)
 
     def live(self, ref: ObjectRef) -> Manifest | None:
         """Return the live object as the cache has it."""
@@ -156,7 +154,7 @@ class DaemonContext:
         """Tell all listeners what happened to an item, or what is done about it."""
         for listener in self.listeners:
             listener.hear(item, what)
-        await self._event_listener.hear(item, what)
+        await EventListener(self.events, self.live).hear(item, what)
 
     async def plan_uncontended(self, item: ObjectRef, build: Callable[[Contentions], Awaitable[Plan]]) -> Plan:
         """Return the plan that *build* makes for *item* without contended fields, planned anew where some just became so.

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.apply.results import ResultState, refused_namespaces, report_of
@@ -294,8 +295,8 @@ class SyncWork:
         await self._learn_health(ref)
         is_new = told.scope is on.Scope.SET and report.counts.wrote
         health = self.health.summary(ref, is_new=is_new)
-        if await self.context.set_status(ref, lambda live: status_after(live, report, told.answers, health)):
-            await self.health.told(ref, health)
+        status = partial(status_after, report=report, answers=told.answers, health=health)
+        await self.health.told(ref, health, is_told=await self.context.set_status(ref, status))
 
     async def _learn_health(self, ref: ObjectRef) -> None:
         """Have the members watched also where no plan has shown them, as the spec has it now."""

@@ -52,6 +52,9 @@ def test_unknown_ones_are_named_though():
 
 
 def test_a_set_without_members_is_healthy():
+    assert HealthTally().summary().told() == {"counts": {"Current": 0}, "unhealthy": []}, (
+        "the server takes no empty map"
+    )
     assert (HealthTally().summary().is_healthy, HealthTally().summary().sentence) == (True, "0 objects, none unhealthy")
 
 

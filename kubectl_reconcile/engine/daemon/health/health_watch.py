@@ -175,13 +175,14 @@ class HealthWatch:
     # What is told ----------------------------------------------------------------------------
 
     def summary(self, ref: ObjectRef, *, is_new: bool = False) -> HealthSummary | None:
-        """Return how the members of a Sync are, as it is to be told; None where they aren't known.
+        """Return how the members of a Sync are, as it is to be told now; None where they aren't known.
 
-        *is_new* tells that something else was applied: how often its members fell ill before says nothing any more.
+        What happens to them from now on is news again. *is_new* tells that something else was applied: how often its members fell ill before says nothing any more.
         """
         watched = self._watched.get(ref)
         if watched is None:
             return None
+        watched.is_news = False
         if is_new:
             watched.steady.forgive()
         found, now_s = watched.tally.summary(is_awaited=watched.sync.waits_for_health), time.monotonic()
@@ -194,12 +195,16 @@ class HealthWatch:
             found.counts, found.worst, found.is_awaited, f"unhealthy {times} times within ten minutes: {again}"
         )
 
-    async def told(self, ref: ObjectRef, summary: HealthSummary | None) -> None:
-        """Note that a status with this summary was written, and say what has changed hereby."""
+    async def told(self, ref: ObjectRef, summary: HealthSummary | None, *, is_told: bool) -> None:
+        """Note whether a status with this summary was written, and say what has changed hereby."""
         watched = self._watched.get(ref)
         if watched is None or summary is None:
             return
-        watched.told_s, watched.is_news = time.monotonic(), False
+        watched.told_s = time.monotonic()
+        if not is_told:
+            watched.told_s, watched.is_news = watched.told_s + _AGAIN_S, True
+            self._plan(ref, watched)
+            return
         before, watched.told = watched.told, summary.reason
         self._plan(ref, watched)
         if before != summary.reason and (before or not summary.is_healthy):
@@ -253,14 +258,10 @@ class HealthWatch:
         found = self.summary(ref)
         if found is None:
             return
-        watched.told_s = time.monotonic()
         is_told = await self.context.set_status(
             ref, lambda live: health_status(map_at(live, "status"), found, now=now_text())
         )
-        if is_told:
-            await self.told(ref, found)
-        else:
-            watched.told_s += _AGAIN_S
+        await self.told(ref, found, is_told=is_told)
 
     # What is below -----------------------------------------------------------------------------
 
