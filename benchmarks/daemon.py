@@ -38,10 +38,12 @@ from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 CRDS = Path(__file__).parents[1] / "crds"
 EDITS = 200
 IDLE_S = 30.0
+STORM_S, STATUSES_A_SECOND, BURST = 20, 200, 20
 TOKEN = "bench"  # noqa: S105 - nobody else's
 TEXT = {"type": "string"}
 SPEC = {"type": "object", "properties": {"size": {"type": "integer"}, "owner": TEXT, "options": {
     "type": "object", "additionalProperties": TEXT}}}  # fmt: skip
+STATUS = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 GADGETS = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -53,7 +55,8 @@ GADGETS = {
         "versions": [
             {
                 "name": "v1", "served": True, "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}}},
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC, "status": STATUS}}},
             }
         ],
     },
@@ -210,6 +213,26 @@ class Bench:
         self.figure("drift put back, p50", statistics.median(took_ms), "ms", 150.0)
         self.figure("drift put back, p99", statistics.quantiles(took_ms, n=100)[98], "ms", 1000.0)
 
+    async def storm(self) -> None:
+        """Have the statuses of custom resources move all the time, and see what judging them costs."""
+        gadgets = [at for at in range(self.count) if is_gadget(at)]
+
+        async def move(number: int, state: str) -> None:
+            ready = {"type": "Ready", "status": state, "reason": "Storm", "message": f"{state} for now"}
+            await self.client.patch(f"{path_of(number)}/status", {"status": {"conditions": [ready]}}, manager="storm")
+
+        before, cpu_s, began_s = await self.daemon.requests(), self.daemon.cpu_s, time.monotonic()
+        for burst in range(STORM_S * STATUSES_A_SECOND // BURST):
+            chosen = self.dice.sample(gadgets, min(BURST, len(gadgets)))
+            state = "False" if burst % 2 else "True"
+            await asyncio.gather(*(move(number, state) for number in chosen))
+            await asyncio.sleep(max(began_s + (burst + 1) * BURST / STATUSES_A_SECOND - time.monotonic(), 0))
+        lasted_s = time.monotonic() - began_s
+        spent_s, asked = self.daemon.cpu_s - cpu_s, await self.daemon.requests() - before
+        self.figure("statuses that move", STORM_S * STATUSES_A_SECOND / lasted_s, "/s")
+        self.figure("CPU while statuses move", spent_s / lasted_s * 100, "%", 20.0)
+        self.figure("requests meanwhile, the Lease's 0.25/s included", asked / lasted_s, "/s", 1.5)
+
     async def run(self) -> None:
         """Measure everything."""
         await self.first_sync()
@@ -219,6 +242,7 @@ class Bench:
         await self.forced()
         await self.pushed()
         await self.drift()
+        await self.storm()
         await self.idle()
 
 

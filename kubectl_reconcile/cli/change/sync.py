@@ -217,15 +217,15 @@ def _doing(live: Manifest) -> str:
 
 def _outcome(live: Manifest, options: SyncOptions) -> int:
     """Tell how the daemon's sync ended, and return the exit status of that."""
-    ready = condition_of(live, "Ready") or {}
-    reason, message = str(ready.get("reason", "")), str(ready.get("message", ""))
+    synced = condition_of(live, "Synced") or condition_of(live, "Ready") or {}
+    reason, message = str(synced.get("reason", "")), str(synced.get("message", ""))
     found = map_at(live, "status")
     told = found if reason not in _UNREAD else {}
     options.err.write(line(problem, Tone.BAD) for problem in status.texts(told.get("problems")))
     options.err.write(line(f"warning: {each}", Tone.WARNING) for each in status.texts(told.get("warnings")))
     counts = dict(map_at(told, "summary"))
     revision = status.short(str(told.get("lastAttemptedRevision", "")))
-    ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if ready.get("status") != "True" else ExitStatus.OK
+    ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if synced.get("status") != "True" else ExitStatus.OK
     tone = Tone.GOOD if ended is ExitStatus.OK else Tone.WARNING if ended is ExitStatus.HELD else Tone.BAD
     if options.look.output:
         options.out.write(status.documents([live], options.look.output, one=True))
@@ -250,7 +250,7 @@ STATUS_OF_REASON = {
     "ClusterUnavailable": ExitStatus.CLUSTER,
     "InvalidSpec": ExitStatus.USAGE,
 }
-"""Exit statuses for what the condition Ready of a Sync gives as its reason; any other is a failure."""
+"""Exit statuses for what the condition Synced of a Sync gives as its reason; any other is a failure."""
 
 _UNREAD = frozenset({"SourceUnavailable", "ClusterUnavailable", "InvalidSpec", "DependencyNotReady", "Suspended"})
 """Reasons of passes that read no revision: what a status says of one besides is of an earlier pass."""

@@ -18,11 +18,22 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubectl_reconcile.core.health.cel_rules import HealthRules
-from kubectl_reconcile.core.health.verdict import Health, HealthStatus
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, map_at, maps_in
+from kubectl_reconcile.core.health.verdict import Health, HealthStatus, spec_of
+from kubectl_reconcile.core.objects import (
+    API_GROUP,
+    GroupKind,
+    GroupVersionKind,
+    Manifest,
+    ObjectRef,
+    condition_of,
+    map_at,
+    maps_in,
+    metadata_of,
+)
 
 MOST_NAMED: Final = 10
 _SENTENCE: Final = 512
+_SYNC: Final = GroupKind(API_GROUP, "Sync")
 _CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 
 _GRAVITY: Final = (
@@ -41,12 +52,26 @@ def member_health(rules: HealthRules, live: Manifest) -> Health:
     """Return the verdict that counts for the set of which *live* is a member.
 
     It is what the rules say of the object itself. One that only limits what others do (a budget, a quota) holds nobody up while it
-    is in progress, since it is those others that are short, and they are judged themselves. A claim has to be bound.
+    is in progress, since it is those others that are short, and they are judged themselves. A claim has to be bound. A Sync that
+    nobody has looked at yet is in progress, and one that is suspended waits for a person.
     """
+    kind = GroupVersionKind.of(live).group_kind
+    if kind == _SYNC and (said := _sync_health(live)) is not None:
+        return said
     found = rules.judge(live)
-    if found.status is not HealthStatus.IN_PROGRESS or GroupVersionKind.of(live).group_kind == _CLAIM:
+    if found.status is not HealthStatus.IN_PROGRESS or kind == _CLAIM:
         return found
     return Health(HealthStatus.CURRENT, found.message) if _only_limits(rules, live) else found
+
+
+def _sync_health(live: Manifest) -> Health | None:
+    """Return how a Sync among the members is, where it doesn't say so itself."""
+    spec = spec_of(live)
+    if metadata_of(live).get("deletionTimestamp") or not spec.get("source"):
+        return None
+    if spec.get("suspend") is True:
+        return Health(HealthStatus.SUSPENDED, "suspended")
+    return None if condition_of(live, "Ready") else Health(HealthStatus.IN_PROGRESS, "no daemon has looked at it yet")
 
 
 def _only_limits(rules: HealthRules, live: Manifest) -> bool:

@@ -160,6 +160,21 @@ def test_a_claim_has_to_be_bound_and_a_budget_is_about_others():
     assert member_health(HealthRules(), BUDGET).status is HealthStatus.CURRENT
 
 
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+SYNCS = {
+    "followed, and never looked at": ({"source": {"git": {}}}, {}, HealthStatus.IN_PROGRESS),
+    "Ready": ({"source": {"git": {}}}, READY, HealthStatus.CURRENT),
+    "suspended": ({"source": {"git": {}}, "suspend": True}, {}, HealthStatus.SUSPENDED),
+    "kept by hand": ({}, {}, HealthStatus.CURRENT),
+}
+
+
+@pytest.mark.parametrize(("spec", "status", "verdict"), SYNCS.values(), ids=SYNCS)
+def test_a_sync_among_the_members(spec, status, verdict):
+    live = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "a"}, "spec": spec}
+    assert member_health(HealthRules(), {**live, "status": status}).status is verdict
+
+
 @given(objects())
 def test_any_json_gives_a_verdict(manifest):
     assert member_health(HealthRules(), manifest).status in HealthStatus
