@@ -117,8 +117,9 @@ def readiness(sync: Manifest) -> tuple[str, Tone]:
     ready = conditions.get("Ready", {})
     if conditions.get("Reconciling", {}).get("status") == "True" and ready.get("reason") != "InProgress":
         return "Syncing", Tone.WARNING
-    if (ready.get("status"), ready.get("reason")) in _AILING:
-        return str(ready["reason"]), _AILING[ready["status"], ready["reason"]]
+    said = str(ready.get("status")), str(ready.get("reason"))
+    if said in _AILING:
+        return said[1], _AILING[said]
     word = str(ready.get("status") or "Unknown")
     if word == "True":
         return word, Tone.GOOD
