@@ -150,7 +150,10 @@ def world(binaries, run_folder, kubectl, tmp_path_factory, git_host, evil, hook)
         sandbox.up(Options(users=USERS), binaries=binaries)
         own = kubectl.using(sandbox.kubeconfig)
         cluster = Cluster(stack.enter_context(contextlib.closing(Api(own))), own, "reconcile-system")
-        done = Plugin(own, "reconcile-system")("install")
+        hooks = hook_as_a_module(cluster, hook.url, folder / "hooks")
+        with pytest.MonkeyPatch.context() as environ:
+            environ.setenv("KUBECTL_RECONCILE_WEBHOOKS", str(hooks))
+            done = Plugin(own, "reconcile-system")("install")
         assert done.status == 0, done.err
         for team in ("team-a", "team-b"):
             cluster.kubectl("create", "namespace", team)
@@ -162,7 +165,6 @@ def world(binaries, run_folder, kubectl, tmp_path_factory, git_host, evil, hook)
         )
         role(b, "members", account("team-b"), rules=[rule("", "configmaps"), rule("", "secrets"), crs])
         role(b, "people", user("baker"), rules=[rule("reconcile.dev", "syncs")])
-        hooks = install_hook(cluster, hook.url, folder / "hooks")
         daemon = Daemon(
             str(sandbox.kubeconfig_for(DAEMON)),
             "",
@@ -179,8 +181,8 @@ def world(binaries, run_folder, kubectl, tmp_path_factory, git_host, evil, hook)
         yield cluster, sandbox, daemon
 
 
-def install_hook(cluster, url, folder):
-    """Have the hook as a module, whose account may write ConfigMaps everywhere; return the folder that says so."""
+def hook_as_a_module(cluster, url, folder):
+    """Return the folder by which programs have the hook as a module, whose account ``install`` lets write ConfigMaps everywhere."""
     folder.mkdir()
     spec = {
         "parentResource": {"apiVersion": CR["apiVersion"], "resource": "hookeds"},
@@ -198,21 +200,6 @@ def install_hook(cluster, url, folder):
     (folder / "hooked.json").write_text(json.dumps(controller))
     cluster.kubectl.apply(CRD)
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{CRD['metadata']['name']}")
-    cluster.kubectl("create", "serviceaccount", MODULE, "-n", cluster.namespace)
-    impersonating = rule("", "serviceaccounts", ["impersonate"], resourceNames=[MODULE])
-    role(cluster, "hooked", account(cluster.namespace), rules=[impersonating])
-    group, everything = "tenants.example.com", [*ALL, "update"]
-    rules = [
-        {"apiGroups": [group], "resources": ["hookeds", "hookeds/status"], "verbs": everything},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": everything},
-        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": everything},
-    ]
-    watching = [{"apiGroups": [group], "resources": ["hookeds"], "verbs": ["get", "list", "watch"]}]
-    for name, given in ((MODULE, rules), ("kubectl-reconcile", watching)):
-        kind = {"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", "metadata": {"name": f"hooked-{name}"}}
-        cluster.kubectl.apply({**kind, "rules": given})
-        bound = f"--serviceaccount={cluster.namespace}:{name}"
-        cluster.kubectl("create", "clusterrolebinding", f"hooked-{name}", f"--clusterrole=hooked-{name}", bound)
     return folder
 
 

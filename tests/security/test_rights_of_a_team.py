@@ -8,8 +8,14 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
+
+from kubectl_reconcile.engine.sync.session import installed_modules
 
 SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
+INSTALL = SECURITY.parents[1] / "deploy" / "install.yaml"
+DAEMON = "kubectl-reconcile-daemon"
+MODULES = "kubectl-reconcile-module-"
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -34,6 +40,36 @@ def team(kubectl, namespace):
 
 def test_they_are_five():
     assert len(commands()) == 5
+
+
+ROW = re.compile(r"^\| (.+?) \| (everywhere|its own namespace) \| .+ \|$", re.MULTILINE)
+RIGHT = re.compile(r"([a-z, ]+?) `([a-z/]+)`(?: named `([a-z-]+…?)`)?")
+
+
+def told():
+    """The daemon's rights as the documentation tells them: resource, verbs, where, name."""
+    text = SECURITY.read_text().partition("### The daemon's own rights, line by line")[2].partition("\n## ")[0]
+    rows = [(part, where) for what, where in ROW.findall(text) for part in what.split("; ")]
+    found = [(RIGHT.fullmatch(part), where) for part, where in rows]
+    return {(one[2], frozenset(one[1].split(", ")), where, (one[3] or "").rstrip("…")) for one, where in found if one}
+
+
+def given():
+    """The same as ``deploy/install.yaml`` gives them, but for the custom resources of modules, which have a line of their own."""
+    manifests = [each for each in yaml.safe_load_all(INSTALL.read_text()) if each["metadata"]["name"] == DAEMON]
+    for role in (each for each in manifests if each["kind"] in {"ClusterRole", "Role"}):
+        where = "its own namespace" if role["kind"] == "Role" else "everywhere"
+        for rule in role["rules"]:
+            names = rule.get("resourceNames", [""])
+            name = names[0] if len(names) == 1 else MODULES
+            assert all(each.startswith(name) for each in names)
+            if not set(rule["apiGroups"]) & {gvk.group for gvk in installed_modules()}:
+                yield from ((each, frozenset(rule["verbs"]), where, name) for each in rule["resources"])
+
+
+def test_the_daemons_rights_are_told_line_by_line():
+    assert set(given()) == told()
+    assert len(told()) == 8
 
 
 def a(kind, name, namespace="", api="v1", **content):

@@ -19,6 +19,7 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.engine.commands import install as engine
 from kubectl_reconcile.engine.commands.install import crds
 from kubectl_reconcile.engine.commands.rights.survey import in_trouble
+from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.sync.session import Session, installed_modules
 
 
@@ -42,7 +43,7 @@ def install(
 
 def _manifests(namespace: str | None, image: str | None, *, replicas: int = 1) -> list[Manifest]:
     chosen = image or f"{IMAGE}:{kubectl_reconcile.__version__}{IMAGE_DIGEST}"
-    modules = installed_modules().values()
+    modules = [*installed_modules().values(), *metacontroller.modules_offline()]
     place = namespace or installation.NAMESPACE
     ours = installation.objects(place, chosen, modules, replicas=replicas)
     return [*(located.manifest for located in crds()), *ours]

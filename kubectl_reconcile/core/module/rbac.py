@@ -42,7 +42,12 @@ _OWN: tuple[Rule, ...] = (
 
 
 def plural(kind: str) -> str:
-    """Return the resource name of a kind, by the rule that Kubernetes' own kinds follow."""
+    """Return the resource name of a kind, by the rule that Kubernetes' own kinds follow.
+
+    Hooks name resources instead of kinds: what begins with a lower-case letter is a resource's name.
+    """
+    if kind[:1].islower():
+        return kind
     name = kind.lower()
     if name == "endpoints":
         return name

@@ -17,6 +17,7 @@ PLURALS = {
     "Gateway": "gateways",
     "Endpoints": "endpoints",
     "StatefulSet": "statefulsets",
+    "teapots": "teapots",
 }
 
 
