@@ -45,6 +45,8 @@ settings.register_profile(
 )
 # Whether a commit lands is judged on the same examples each time too; whoever runs the tests by hand looks for new ones.
 settings.register_profile("ci", settings.get_profile("busy"), derandomize=True, database=None, print_blob=True)
+# Ten thousand statuses of anything, and a thousand examples of each law besides.
+settings.register_profile("long", settings.get_profile("busy"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "busy"))
 
 CLUSTER = "KUBECTL_RECONCILE_TEST_KUBECONFIG"

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, Final, Self
 
 from kubectl_reconcile.core.health.cel_cost import MOST_STEPS, USUAL, Size, UnreadableError, steps
+from kubectl_reconcile.core.health.kind_table import KindRule
 from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 
@@ -115,10 +116,11 @@ def _holds(program: Any, manifest: Manifest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HealthRules:
-    """How a Sync wants health judged. *strict* asks for work done rather than accepted."""
+    """How a Sync wants health judged. *strict* asks for work done rather than accepted; *kinds* are the rules of modules."""
 
     strict: bool = False
     rules: Sequence[Rule] = ()
+    kinds: Mapping[GroupKind, KindRule] = field(default_factory=dict)
 
     def judge(self, manifest: Manifest | None, *, expected: Expected = Expected.NOT_KNOWN, now: str = "") -> Health:
         """Return the health of a live object; *expected* and *now* are as for `health`."""
@@ -144,10 +146,12 @@ class HealthRules:
     def _judged(
         self, manifest: Manifest | None, *, strict: bool, expected: Expected = Expected.NOT_KNOWN, now: str = ""
     ) -> Health:
-        general = health(manifest, strict=strict, expected=expected, now=now)
-        if manifest is None or not self.rules or general.status is HealthStatus.TERMINATING:
-            return general
+        if manifest is None:
+            return health(manifest)
         kind = GroupVersionKind.of(manifest).group_kind
+        general = health(manifest, strict=strict, expected=expected, now=now, rule=self.kinds.get(kind))
+        if general.status is HealthStatus.TERMINATING:
+            return general
         for rule in self.rules:
             if rule.kind == kind and (found := rule.judge(manifest)) is not None:
                 return found

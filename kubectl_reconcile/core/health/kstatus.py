@@ -23,7 +23,7 @@ from math import inf
 from typing import Final, TypeAlias
 
 from kubectl_reconcile.core.health import general_rule, kind_rules, workload_rules
-from kubectl_reconcile.core.health.kind_table import rule_of
+from kubectl_reconcile.core.health.kind_table import KindRule, rule_of
 from kubectl_reconcile.core.health.verdict import (
     Health,
     HealthStatus,
@@ -57,12 +57,18 @@ class Expected(Enum):
 
 
 def health(
-    manifest: Manifest | None, *, strict: bool = False, expected: Expected = Expected.NOT_KNOWN, now: str = ""
+    manifest: Manifest | None,
+    *,
+    strict: bool = False,
+    expected: Expected = Expected.NOT_KNOWN,
+    now: str = "",
+    rule: KindRule | None = None,
 ) -> Health:
     """Return the health of a live object; None is an object that doesn't exist.
 
     *strict* asks for the work done rather than accepted: see the page's head for what differs. *expected* tells what is
     known of an object without a status, and *now* (RFC 3339) how old it is; without them time plays no part.
+    *rule* is that of the object's kind where a module declares one.
     """
     if manifest is None:
         return Health(HealthStatus.NOT_FOUND, "does not exist")
@@ -73,7 +79,7 @@ def health(
     built_in = (_STRICT_RULES.get(kind) if strict else None) or _RULES.get(kind)
     if built_in is not None:
         return _general(manifest) or _unschedulable(manifest, kind, now) or built_in(manifest)
-    rule = rule_of(kind)
+    rule = rule or rule_of(kind)
     if rule is not None:
         return (
             rule.early(manifest) or _general(manifest) or rule.judge(manifest) or general_rule.by_conditions(manifest)

@@ -25,14 +25,15 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from kubectl_reconcile.core.annotations import finalizer_of
+from kubectl_reconcile.core.health.kind_table import KindRule
 from kubectl_reconcile.core.module.inputs import DNS_LABEL, SUFFIX_MAX, Context, Facts, Owned, Reads
 from kubectl_reconcile.core.module.outcome import Action, Outcome
-from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupVersionKind, Manifest
+from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupKind, GroupVersionKind, Manifest
 
 Reconcile: TypeAlias = Callable[[Manifest, Owned, Facts, Context], Outcome]
 """The heart of a module: pure, total for every CR that the API server admits."""
@@ -99,6 +100,7 @@ class Module:
     predict: Predict | None = None
     observe_s: float = 10.0
     act_s: float = 30.0
+    health: KindRule | None = None
 
     @property
     def manager(self) -> str:
@@ -125,15 +127,17 @@ def module(
     name: str = "",
     observe_s: float = 10.0,
     act_s: float = 30.0,
+    health: Sequence[Mapping[str, Any]] = (),
 ) -> Callable[[Reconcile | type], Module]:
     """Make a `Module` of the function below: ``@module(api="example.com/v1", kind="Cache", owns=["v1/Service"])``.
 
     Of a class, the methods ``reconcile``, ``finalize``, ``observe``, ``act`` and ``predict`` are taken, each where there is one.
     *owns* lists the kinds of children as ``apps/v1/Deployment``; the name is the kind in lower
-    case unless given. The docstring is the module's documentation.
+    case unless given. The docstring is the module's documentation. *health* is how the CR's status tells its health, where
+    it doesn't by its conditions: rules as those of popular kinds are, ``[{"Failed": {"phase": "Broken"}}, {"Current": {"phase": "Up"}}]``.
 
     Raises:
-        ValueError: the name is no DNS label of at most 40 characters, or a kind isn't ``[group/]version/Kind``.
+        ValueError: the name is no DNS label of at most 40 characters, a kind isn't ``[group/]version/Kind``, or *health* can't be meant so.
     """
     called = name or kind.lower()
     if len(called) > SUFFIX_MAX or not DNS_LABEL.fullmatch(called):
@@ -145,7 +149,10 @@ def module(
         if parts.get("act") and not parts.get("observe"):
             raise ValueError(f"module {called}: what acts must observe, so that preconditions can be checked")
         gvk, docs = GroupVersionKind.parse(api, kind), inspect.getdoc(target) or ""
-        return Module(called, gvk, kinds, tuple(reads), docs=docs, observe_s=observe_s, act_s=act_s, **parts)
+        rule = KindRule.parse({"rules": health}) if health else None
+        return Module(
+            called, gvk, kinds, tuple(reads), docs=docs, observe_s=observe_s, act_s=act_s, health=rule, **parts
+        )
 
     return decorate
 
@@ -166,6 +173,11 @@ def _kind_of(text: str) -> GroupVersionKind:
     if not api_version or not kind:
         raise ValueError(f"a kind is written [group/]version/Kind, as in apps/v1/Deployment, not {text!r}")
     return GroupVersionKind.parse(api_version, kind)
+
+
+def health_of(modules: Iterable[Module]) -> dict[GroupKind, KindRule]:
+    """Return the rules of health that *modules* declare for their CRs."""
+    return {one.gvk.group_kind: one.health for one in modules if one.health is not None}
 
 
 def modules_in(python_module: types.ModuleType) -> tuple[Module, ...]:

@@ -59,7 +59,7 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
     sync = target.sync
     writer = replace(
         writer or Writer(session.client),
-        rules=sync.health, timeout_s=sync.timeout_s * _SHARE_FOR_WRITING, atomic=sync.atomic,
+        rules=session.health_of(sync), timeout_s=sync.timeout_s * _SHARE_FOR_WRITING, atomic=sync.atomic,
     )  # fmt: skip
     writer.act = writer.act or ActionRunner(session.client, session.systems, session.modules).run
     if not made.confirmed:

@@ -168,7 +168,7 @@ async def plan(session: Session, target: Target) -> Plan:
     """
     view = OneShotView(Cache(session.client))
     made = await plan_for(session, target, await read(target), view)
-    return with_health(made, view.snapshot(), target.sync.health)
+    return with_health(made, view.snapshot(), session.health_of(target.sync))
 
 
 async def plan_for(
@@ -208,7 +208,7 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
     places = recorded.namespaces | {_place(located, target.sync) for located in desired.manifests}
     kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, places))
     return Inputs(
-        sync=target.sync,
+        sync=replace(target.sync, health=session.health_of(target.sync)),
         revision=desired.revision,
         desired=desired.manifests,
         live=view.snapshot(),

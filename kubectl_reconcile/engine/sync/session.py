@@ -20,7 +20,8 @@ from kubectl_reconcile import modules as bundled
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Discovery, Resource
-from kubectl_reconcile.core.module.api import Module, modules_in
+from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.module.api import Module, health_of, modules_in
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.rights.writes import grant_command
@@ -96,6 +97,10 @@ class Session:
     requires_verify: bool = False
     verdicts: Verdicts = field(default_factory=Verdicts)
     _kinds: dict[GroupVersionKind, Kind] = field(default_factory=dict)
+
+    def health_of(self, sync: Sync) -> HealthRules:
+        """Return how the health of a Sync's members is judged: as it says, and as modules say of their custom resources."""
+        return replace(sync.health, kinds=health_of(self.modules.values()))
 
     def reader(self) -> ManifestReader:
         """Return what reads a source, and remembers on disk what it parsed."""

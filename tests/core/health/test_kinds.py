@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_reconcile.cli import health_kinds, health_page
@@ -148,7 +148,7 @@ STATUS = JSON | st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10 * settings().max_examples)  # HYPOTHESIS_PROFILE=long: ten thousand
 @given(kind=st.sampled_from(KINDS), status=STATUS, spec=JSON, metadata=st.dictionaries(NAME, JSON, max_size=3))
 def test_any_status_of_any_kind_gets_a_verdict(kind, status, spec, metadata):
     group, name = kind

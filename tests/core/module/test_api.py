@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule
 from kubectl_reconcile.core.health.kstatus import HealthStatus
 from kubectl_reconcile.core.module.adoption import UNKNOWN_UID, adopt_child, with_owner_uid
-from kubectl_reconcile.core.module.api import module, modules_in
+from kubectl_reconcile.core.module.api import health_of, module, modules_in
 from kubectl_reconcile.core.module.call import ModuleError, check_purity, outcome_of, outcome_of_invalid
 from kubectl_reconcile.core.module.inputs import Context, Owned, Reads
 from kubectl_reconcile.core.module.outcome import Outcome
@@ -380,3 +381,37 @@ def test_a_known_owner_is_left_alone():
     adopted = adopt_child(a_child(), a_cr(), CACHE)
     assert with_owner_uid(adopted, "u-9") is adopted
     assert with_owner_uid(a_child(), "u-9") == a_child()
+
+
+def test_a_module_may_tell_the_health_of_its_resource_by_rules_of_its_own():
+    @module(
+        api="example.com/v1",
+        kind="Widget",
+        owns=[],
+        health=[{"Failed": {"mood": "Broken"}}, {"Current": {"mood": "Up"}}, {"InProgress": {}}],
+    )
+    def widget(_cr, _owned, _facts, _ctx):
+        """Make nothing."""
+
+    rules = HealthRules(kinds=health_of([widget]))
+    verdicts = {
+        mood: rules.judge(
+            {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "status": {"mood": mood}}
+        ).status
+        for mood in ("Up", "Broken", "Musing")
+    }
+    assert verdicts == {"Up": HealthStatus.CURRENT, "Broken": HealthStatus.FAILED, "Musing": HealthStatus.IN_PROGRESS}
+    by_the_sync = Rule.parse({"kind": "Widget.example.com", "current": "self.status.mood == 'Musing'"})
+    assert (
+        HealthRules(rules=[by_the_sync], kinds=rules.kinds)
+        .judge(
+            {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "status": {"mood": "Musing"}}
+        )
+        .status
+        is HealthStatus.CURRENT
+    )
+
+
+def test_health_that_cant_be_meant_is_refused():
+    with pytest.raises(ValueError, match="one verdict"):
+        module(api="example.com/v1", kind="Widget", owns=[], health=[{"Well": {}}])(lambda *_: None)

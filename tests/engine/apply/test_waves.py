@@ -9,6 +9,8 @@ import pytest
 
 from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.apply.results import ResultState
+from kubectl_reconcile.core.module.api import module
+from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
@@ -233,6 +235,35 @@ async def test_a_rule_in_cel_decides_when_a_custom_resource_is_there(shop, confi
     assert await shop.live("ConfigMap", "after") is None
     await shop.patch("Memcached", "cache", {"metadata": {"annotations": {"up": "yes"}}})
     assert (await syncing).report.reason is ConditionReason.SYNCED
+    assert await shop.live("ConfigMap", "after")
+
+
+async def test_a_module_says_when_its_custom_resource_is_there(shop, config_map):
+    @module(
+        api="cache.example.com/v1alpha1", kind="Memcached", owns=[],
+        health=[{"Current": {"metadata.annotations.up": "yes"}}, {"InProgress": {}}],
+    )  # fmt: skip
+    def memcached(_cr, _owned, _facts, _ctx):
+        """Make nothing."""
+        return Outcome()
+
+    shop.session.modules = {memcached.gvk: memcached}
+    await shop.settings(timeout="20s")
+    cr = {
+        "apiVersion": "cache.example.com/v1alpha1",
+        "kind": "Memcached",
+        "metadata": {"name": "cache"},
+        "spec": {"size": 1},
+    }
+    shop.write({"m.yaml": cr, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
+    syncing = asyncio.create_task(shop.sync())
+    async with asyncio.timeout(30):
+        while await shop.live("Memcached", "cache") is None:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(3)  # longer than a resource that says nothing is waited for
+        assert not syncing.done()
+        await shop.patch("Memcached", "cache", {"metadata": {"annotations": {"up": "yes"}}})
+        assert (await syncing).report.reason is ConditionReason.SYNCED
     assert await shop.live("ConfigMap", "after")
 
 
