@@ -51,6 +51,11 @@ class TurnCame:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceDue:
+    """The source may be due in the middle of a pass, which waits for health and so may take long."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpecInvalid:
     """The Sync can't be meant as it is written."""
 
@@ -205,7 +210,7 @@ class RetryScheduled:
 
 
 Event: TypeAlias = (
-    TurnCame | SpecInvalid | ObjectsChanged | Pushed | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame | RightsChanged
+    TurnCame | SourceDue | SpecInvalid | ObjectsChanged | Pushed | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame | RightsChanged
     | Forgotten | SourceRead | SourceFailed | MembersChecked | PlanMade | Applied | PassInterrupted | PassFailed | RetryScheduled
 )  # fmt: skip
 

@@ -14,6 +14,7 @@ phase      event                        what follows                            
 any        TurnCame, spec.suspend       all is forgotten; Tell Suspended                    IDLE
 IDLE       TurnCame, due or asked      ReadSource, and work (below)
 IDLE       TurnCame, else               work
+any        SourceDue                    ReadSource, where it is                             same
 any        SourceRead, news             the set is due at once                              same
 any        SourceFailed                 Retry, Tell                                         same
 (work)     the source failed last       only the dirty members
@@ -48,8 +49,8 @@ Pure: time is an argument, in seconds of a clock that only goes forward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from kubectl_reconcile.core.daemon import pass_events as on
@@ -61,12 +62,12 @@ from kubectl_reconcile.core.daemon.drift import (
     with_drift,
     without_drift,
 )
-from kubectl_reconcile.core.daemon.pass_phase import PassPhase
+from kubectl_reconcile.core.daemon.pass_phase import InvariantError, PassPhase, PassState
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
-from kubectl_reconcile.core.daemon.source_state import SourceState
-from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
 from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
+
+__all__ = ["SOON_S", "InvariantError", "PassPhase", "PassState", "Step", "step"]
 
 SOON_S = 0.05
 """The least pause before a turn whose time has come, so that the clock has certainly passed it."""
@@ -76,71 +77,6 @@ _NO_DRIFT: Final[Drift] = {}
 _REFUSED = frozenset({ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE})
 """How passes end of which something may have been refused for want of rights."""
 
-
-class InvariantError(AssertionError):
-    """A state that can't be; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class PassState:
-    """One Sync between two events. *sync* is None as long as nothing is known: then all else is as it is at first.
-
-    *is_due* tells that the set is, from *retry_s* on. *members* are those that a file explains; *dirty* ones changed in the
-    cluster, *under_way* ones are being looked at. *drift* is what is left alone. *settled* is what the last pass over the set
-    found if all was well and nothing but members can have changed since; *told* the reason told last. *missing* are
-    namespaces in which objects were refused, for want of them if they come only later. *is_gated* tells that a new revision or
-    spec hasn't been let through by what the Sync depends on.
-    """
-
-    phase: PassPhase = PassPhase.IDLE
-    sync: Sync | None = None
-    source: SourceState = field(default_factory=SourceState)
-    is_asked: bool = False
-    is_due: bool = True
-    retry_s: float = 0.0
-    members: frozenset[ObjectRef] = frozenset()
-    dirty: frozenset[ObjectRef] = frozenset()
-    under_way: frozenset[ObjectRef] = frozenset()
-    drift: Drift = field(default_factory=dict)
-    settled: Report | None = None
-    told: ConditionReason | None = None
-    missing: frozenset[str] = frozenset()
-    is_gated: bool = True
-
-    def validate(self) -> None:
-        """Return if the state can be.
-
-        Raises:
-            InvariantError: it can't; the message says why.
-        """
-        broken = [sentence for sentence, holds in _INVARIANTS.items() if not holds(self)]
-        if broken:
-            raise InvariantError(f"{'; '.join(broken)}: {self}")
-
-
-_INVARIANTS: Final[Mapping[str, Callable[[PassState], bool]]] = {
-    "of a Sync that isn't followed something is known": lambda state: (
-        state.sync is not None or replace(state, told=None) == PassState()
-    ),
-    "somebody asked, and nothing is under way": lambda state: not state.is_asked or state.phase is not PassPhase.IDLE,
-    "objects are under way in no pass over objects": lambda state: (
-        bool(state.under_way) == (state.phase is PassPhase.ON_OBJECTS)
-    ),
-    "an object is dirty that no file explains": lambda state: state.dirty <= state.members,
-    "members are worked on before the source was ever read": lambda state: (
-        state.source.is_read or state.phase is PassPhase.IDLE
-    ),
-    "members are known before the source was ever read": lambda state: state.source.is_read or not state.members,
-    "the source answered and was never read": lambda state: state.source.is_read or not state.source.is_open,
-    "the source may have news since nobody asked it": lambda state: state.source.validates(),
-    "the set is due, and settled": lambda state: not (state.is_due and state.settled),
-    "what is settled isn't Synced": lambda state: (
-        state.settled is None or state.settled.reason is ConditionReason.SYNCED
-    ),
-    "drift is left that is to be put back": lambda state: (
-        not state.drift or (state.sync is not None and state.sync.drift is not DriftPolicy.CORRECT)
-    ),
-}
 
 Step: TypeAlias = tuple[PassState, tuple[on.Instruction, ...]]
 
@@ -161,6 +97,9 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
     match event:
         case on.TurnCame():
             return _turn(state, event, now_s)
+        case on.SourceDue():
+            is_due = state.sync is not None and not state.source.is_awaited and now_s >= state.source.due_s
+            return _ask_source(state, None) if is_due and not state.source.is_reading else (state, ())
         case on.SourceRead():
             return _source_read(state, event, now_s), ()
         case on.SourceFailed():
@@ -227,12 +166,17 @@ def _reading(state: PassState, sync: Sync, event: on.TurnCame, now_s: float) -> 
     """Have the source asked if it is due or somebody asks anew; who was waiting for it gets a pass over the set."""
     source = state.source.wanted(sync.requested_at, now_s) if event.is_asked else state.source
     if not source.is_reading and now_s >= source.due_s:
-        begun = source.begun(sync.requested_at if event.is_asked or source.is_awaited else None)
-        opened = source.is_awaited or not source.is_open
-        return replace(state, source=begun), (on.ReadSource(opened, is_awaited=source.is_awaited),)
+        asked = sync.requested_at if event.is_asked or source.is_awaited else None
+        return _ask_source(replace(state, source=source), asked)
     if source.is_awaited and not source.is_reading:
         return replace(state, source=source.waited_for(), is_asked=True), ()
     return replace(state, source=source), ()
+
+
+def _ask_source(state: PassState, asked: str | None) -> Step:
+    source = state.source
+    asking = on.ReadSource(source.is_awaited or not source.is_open, is_awaited=source.is_awaited)
+    return replace(state, source=source.begun(asked)), (asking,)
 
 
 def _source_read(state: PassState, event: on.SourceRead, now_s: float) -> PassState:

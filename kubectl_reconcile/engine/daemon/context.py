@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.cluster.connection import FENCE
@@ -42,17 +43,21 @@ from kubectl_reconcile.engine.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
+Waiting: TypeAlias = Callable[[ObjectRef, str], None]
+"""Hears what an object lacks that is waited for, and nothing once the wait is over."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Stop:
-    """Set once the daemon has been told to end, or an item is no longer ours to work on."""
+    """Set once the daemon has been told to end, an item is no longer ours to work on, or this pass over it is superseded."""
 
     stopping: asyncio.Event
     is_ours: Callable[[], bool]
+    is_superseded: bool = False
 
     def is_set(self) -> bool:
         """Tell whether it is time to stop."""
-        return self.stopping.is_set() or not self.is_ours()
+        return self.is_superseded or self.stopping.is_set() or not self.is_ours()
 
 
 @dataclass(slots=True)
@@ -121,14 +126,17 @@ class DaemonContext:
         fence = FENCE.get()
         return Stop(self.stopping, lambda: not fence.is_shut() if fence else self.owns(ref))
 
-    def writer(self, session: Session, stop: Signal, *, provisional: bool = False) -> Writer:
+    def writer(
+        self, session: Session, stop: Signal, *, provisional: bool = False, waiting: Waiting = lambda _ref, _why: None
+    ) -> Writer:
         """Return a writer that keeps the cache up to date, counts what it does, and heeds *stop*; all share one pace.
 
-        It writes as *session* does.
+        It writes as *session* does. *waiting* is told of what it waits for.
         """
         hooks = Hooks(
-            result=lambda result: self._heard(result, stop), wrote=self.cache.wrote, deleted=self.cache.deleted
-        )
+            result=lambda result: self._heard(result, stop), wrote=self.cache.wrote, deleted=self.cache.deleted,
+            waiting=waiting,
+        )  # fmt: skip
         actor = ActionRunner(session.client, session.systems, session.modules)
 
         async def act(change: Change) -> Manifest | None:

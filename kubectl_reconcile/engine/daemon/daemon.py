@@ -20,7 +20,9 @@ import os
 import signal
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import Context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -183,7 +185,9 @@ class Daemon:
         self._tasks: list[asyncio.Task[None]] = []
         self._lanes = GitLanes(context.metrics, git_jobs)
         health = HealthWatch(context, lambda ref: self._fences.around(lambda: self._owns(ref)))
-        self._syncs = SyncController(context, self._lanes, health, lease_namespace)
+        self._lent = 0
+        self._spares: set[asyncio.Task[None]] = set()
+        self._syncs = SyncController(context, self._lanes, health, lease_namespace, self._lend)
         self._crs = CrController(context)
         self._index = ItemIndex(namespace)
         changed = asyncio.Event()
@@ -235,9 +239,10 @@ class Daemon:
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
                 await self.context.queue.idle()
-        for task in (*workers, *others):
+        ended = [*workers, *others, *self._spares]
+        for task in ended:
             task.cancel()
-        await asyncio.gather(*workers, *others, return_exceptions=True)
+        await asyncio.gather(*ended, return_exceptions=True)
         self._lanes.close()
         self._syncs.health.close()
         await self.shard.leave()
@@ -302,16 +307,38 @@ class Daemon:
 
     async def _work(self) -> None:
         while True:
-            turn = await self.context.queue.get()
-            self.context.metrics.queue.seconds.labels(turn.priority.name.lower()).observe(turn.waited_s)
-            try:
-                if self.context.stop(turn.item).is_set():
-                    self._held.discard(turn.item)
-                else:
-                    self._held.add(turn.item)
-                    await self._look_at(turn.item, turn.priority)
-            finally:
-                self.context.queue.done(turn.item)
+            await self._next()
+
+    @contextmanager
+    def _lend(self) -> Iterator[None]:
+        """Have one worker more for as long as a pass waits for health; it ends with the turn that it is at then."""
+        self._lent += 1
+        if len(self._spares) < self._lent and not self.context.stopping.is_set():
+            spare = asyncio.create_task(self._spare(), name="spare", context=Context())
+            self._spares.add(spare)
+            spare.add_done_callback(self._spares.discard)
+            spare.add_done_callback(_tell_of_failure)
+        try:
+            yield
+        finally:
+            self._lent -= 1
+
+    async def _spare(self) -> None:
+        while len(self._spares) <= self._lent:
+            await self._next()
+
+    async def _next(self) -> None:
+        """Wait for the next turn, and have it."""
+        turn = await self.context.queue.get()
+        self.context.metrics.queue.seconds.labels(turn.priority.name.lower()).observe(turn.waited_s)
+        try:
+            if self.context.stop(turn.item).is_set():
+                self._held.discard(turn.item)
+            else:
+                self._held.add(turn.item)
+                await self._look_at(turn.item, turn.priority)
+        finally:
+            self.context.queue.done(turn.item)
 
     async def _look_at(self, ref: ObjectRef, priority: Priority) -> None:
         """Work on one item while it is ours. Whatever goes wrong ends on it, and the worker lives on."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.errors import ApiError
@@ -31,12 +33,16 @@ from kubectl_reconcile.engine.daemon.sync_work import FollowedSync, SyncWork
 
 @dataclass(slots=True)
 class SyncController:
-    """The passes of all Syncs. *lanes* ask their sources, *health* watches their members; *namespace* is where the daemon lives."""
+    """The passes of all Syncs. *lanes* ask their sources, *health* watches their members; *namespace* is where the daemon lives.
+
+    *lent* has another worker take the place of a pass that waits, for as long as it is open.
+    """
 
     context: DaemonContext
     lanes: GitLanes
     health: HealthWatch
     namespace: str = ""
+    lent: Callable[[], AbstractContextManager[object]] = nullcontext
     dependencies: Dependencies = field(init=False)
     _followed: dict[ObjectRef, FollowedSync] = field(default_factory=dict)
     _work: SyncWork = field(init=False)
@@ -46,8 +52,9 @@ class SyncController:
         """Make what carries out instructions, and what looks after Syncs that are deleted."""
         self.dependencies = Dependencies(self.context)
         self._work = SyncWork(
-            self.context, self.lanes, self.dependencies, self.health, lambda ref: self.notify(ref, on.Pushed())
-        )
+            self.context, self.lanes, self.dependencies, self.health, lambda ref: self.notify(ref, on.Pushed()),
+            self.lent,
+        )  # fmt: skip
         self._finalization = Finalization(self.context, self.namespace)
 
     # Between turns ---------------------------------------------------------------------------

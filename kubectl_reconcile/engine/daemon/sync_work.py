@@ -9,17 +9,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.core.annotations import APPROVED_PLAN
 from kubectl_reconcile.core.apply.results import ResultState, refused_namespaces, report_of
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import PassState
+from kubectl_reconcile.core.daemon.pass_state import PassState, step
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.parse import Located
-from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.objects import ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason, reconciling, was_passed
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
@@ -28,6 +29,7 @@ from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
+from kubectl_reconcile.engine.daemon.health.wave_wait import WaveWait
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync.credentials import local_folder
 from kubectl_reconcile.engine.sync.desired import Desired
@@ -99,6 +101,7 @@ class SyncWork:
     dependencies: Dependencies
     health: HealthWatch
     changed: Callable[[ObjectRef], None]
+    lent: Callable[[], AbstractContextManager[object]] = nullcontext
 
     async def carry_out(  # noqa: C901, PLR0911 - one line per instruction
         self, ref: ObjectRef, followed: FollowedSync, instruction: on.Instruction
@@ -118,7 +121,7 @@ class SyncWork:
             case on.PlanObjects():
                 return await self._plan_objects(ref, followed, instruction.refs)
             case on.ApplySet():
-                return await self._apply_set(ref, followed.read()[0], instruction.plan)
+                return await self._apply_set(ref, followed, instruction.plan)
             case on.ApplyObjects():
                 return await self._apply_objects(ref, followed.read()[0].sync, instruction.plan)
             case on.Retry():
@@ -256,16 +259,47 @@ class SyncWork:
 
         return await self.context.plan_uncontended(ref, build)
 
-    async def _apply_set(self, ref: ObjectRef, target: Target, made: Plan) -> on.Event:
-        started, stop = time.perf_counter(), self.context.stop(ref)
-        writer = self.context.writer(self.context.session_of(target.sync), stop)
-        done = await perform(self.context.session, target, made, writer)
+    async def _apply_set(self, ref: ObjectRef, followed: FollowedSync, made: Plan) -> on.Event:
+        target, _ = followed.read()
+        started, stop, sync = time.perf_counter(), self.context.stop(ref), target.sync
+        wait = WaveWait(
+            stop, self.lent, partial(self._ask_beside, ref, followed), partial(self._is_superseded, ref, followed, sync)
+        )
+        writer = self.context.writer(self.context.session_of(sync), stop, waiting=wait.heard)
+        beside = asyncio.create_task(wait.beside(), name=f"beside {ref}")
+        try:
+            done = await perform(self.context.session, target, made, writer)
+        finally:
+            beside.cancel()
         if target.parent:
             self.context.cache.wrote(target.parent)
         if stop.is_set():
             return on.PassInterrupted()
         missing = refused_namespaces(done.results)
         return on.Applied(done.report, missing_namespaces=missing, duration_s=time.perf_counter() - started)
+
+    async def _ask_beside(self, ref: ObjectRef, followed: FollowedSync) -> None:
+        """Have the source asked where that is due while a pass waits; an answer without news is taken in at once."""
+        answer = followed.answer
+        if answer is not None and isinstance(answer.event, on.SourceRead) and not answer.event.is_news:
+            followed.answer, followed.reading = None, None
+            followed.state, _ = step(followed.state, answer.event, time.monotonic())
+            await self.context.hear(ref, answer.event)
+        followed.state, instructions = step(followed.state, on.SourceDue(), time.monotonic())
+        for instruction in instructions:
+            result = await self.carry_out(ref, followed, instruction)
+            if isinstance(result, on.SourceFailed) and followed.state.sync and followed.state.sync.git:
+                followed.answer = SourceAnswer(followed.state.sync.git, result)  # for the next turn
+
+    def _is_superseded(self, ref: ObjectRef, followed: FollowedSync, sync: Sync) -> bool:
+        """Tell whether something else is asked for than what a pass of *sync* is about."""
+        live = self.context.live(ref)
+        if live is None or live["metadata"].get("deletionTimestamp"):
+            return True
+        answer = followed.answer.event if followed.answer else None
+        is_news = isinstance(answer, on.SourceRead) and answer.is_news
+        is_approved = annotations_of(live).get(APPROVED_PLAN, "") != sync.approved_plan
+        return is_news or is_approved or live["metadata"].get("generation") != sync.generation
 
     async def _apply_objects(self, ref: ObjectRef, sync: Sync, made: Plan) -> on.Event:
         stop = self.context.stop(ref)

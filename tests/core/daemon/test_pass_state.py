@@ -471,3 +471,21 @@ def test_a_state_that_cannot_be_is_found_and_named(sentence, facts):
     at_rest().validate()
     with pytest.raises(InvariantError, match=f"^{sentence}: "):
         at_rest(**facts).validate()
+
+
+# --- in the middle of a pass that waits ---------------------------------------------------------------------------------------
+
+
+def test_a_source_that_is_due_in_the_middle_of_a_pass_is_asked_beside_it():
+    waiting = at_rest(phase=PassPhase.ON_SET, settled=None, source=OPEN)
+    state, instructions = after(waiting, on.SourceDue())
+    assert instructions == (on.ReadSource(opened=False),)
+    assert (state.phase, state.source.is_reading) == (PassPhase.ON_SET, True)
+    assert after(state, on.SourceDue()) == (state, ())
+    state, _ = after(state, on.SourceRead(is_news=False))
+    assert (state.phase, state.is_due, state.source.due_s) == (PassPhase.ON_SET, False, NOW_S + 60)
+
+
+def test_nothing_is_asked_before_its_time_or_for_a_sync_that_is_not_followed_or_where_somebody_waits_for_the_answer():
+    for state in (at_rest(), PassState(), at_rest(source=replace(OPEN, is_awaited=True))):
+        assert after(state, on.SourceDue()) == (state, ())
