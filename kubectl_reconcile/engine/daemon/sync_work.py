@@ -235,7 +235,7 @@ class SyncWork:
         made = await self._planned(ref, target, desired)
         target.verdicts, followed.places = made.verdicts, _places(made, desired)
         if (live := self.context.live(ref)) is not None:
-            self.health.take_up(target.sync, live, frozenset(change.ref.namespace for change in made.changes))
+            await self.health.take_up(target.sync, live, frozenset(change.ref.namespace for change in made.changes))
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
         return on.PlanMade(made, frozenset(followed.places), applied)
 

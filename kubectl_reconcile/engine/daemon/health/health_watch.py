@@ -41,6 +41,7 @@ from kubectl_reconcile.engine.telemetry.logs import event
 _EVERY_S = 1.0
 _AGAIN_S = 4.0
 _SETTLE_S = 0.05
+_AT_A_TIME = 100
 _FIRST_PODS_S = 2.0
 _SLOWEST_PODS_S = 30.0
 
@@ -59,7 +60,7 @@ class _Look:
 class _Watched:
     """One Sync's members. *told_s* is when its status was written last, *told* the word of it; *is_news* that it isn't up to date.
 
-    *places* are the namespaces that the Sync writes to.
+    *places* are the namespaces that the Sync writes to, *is_whole* tells that all members were judged once.
     """
 
     sync: Sync
@@ -67,6 +68,7 @@ class _Watched:
     tally: HealthTally
     steady: Steadiness = field(default_factory=Steadiness)
     looks: dict[ObjectRef, _Look] = field(default_factory=dict)
+    is_whole: bool = False
     told: str = ""
     told_s: float = 0.0
     is_news: bool = False
@@ -103,14 +105,15 @@ class HealthWatch:
 
     # What is watched -------------------------------------------------------------------------
 
-    def take_up(self, sync: Sync, live: Manifest, places: frozenset[str] = frozenset()) -> None:
+    async def take_up(self, sync: Sync, live: Manifest, places: frozenset[str] = frozenset()) -> None:
         """Watch the members of a Sync, whose feeds are followed by now; its spec may be another than before.
 
         *places* are namespaces that it is about to write to, besides those that it says it has members in.
         """
         places |= Contents.recorded(live).namespaces | {"", sync.namespace}
         known = self._watched.get(sync.ref)
-        if known is not None and known.sync.health == sync.health and places <= known.places:
+        is_same = known is not None and known.is_whole and known.sync.health == sync.health
+        if known is not None and is_same and places <= known.places:
             known.sync = sync
             return
         tally = HealthTally(HealthTally.since(map_at(live, "status")))
@@ -120,14 +123,25 @@ class HealthWatch:
             watched.told_s = known.told_s
             known.end()
         self._watched[sync.ref], self._by_set[set_id_of(sync)] = watched, sync.ref
-        for stored in self.context.view.of(sync).snapshot().labelled(PART_OF, set_id_of(sync)):
-            self._judge(watched, stored.ref, stored.manifest())
+        await self._judge_all(watched)
         self._plan(sync.ref, watched)
+
+    async def _judge_all(self, watched: _Watched) -> None:
+        """Judge all members as they are, some at a time: others have their turn in between."""
+        view, set_id = self.context.view.of(watched.sync), set_id_of(watched.sync)
+        refs = [stored.ref for stored in view.snapshot().labelled(PART_OF, set_id)]
+        for at in range(0, len(refs), _AT_A_TIME):
+            snapshot = view.snapshot()
+            for ref in refs[at : at + _AT_A_TIME]:
+                stored = snapshot.stored(ref)
+                self._judge(watched, ref, stored.manifest() if stored is not None else None)
+            await asyncio.sleep(0)
+        watched.is_whole = True
 
     async def learn(self, sync: Sync, live: Manifest) -> None:
         """Watch the members that a Sync says it has, where no plan has shown them: it is suspended, or its source can't be read."""
         if sync.ref in self._watched:
-            self.take_up(sync, live, self._watched[sync.ref].places)
+            await self.take_up(sync, live, self._watched[sync.ref].places)
             return
         session, contents = self.context.session_of(sync), Contents.recorded(live)
         feeds = gather.member_feeds(session, gather.member_kinds(session, contents, ()), PART_OF)
@@ -135,7 +149,7 @@ class HealthWatch:
             await self.context.view.of(sync).ensure(feeds, contents.namespaces)
         except ApiError:
             return  # the next look at the Sync tries again
-        self.take_up(sync, live)
+        await self.take_up(sync, live)
 
     def forget(self, ref: ObjectRef) -> None:
         """Watch the members of a Sync no more: it is gone, going, or another replica's."""
@@ -180,7 +194,7 @@ class HealthWatch:
         What happens to them from now on is news again. *is_new* tells that something else was applied: how often its members fell ill before says nothing any more.
         """
         watched = self._watched.get(ref)
-        if watched is None:
+        if watched is None or not watched.is_whole:
             return None
         watched.is_news = False
         if is_new:
