@@ -38,6 +38,7 @@ VERBS = {
     "diff": Verb("inspect.diff", "Show what the next sync would change. Writes nothing."),
     "sync": Verb("change.sync", "Make the cluster what the source asks for."),
     "status": Verb("inspect.status", "Show how Syncs are doing. Writes nothing."),
+    "wait": Verb("inspect.wait", "Wait until a Sync is healthy, synced or deleted. Writes nothing."),
     "get": Verb("inspect.get", "Show Syncs in a table. Writes nothing."),
     "create": Verb("change.create", "Create a Sync, once its repository has been read."),
     "grant": Verb("change.grant", "Give a Sync's account the rights that its source needs."),
@@ -71,7 +72,7 @@ OTHER_WORDS = {
     "preview": "diff", "plan": "diff", "undo": "rollback", "revert": "rollback", "pause": "suspend", "stop": "suspend",
     "start": "resume", "unpause": "resume", "log": "logs", "why": "explain", "blame": "explain", "check": "doctor",
     "import": "adopt", "init": "install", "setup": "install", "remove": "delete", "rm": "delete",
-    "rights": "grant", "rbac": "grant", "allow": "grant", "permissions": "grant",
+    "await": "wait", "rollout": "wait", "rights": "grant", "rbac": "grant", "allow": "grant", "permissions": "grant",
 }  # fmt: skip
 """What people who come from other tools type, and the verb that they mean."""
 

@@ -155,7 +155,7 @@ def test_verbs_that_follow_or_steer_a_sync_take_one_of_any_shape(found):
         suspend.warn_of_keeper(found, Terminal())
     assert all(map(is_clean, told.getvalue().split("\n")))
     sync._doing(found)
-    sync_requests._handled(found, "token")
+    sync_requests.is_handled(found, "token")
     doctor._state("a Sync", found, "Git answers")
 
 

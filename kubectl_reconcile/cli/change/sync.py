@@ -25,7 +25,7 @@ from kubectl_reconcile.cli.options.output import OutputOptions
 from kubectl_reconcile.cli.options.selection import Chosen
 from kubectl_reconcile.cli.output import failures, outputs, render
 from kubectl_reconcile.cli.output.ages import current_time
-from kubectl_reconcile.cli.output.failures import ExitStatus, Failure, Interrupted
+from kubectl_reconcile.cli.output.failures import STATUS_OF_REASON, ExitStatus, Failure, Interrupted
 from kubectl_reconcile.cli.output.progress import Progress
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.render import PlanView
@@ -38,6 +38,7 @@ from kubectl_reconcile.core.objects import Manifest, condition_of, map_at
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.planning.planfile import PlanFile
 from kubectl_reconcile.core.redaction import without_credentials
+from kubectl_reconcile.core.resources.goals import Goal, is_reached, lack_of
 from kubectl_reconcile.core.resources.status import Report
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
@@ -194,15 +195,21 @@ async def _ask_daemon(session: Session, sync: Sync, options: SyncOptions) -> int
     where = f"kubectl reconcile status {sync.name} -n {sync.namespace}"
     live, progress = None, Progress(options.out, options.err)
     try:
-        async with progress.drawn():
+        async with progress.drawn(), asyncio.timeout(timeout_s):
             progress.waits(sync.ref, "waiting for the daemon")
-            async for live in sync_requests.follow(session.client, sync, token, timeout_s=timeout_s):
+            async for live in sync_requests.versions(session.client, sync.namespace, sync.name):
+                if live is None:
+                    raise Failure(f"{name} was deleted meanwhile")
                 if text := _doing(live):
                     progress.note(sync.ref, text)
+                if sync_requests.is_handled(live, token) and not _is_getting_well(live):
+                    break
     except asyncio.CancelledError:
         hint = f"see how it goes: {where}"
         raise Failure("stopped waiting; the daemon goes on by itself", hint, status=ExitStatus.INTERRUPTED) from None
     except TimeoutError:
+        if live is not None and sync_requests.is_handled(live, token):
+            return _outcome(live, options)
         raise Failure(
             f"the daemon didn't finish {name} within {timeout_s:.0f} s", f"it goes on by itself; see: {where}"
         ) from None
@@ -210,22 +217,29 @@ async def _ask_daemon(session: Session, sync: Sync, options: SyncOptions) -> int
 
 
 def _doing(live: Manifest) -> str:
-    """Return what the daemon is at; empty where it is at nothing."""
+    """Return what the daemon is at, or what isn't well yet; empty where there is nothing to wait for."""
+    if _is_getting_well(live):
+        return lack_of(live, Goal.READY)[1]
     busy = condition_of(live, "Reconciling") or {}
     return str(busy.get("message") or "") if busy.get("status") == "True" else ""
 
 
+def _is_getting_well(live: Manifest) -> bool:
+    """Tell whether all that is asked for is applied, and isn't well yet."""
+    return is_reached(live, Goal.SYNCED) and not is_reached(live, Goal.READY)
+
+
 def _outcome(live: Manifest, options: SyncOptions) -> int:
     """Tell how the daemon's sync ended, and return the exit status of that."""
-    synced = condition_of(live, "Synced") or condition_of(live, "Ready") or {}
-    reason, message = str(synced.get("reason", "")), str(synced.get("message", ""))
+    ready = condition_of(live, "Ready") or {}
+    reason, message = str(ready.get("reason", "")), str(ready.get("message", ""))
     found = map_at(live, "status")
     told = found if reason not in _UNREAD else {}
     options.err.write(line(problem, Tone.BAD) for problem in status.texts(told.get("problems")))
     options.err.write(line(f"warning: {each}", Tone.WARNING) for each in status.texts(told.get("warnings")))
     counts = dict(map_at(told, "summary"))
     revision = status.short(str(told.get("lastAttemptedRevision", "")))
-    ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if synced.get("status") != "True" else ExitStatus.OK
+    ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if ready.get("status") != "True" else ExitStatus.OK
     tone = Tone.GOOD if ended is ExitStatus.OK else Tone.WARNING if ended is ExitStatus.HELD else Tone.BAD
     if options.look.output:
         options.out.write(status.documents([live], options.look.output, one=True))
@@ -233,24 +247,18 @@ def _outcome(live: Manifest, options: SyncOptions) -> int:
     options.out.write([(Span(reason or "Unknown", tone), Span(f"{f' {revision}' if revision else ''}: {message}"))])
     if any(counts.get(word) for word in DONE.values()):
         options.out.write([counted(counts)])
-    if reason == "Held":
-        metadata = live["metadata"]
-        advice = f"to let them go: kubectl reconcile approve {metadata['name']} -n {metadata['namespace']}"
-        options.err.write([line(advice, Tone.WARNING)])
+    options.err.write(line(advice, Tone.WARNING) for advice in _advice(live, reason))
     return ended
 
 
-STATUS_OF_REASON = {
-    "Synced": ExitStatus.OK,
-    "Suspended": ExitStatus.HELD,
-    "Held": ExitStatus.HELD,
-    "SourceUnavailable": ExitStatus.SOURCE,
-    "Unverified": ExitStatus.SOURCE,
-    "ProblemsInSource": ExitStatus.SOURCE,
-    "ClusterUnavailable": ExitStatus.CLUSTER,
-    "InvalidSpec": ExitStatus.USAGE,
-}
-"""Exit statuses for what the condition Synced of a Sync gives as its reason; any other is a failure."""
+def _advice(live: Manifest, reason: str) -> Iterator[str]:
+    """Yield what to do about a Sync that isn't Ready, where there is something."""
+    place = f"{live['metadata']['name']} -n {live['metadata']['namespace']}"
+    if reason == "Held":
+        yield f"to let them go: kubectl reconcile approve {place}"
+    if _is_getting_well(live):
+        yield f"to see what isn't well: kubectl reconcile tree {place} --unhealthy"
+
 
 _UNREAD = frozenset({"SourceUnavailable", "ClusterUnavailable", "InvalidSpec", "DependencyNotReady", "Suspended"})
 """Reasons of passes that read no revision: what a status says of one besides is of an earlier pass."""

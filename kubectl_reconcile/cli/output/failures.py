@@ -48,6 +48,18 @@ Exit status: 0 done, 2 usage or kubeconfig, 3 cluster unreachable or no
 """
 """The same for help texts, laid out for click."""
 
+STATUS_OF_REASON: Mapping[str, ExitStatus] = {
+    "Synced": ExitStatus.OK,
+    "Suspended": ExitStatus.HELD,
+    "Held": ExitStatus.HELD,
+    "SourceUnavailable": ExitStatus.SOURCE,
+    "Unverified": ExitStatus.SOURCE,
+    "ProblemsInSource": ExitStatus.SOURCE,
+    "ClusterUnavailable": ExitStatus.CLUSTER,
+    "InvalidSpec": ExitStatus.USAGE,
+}
+"""Exit statuses for what the conditions of a Sync give as the reason; any other is a failure."""
+
 
 class Failure(Exception):  # noqa: N818 - it is what the user reads, not a fault of the program
     """What the command line itself has to refuse; *hint* says what to do about it."""

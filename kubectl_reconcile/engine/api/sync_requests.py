@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.cluster.client import SHORT_WATCH_S, Client
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden, Gone, NotFound, Unreachable
+from kubectl_reconcile.cluster.errors import Forbidden, Gone, NotFound, Unreachable
 from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, COMPONENT, FOLLOWS, SYNC_REQUESTED_AT
 from kubectl_reconcile.core.objects import Manifest, labels_of, map_at
@@ -30,6 +30,7 @@ NAMESPACE_VARIABLE = "KUBECTL_RECONCILE_NAMESPACE"
 
 SYNCS = "/apis/reconcile.dev/v1alpha1"
 _LEASES = "/apis/coordination.k8s.io/v1"
+_AGAIN_S = 0.5
 
 
 def sync_path(sync: Sync) -> str:
@@ -124,40 +125,48 @@ async def _annotate(client: Client, sync: Sync, annotations: dict[str, str]) -> 
     )
 
 
-async def follow(client: Client, sync: Sync, token: str, *, timeout_s: float) -> AsyncIterator[Manifest]:
-    """Yield the live Sync each time it changes, until the daemon has handled *token*.
-
-    The last one yielded carries the answer.
+async def versions(client: Client, namespace: str, name: str) -> AsyncIterator[Manifest | None]:
+    """Yield a Sync as it is and each time it changes, for ever; None, and no more, once it is gone or another has its name.
 
     Raises:
-        TimeoutError: the daemon didn't answer within *timeout_s*; it goes on by itself.
-        ApiError: the server refuses, or stays away.
+        ApiError: the server refuses.
     """
-    async with asyncio.timeout(timeout_s):
-        while True:
-            try:
-                live = await client.get(sync_path(sync))
-                yield live
-                if _handled(live, token):
-                    return
-                async for changed in _changes(client, sync, live):
-                    yield changed
-                    if _handled(changed, token):
-                        return
-            except (Gone, Unreachable):
-                await asyncio.sleep(0.5)
+    uid = ""
+    while True:
+        try:
+            live = await client.get(f"{SYNCS}/namespaces/{namespace}/syncs/{name}")
+        except NotFound:
+            live = None
+        except Unreachable:
+            await asyncio.sleep(_AGAIN_S)
+            continue
+        if live is None or live["metadata"]["uid"] != (uid or live["metadata"]["uid"]):
+            yield None
+            return
+        uid = live["metadata"]["uid"]
+        yield live
+        try:
+            async for changed in _changes(client, live):
+                yield changed
+        except (Gone, Unreachable):
+            await asyncio.sleep(_AGAIN_S)
 
 
-async def _changes(client: Client, sync: Sync, live: Manifest) -> AsyncIterator[Manifest]:
-    collection = f"{SYNCS}/namespaces/{sync.namespace}/syncs"
-    version = live["metadata"]["resourceVersion"]
+async def _changes(client: Client, live: Manifest) -> AsyncIterator[Manifest]:
+    """Yield what becomes of a Sync, until the watch ends or the Sync is gone."""
+    metadata = live["metadata"]
+    collection, version = f"{SYNCS}/namespaces/{metadata['namespace']}/syncs", metadata["resourceVersion"]
     async for kind, changed in client.watch(
-        collection, fieldSelector=f"metadata.name={sync.name}", resourceVersion=version, timeoutSeconds=SHORT_WATCH_S
+        collection,
+        fieldSelector=f"metadata.name={metadata['name']}",
+        resourceVersion=version,
+        timeoutSeconds=SHORT_WATCH_S,
     ):
         if kind == "DELETED":
-            raise ApiError(f"the Sync {sync.namespace}/{sync.name} was deleted meanwhile")
+            return
         yield changed
 
 
-def _handled(live: Manifest, token: str) -> bool:
+def is_handled(live: Manifest, token: str) -> bool:
+    """Tell whether the daemon has done what it was asked for by *token*."""
     return map_at(live, "status").get("lastHandledSyncAt") == token

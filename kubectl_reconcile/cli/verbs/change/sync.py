@@ -37,7 +37,10 @@ Examples:
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, as diff does, and write nothing.")
 @click.option(
-    "--wait/--no-wait", default=True, show_default=True, help="Wait until a daemon has done what it was asked for."
+    "--wait/--no-wait",
+    default=True,
+    show_default=True,
+    help="Wait until a daemon has done what it was asked for, and all of it is healthy.",
 )
 @click.option(
     "--timeout",
