@@ -54,6 +54,7 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
 
 _DAEMON_S = 300.0
+_PATIENCE_S = 10.0
 _RESULTS = {"", "name", "json", "yaml"}
 
 
@@ -193,17 +194,19 @@ async def _ask_daemon(session: Session, sync: Sync, options: SyncOptions) -> int
         return ExitStatus.OK
     timeout_s = options.timeout_s or _DAEMON_S
     where = f"kubectl reconcile status {sync.name} -n {sync.namespace}"
-    live, progress = None, Progress(options.out, options.err)
+    live, progress, began_s = None, Progress(options.out, options.err), asyncio.get_running_loop().time()
     try:
-        async with progress.drawn(), asyncio.timeout(timeout_s):
+        async with progress.drawn(), asyncio.timeout(timeout_s) as clock:
             progress.waits(sync.ref, "waiting for the daemon")
             async for live in sync_requests.versions(session.client, sync.namespace, sync.name):
                 if live is None:
                     raise Failure(f"{name} was deleted meanwhile")
                 if text := _doing(live):
                     progress.note(sync.ref, text)
-                if sync_requests.is_handled(live, token) and not _is_getting_well(live):
-                    break
+                if sync_requests.is_handled(live, token):
+                    if not _is_getting_well(live):
+                        break
+                    _end_soon_if_failed(live, clock, began_s + timeout_s)
     except asyncio.CancelledError:
         hint = f"see how it goes: {where}"
         raise Failure("stopped waiting; the daemon goes on by itself", hint, status=ExitStatus.INTERRUPTED) from None
@@ -227,6 +230,14 @@ def _doing(live: Manifest) -> str:
 def _is_getting_well(live: Manifest) -> bool:
     """Tell whether all that is asked for is applied, and isn't well yet."""
     return is_reached(live, Goal.SYNCED) and not is_reached(live, Goal.READY)
+
+
+def _end_soon_if_failed(live: Manifest, clock: asyncio.Timeout, end_s: float) -> None:
+    """Give what has failed some seconds more: it may come right by itself, and mostly doesn't."""
+    if lack_of(live, Goal.READY)[0] != "Failed":
+        clock.reschedule(end_s)
+    elif clock.when() == end_s:
+        clock.reschedule(min(end_s, asyncio.get_running_loop().time() + _PATIENCE_S))
 
 
 def _outcome(live: Manifest, options: SyncOptions) -> int:
