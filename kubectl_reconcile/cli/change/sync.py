@@ -48,6 +48,7 @@ from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.commands import custom_resource, install
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.members_health import MembersHealth
 from kubectl_reconcile.engine.sync.perform import perform, settle, tell
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
@@ -294,14 +295,7 @@ async def _carry_out(session: Session, options: SyncOptions) -> int:
 async def _work(session: Session, target: Target, options: SyncOptions, file: PlanFile | None = None) -> int:
     """Plan, ask where something would go, and write; with a *file*, only what it says."""
     started_s, members = time.monotonic(), _who_writes_members(session, target.sync)
-    plan = selected(session, options.chosen, await engine.plan(session, target), among=options.among)
-    await require_verified(target.source, plan.revision)
-    if file is None:
-        plan = await dry_run.confirm_before_writing(session.client, plan, target.sync, members=members)
-    else:
-        if file.confirmed:
-            plan = await dry_run.confirm(session.client, plan, target.sync, members=members)
-        file.check(plan)
+    plan = await _planned(session, target, options, file, members)
     if any(change.writes for change in plan.changes):
         options.err.write(warned_of_putting_back(target.sync, options.origin))
     waited_s = _ask_before_deleting(plan, options)
@@ -311,8 +305,10 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
     if options.timeout_s:
         target.sync = replace(target.sync, timeout_s=options.timeout_s)
     stopping = asyncio.Event()
-    tend = functools.partial(custom_resource.tend, session, progress.hooks())
-    writer = Writer(session.client, progress.hooks(), stopping, tend=tend, members=members)
+    health, unwell = MembersHealth(target.sync), list[str]()
+    hooks = replace(progress.hooks(), wrote=health.learn)
+    tend = functools.partial(custom_resource.tend, session, hooks)
+    writer = Writer(session.client, hooks, stopping, tend=tend, members=members)
     with _told_what_is_left(progress):
         async with progress.drawn():
             with _stopped_by_ctrl_c(stopping, progress):
@@ -327,14 +323,34 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
                 def choose(made: Plan) -> Plan:
                     return progress.expect(selected(session, options.chosen, made, among=[]))
 
-                await settle(session, target, progress.hooks(), members=members, choose=choose)
+                await settle(session, target, hooks, members=members, choose=choose)
+            ended = _ended(plan, progress.counts(plan))
+            if ended is ExitStatus.OK and options.wait and target.sync.waits_for_health:
+                left_s = target.sync.timeout_s - (time.monotonic() - started_s - waited_s)
+                health.found(plan)
+                unwell = await health.until_well(members, plan, timeout_s=left_s, told=progress.waits)
     counts = progress.counts(plan)
     options.err.write([*progress.slowest(), *render.problems_and_holds(plan)])
+    options.err.write(line(text, Tone.BAD) for text in unwell)
     if options.look.output:
         options.out.write(_results(plan, done.report, progress, options.look.output))
     else:
         options.out.write([results_summary(counts, time.monotonic() - started_s - waited_s)])
-    return _ended(plan, counts)
+    return ExitStatus.FAILED if unwell else ended
+
+
+async def _planned(
+    session: Session, target: Target, options: SyncOptions, file: PlanFile | None, members: Client
+) -> Plan:
+    """Return what is to be done, tried by the server where that takes no second round."""
+    plan = selected(session, options.chosen, await engine.plan(session, target), among=options.among)
+    await require_verified(target.source, plan.revision)
+    if file is None:
+        return await dry_run.confirm_before_writing(session.client, plan, target.sync, members=members)
+    if file.confirmed:
+        plan = await dry_run.confirm(session.client, plan, target.sync, members=members)
+    file.check(plan)
+    return plan
 
 
 def _results(plan: Plan, report: Report, progress: Progress, output: str) -> Iterable[Line]:

@@ -39,7 +39,7 @@ async def _waited(
                 if is_reached(now, goal):
                     break
                 if now is None:
-                    raise Failure(f"{ref} was deleted meanwhile")
+                    raise Failure(f"Sync {ref.namespace}/{ref.name} was deleted meanwhile")
                 live = now
                 progress.note(ref, lack_of(live, goal)[1])
     except TimeoutError:
@@ -61,7 +61,8 @@ async def _found(session: Session, name: str, goal: Goal) -> Manifest | None:
 def _reached(live: Manifest | None, ref: ObjectRef, goal: Goal) -> str:
     type_ = {Goal.HEALTHY: "Healthy", Goal.SYNCED: "Synced", Goal.READY: "Ready"}.get(goal, "")
     message = str((condition_of(live or {}, type_) or {}).get("message") or "")
-    return f"{ref} is {goal}: {message}" if message else f"{ref} is {goal}"
+    name = f"Sync {ref.namespace}/{ref.name}"
+    return f"{name} is {goal}: {message}" if message else f"{name} is {goal}"
 
 
 def _late(live: Manifest, goal: Goal, timeout_s: float) -> Failure:
@@ -69,7 +70,11 @@ def _late(live: Manifest, goal: Goal, timeout_s: float) -> Failure:
     verb = "tree" if reason in _OF_MEMBERS else "status"
     hint = f"kubectl reconcile {verb} {ref.name} -n {ref.namespace}{' --unhealthy' if verb == 'tree' else ''}"
     status = STATUS_OF_REASON.get(reason, ExitStatus.FAILED)
-    return Failure(f"{ref} isn't {goal} after {timeout_s:g} s: {why}", hint, status=status or ExitStatus.FAILED)
+    return Failure(
+        f"Sync {ref.namespace}/{ref.name} isn't {goal} after {timeout_s:g} s: {why}",
+        hint,
+        status=status or ExitStatus.FAILED,
+    )
 
 
 _OF_MEMBERS = frozenset({"InProgress", "Failed"})

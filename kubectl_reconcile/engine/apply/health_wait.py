@@ -16,7 +16,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.annotations import HOOK
 from kubectl_reconcile.core.health.cel_rules import HealthRules
-from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
 from kubectl_reconcile.core.health.workload_rules import removes_itself
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.kinds import WORKLOADS, Kind
@@ -35,7 +35,7 @@ class HealthWait:
     """Waits for objects of one cluster until *deadline_s* on the monotonic clock, or until *stopped* says so.
 
     *told* hears what an object still lacks at each look, and an empty text once the wait for it is over;
-    *tend* is asked to do what can be done for it meanwhile.
+    *tend* is asked to do what can be done for it meanwhile. *judge* says how an object is, where that isn't whether a later wave may start.
     """
 
     client: Client
@@ -45,6 +45,7 @@ class HealthWait:
     stopped: Callable[[], bool]
     told: Callable[[ObjectRef, str], None] = lambda _ref, _why: None
     tend: Callable[[Manifest], Awaitable[None]] | None = None
+    judge: Callable[[Manifest | None], Health] | None = None
 
     @property
     def is_over(self) -> bool:
@@ -66,7 +67,7 @@ class HealthWait:
             if live is None and seen is not None and removes_itself(seen):
                 return ""  # it has ended, as far as anybody can tell any more
             seen = live
-            found = self.rules.passes(live, hook=HOOK in annotations_of(live or {}))
+            found = self._verdict(live)
             if not found.status.holds_up and not self._is_silent(kind, live, began_s):
                 return ""
             why = found.message or str(found.status)
@@ -82,6 +83,11 @@ class HealthWait:
                 await self.tend(live)
             await asyncio.sleep(poll_s)
             poll_s, live = min(poll_s * 1.5, _SLOWEST_POLL_S), None
+
+    def _verdict(self, live: Manifest | None) -> Health:
+        if self.judge is not None:
+            return self.judge(live)
+        return self.rules.passes(live, hook=HOOK in annotations_of(live or {}))
 
     def _is_silent(self, kind: Kind, live: Manifest | None, began_s: float) -> bool:
         """Tell whether a custom resource has no status yet that its controller may still give it."""

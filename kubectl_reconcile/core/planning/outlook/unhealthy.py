@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.summary import member_health
 from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.planning.plan import Op, Plan, Unhealthy
 from kubectl_reconcile.core.planning.snapshot import Snapshot
@@ -28,5 +29,5 @@ def with_health(made: Plan, live: Snapshot, rules: HealthRules) -> Plan:
 def _unhealthy(made: Plan, live: Snapshot, rules: HealthRules) -> Iterator[Unhealthy]:
     for change in made.changes:
         stored = live.stored(change.ref) if change.op in _STAYS else None
-        if stored is not None and (health := rules.judge(stored.manifest())).status in _ILL:
+        if stored is not None and (health := member_health(rules, stored.manifest())).status in _ILL:
             yield Unhealthy(change.ref, health)

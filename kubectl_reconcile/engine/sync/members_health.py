@@ -1,0 +1,77 @@
+"""Waits until the members that a sync wrote, or found unwell, are well.
+
+How they are is learnt from what the server answers to writes, and from what the plan was made of: a set that is well costs no
+request. Where a daemon follows a Sync this is the daemon's work, and its status tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.core.health.summary import member_health
+from kubectl_reconcile.core.health.verdict import Health, HealthStatus
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.apply.flow_control import FlowControl
+from kubectl_reconcile.engine.apply.health_wait import HealthWait
+
+_AT_ONCE = 16
+
+
+@dataclass(slots=True)
+class MembersHealth:
+    """Which members of *sync* aren't well."""
+
+    sync: Sync
+    _unwell: set[ObjectRef] = field(default_factory=set)
+
+    def learn(self, live: Manifest) -> None:
+        """Take in a live object that was written."""
+        ref = ObjectRef.of(live)
+        if self._judge(live).status.holds_up:
+            self._unwell.add(ref)
+        else:
+            self._unwell.discard(ref)
+
+    def found(self, made: Plan) -> None:
+        """Take in what wasn't well before, as a plan tells it; what is written is learnt of later."""
+        self._unwell.update(one.ref for one in made.unhealthy)
+
+    async def until_well(
+        self, client: Client, made: Plan, *, timeout_s: float, told: Callable[[ObjectRef, str], None]
+    ) -> list[str]:
+        """Return what isn't well by the end of the wait, one sentence each, with the pod that is to blame.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        kinds = {change.ref: change.kind for change in made.changes if change.kind is not None}
+        waited = [(ref, kinds[ref]) for ref in sorted(self._unwell & kinds.keys())]
+        end_s = time.monotonic() + timeout_s
+        waiting = HealthWait(
+            client, FlowControl(), self.sync.health, end_s, stopped=lambda: False, told=told, judge=self._judge
+        )
+        return [each for each in await _each(waiting, waited) if each]
+
+    def _judge(self, live: Manifest | None) -> Health:
+        return (
+            member_health(self.sync.health, live) if live is not None else Health(HealthStatus.NOT_FOUND, "it is gone")
+        )
+
+
+async def _each(waiting: HealthWait, waited: Iterable[tuple[ObjectRef, Kind]]) -> list[str]:
+    """Return a sentence for each object, empty for those that are well in the end."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(ref: ObjectRef, kind: Kind) -> str:
+        async with slots:
+            why = await waiting.until_healthy(ref, kind)
+            return f"{ref}: {why}" if why else ""
+
+    return await asyncio.gather(*(one(ref, kind) for ref, kind in waited))

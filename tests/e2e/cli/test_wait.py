@@ -1,0 +1,112 @@
+"""wait and sync return once a Sync is well, or say what isn't, with the status of that."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from kubectl_reconcile.cli.output.failures import ExitStatus
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}},
+}
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"a": "1"}}
+
+
+@pytest.fixture
+def pushed(follow, git_server, daemon):
+    """pushed(*manifests, **spec): a Sync that a daemon follows, of a repository with these."""
+
+    def make(*manifests, **spec):
+        git_server.push({f"{number}.json": json.dumps(one) for number, one in enumerate(manifests)})
+        return follow(git_server.url, **spec)
+
+    return make
+
+
+@pytest.fixture
+def bound(kubectl, namespace, tmp_path):
+    """bound(): a volume for the claim, to which the cluster binds it."""
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": namespace},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/nowhere"},
+            "claimRef": {"namespace": namespace, "name": "data"},
+        },
+    }
+    file = tmp_path / "volume.json"
+    file.write_text(json.dumps(volume))
+    yield lambda: kubectl("create", "-f", str(file))
+    kubectl("delete", "persistentvolume", namespace, "--ignore-not-found", "--wait=false")
+
+
+def test_wait_returns_once_all_is_well(pushed, plugin, namespace):
+    pushed(CONFIG)
+    done = plugin("wait", "shop")
+    assert done.status == 0, done.err
+    assert done.out == f"Sync {namespace}/shop is healthy: 1 object, none unhealthy\n"
+
+
+def test_time_that_runs_out_names_what_is_not_well(pushed, plugin, namespace):
+    pushed(CONFIG, CLAIM)
+    assert plugin("wait", "shop", "--for", "synced").status == 0
+    done = plugin("wait", "shop", "--timeout", "2s")
+    assert done.status == ExitStatus.FAILED
+    assert (
+        f"Sync {namespace}/shop isn't healthy after 2 s: PersistentVolumeClaim {namespace}/data: not bound to a volume yet"
+        in done.err
+    )
+    assert f"kubectl reconcile tree shop -n {namespace} --unhealthy" in done.err
+    assert plugin("wait", "shop", "--for", "ready", "--timeout", "1s").status == ExitStatus.FAILED
+
+
+def test_wait_ends_as_kubectl_wait_does_when_the_last_member_comes_right(pushed, plugin, bound, kubectl, namespace):
+    pushed(CONFIG, CLAIM)
+    assert plugin("wait", "shop", "--for", "synced").status == 0
+    later = threading.Timer(2.0, bound)
+    later.start()
+    done = plugin("wait", "shop", "--timeout", "90s")
+    later.join()
+    assert done.status == 0, done.err
+    assert "not bound to a volume yet" in done.err
+    kubectl("wait", "--for=condition=Ready", "sync/shop", "--timeout=30s", "-n", namespace)
+
+
+def test_sync_returns_once_all_is_well(pushed, plugin, bound, namespace):
+    pushed(CONFIG, CLAIM)
+    late = plugin("sync", "shop", "--timeout", "3s")
+    assert late.status == ExitStatus.FAILED
+    assert late.out.startswith("InProgress ")
+    assert f"PersistentVolumeClaim {namespace}/data: not bound to a volume yet" in late.out
+    assert f"to see what isn't well: kubectl reconcile tree shop -n {namespace} --unhealthy" in late.err
+    assert plugin("sync", "shop", "--no-wait").status == 0
+    bound()
+    done = plugin("sync", "shop", "--timeout", "90s")
+    assert done.status == 0, done.err
+
+
+def test_who_asks_for_no_health_gets_synced_alone(pushed, plugin):
+    pushed(CONFIG, CLAIM, health={"wait": False})
+    assert plugin("sync", "shop", "--timeout", "90s").status == 0
+    assert plugin("wait", "shop", "--for", "ready").status == 0
+
+
+def test_wait_for_the_end_of_a_sync(pushed, plugin, cluster):
+    pushed(CONFIG)
+    late = plugin("wait", "shop", "--for", "deleted", "--timeout", "1s")
+    assert (late.status, "isn't deleted after 1 s: nobody deletes it" in late.err) == (ExitStatus.FAILED, True), (
+        late.err
+    )
+    cluster.delete("Sync", "shop")
+    assert plugin("wait", "shop", "--for", "deleted").status == 0
+    assert plugin("wait", "shop", "--for", "deleted").out.endswith("shop is deleted\n")
+    assert plugin("wait", "shop").status == ExitStatus.USAGE
