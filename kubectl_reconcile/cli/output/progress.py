@@ -175,10 +175,17 @@ class Progress:
 
     def note(self, ref: ObjectRef, text: str) -> None:
         """Tell what somebody else does for an object, if that is new."""
+        self._tell(ref, text, text)
+
+    def awaits(self, ref: ObjectRef, why: str) -> None:
+        """Tell what an object lacks to be well, if that is new; nothing any more with an empty *why*."""
+        self._tell(ref, why, f"waiting for {ref}: {why}")
+
+    def _tell(self, ref: ObjectRef, note: str, sentence: str) -> None:
         known = self._busy.get(str(ref))
-        self.waits(ref, text)
-        if text and not self.is_live and (known is None or known.note != text):
-            self.write_line(line(text, Tone.ASIDE))
+        self.waits(ref, note)
+        if note and not self.is_live and (known is None or known.note != note):
+            self.write_line(line(sentence, Tone.ASIDE))
 
     def waits(self, ref: ObjectRef, why: str) -> None:
         """Note what an object is waited for; an empty *why* says that the wait is over."""

@@ -31,7 +31,7 @@ def synced(plugin, tmp_path):
     """A folder whose claim finds no volume and whose Deployment runs, as they are in the cluster."""
     (tmp_path / "claim.yaml").write_text(CLAIM)
     (tmp_path / "web.yaml").write_text(DEPLOYMENT)
-    done = plugin("sync", "-f", str(tmp_path), "--name", "hand", "--yes")
+    done = plugin("sync", "-f", str(tmp_path), "--name", "hand", "--yes", "--no-wait")
     assert done.status == 0, done.err
     return tmp_path
 

@@ -110,3 +110,21 @@ def test_wait_for_the_end_of_a_sync(pushed, plugin, cluster):
     assert plugin("wait", "shop", "--for", "deleted").status == 0
     assert plugin("wait", "shop", "--for", "deleted").out.endswith("shop is deleted\n")
     assert plugin("wait", "shop").status == ExitStatus.USAGE
+
+
+def test_a_folder_is_synced_once_all_of_it_is_well(plugin, bound, namespace, tmp_path):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "web.json").write_text(json.dumps(CONFIG))
+    (folder / "data.json").write_text(json.dumps(CLAIM))
+    late = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "2s")
+    assert late.status == ExitStatus.FAILED
+    assert "2 created" in late.out
+    assert f"waiting for PersistentVolumeClaim {namespace}/data: not bound to a volume yet\n" in late.err
+    assert f"PersistentVolumeClaim {namespace}/data: not healthy in time: not bound to a volume yet\n" in late.err
+    again = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "2s")
+    assert (again.status, "2 unchanged" in again.out) == (ExitStatus.FAILED, True)
+    assert plugin("sync", "-f", str(folder), "--name", "hand", "--no-wait").status == 0
+    bound()
+    done = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "60s")
+    assert done.status == 0, done.err

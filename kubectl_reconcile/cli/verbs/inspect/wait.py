@@ -14,8 +14,8 @@ from kubectl_reconcile.cli.verbs.loading import loaded
     epilog=f"""{EXIT_STATUSES}
 \b
 Examples:
-  kubectl reconcile wait shop -n shop                     until all of it is well
-  kubectl reconcile wait shop --for synced --timeout 1m   until it is applied
+  kubectl reconcile wait shop -n shop             until all of it is well
+  kubectl reconcile wait shop --for synced        until it is applied
   kubectl reconcile wait shop --for deleted
 """
 )
