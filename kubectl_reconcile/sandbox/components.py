@@ -243,10 +243,15 @@ def _client_of_the_api_server(component: Component, layout: Layout, ports: Mappi
     ]
 
 
+_STAGES = Path(__file__).with_name("stages.yaml")
+"""What simulated pods do besides what kwok has them do."""
+
+
 def _kwok(layout: Layout, ports: Mapping[Component, int], binaries: Binaries) -> list[str]:
     return [
         f"--kubeconfig={layout.kubeconfig}",
         f"--config={binaries.stages}",
+        f"--config={_STAGES}",
         "--manage-all-nodes=true",
         f"--server-address=127.0.0.1:{ports[Component.KWOK]}",
     ]

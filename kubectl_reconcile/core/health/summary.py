@@ -35,6 +35,7 @@ MOST_NAMED: Final = 10
 _SENTENCE: Final = 512
 _SYNC: Final = GroupKind(API_GROUP, "Sync")
 _CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
+_JOB: Final = GroupKind("batch", "Job")
 
 _GRAVITY: Final = (
     HealthStatus.FAILED,
@@ -52,13 +53,14 @@ def member_health(rules: HealthRules, live: Manifest) -> Health:
     """Return the verdict that counts for the set of which *live* is a member.
 
     It is what the rules say of the object itself. One that only limits what others do (a budget, a quota) holds nobody up while it
-    is in progress, since it is those others that are short, and they are judged themselves. A claim has to be bound. A Sync that
-    nobody has looked at yet is in progress, and one that is suspended waits for a person.
+    is in progress, since it is those others that are short, and they are judged themselves. A claim has to be bound, and a
+    Job to complete: that it has begun tells nobody whether its work is done. A Sync that nobody has looked at yet is in progress, and one
+    that is suspended waits for a person.
     """
     kind = GroupVersionKind.of(live).group_kind
     if kind == _SYNC and (said := _sync_health(live)) is not None:
         return said
-    found = rules.judge(live)
+    found = rules.passes(live) if kind == _JOB else rules.judge(live)
     if found.status is not HealthStatus.IN_PROGRESS or kind == _CLAIM:
         return found
     return Health(HealthStatus.CURRENT, found.message) if _only_limits(rules, live) else found

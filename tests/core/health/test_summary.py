@@ -153,6 +153,18 @@ BUDGET = {
 }
 
 
+def test_a_job_has_to_complete_unless_it_is_suspended():
+    def judged(spec, **status):
+        live = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "load"}, "spec": spec, "status": status}
+        return member_health(HealthRules(), live).status
+
+    began = {"startTime": "2026-11-20T12:00:00Z"}
+    assert judged({}, **began) is HealthStatus.IN_PROGRESS
+    assert judged({}, **began, conditions=[{"type": "Complete", "status": "True"}]) is HealthStatus.CURRENT
+    assert judged({}, **began, conditions=[{"type": "Failed", "status": "True"}]) is HealthStatus.FAILED
+    assert judged({"suspend": True}) is HealthStatus.SUSPENDED
+
+
 def test_a_claim_has_to_be_bound_and_a_budget_is_about_others():
     assert member_health(HealthRules(), claim("Pending")).status is HealthStatus.IN_PROGRESS
     assert member_health(HealthRules(), claim("Bound")).status is HealthStatus.CURRENT

@@ -15,6 +15,33 @@ CLAIM = {
     "metadata": {"name": "data"},
     "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}},
 }
+NEVER_PULLED = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "registry.invalid/web:1"}]},
+        },
+    },
+}
+FAILING = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "load"},
+    "spec": {
+        "activeDeadlineSeconds": 1,
+        "template": {
+            "spec": {
+                "restartPolicy": "Never",
+                "nodeSelector": {"no-such": "node"},
+                "containers": [{"name": "load", "image": "load:1"}],
+            }
+        },
+    },
+}
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"a": "1"}}
 
 
@@ -128,3 +155,29 @@ def test_a_folder_is_synced_once_all_of_it_is_well(plugin, bound, namespace, tmp
     bound()
     done = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "60s")
     assert done.status == 0, done.err
+
+
+UNWELL = {
+    "an image that can't be pulled": (
+        NEVER_PULLED,
+        "Deployment.apps {}/web: ",
+        "ImagePullBackOff: Back-off pulling image",
+    ),
+    "a Job that fails": (FAILING, "Job.batch {}/load: ", "Job was active longer than specified deadline"),
+    "a claim that stays pending": (CLAIM, "PersistentVolumeClaim {}/data: ", "not bound to a volume yet"),
+}
+
+
+@pytest.mark.parametrize(("manifest", "which", "why"), UNWELL.values(), ids=UNWELL)
+def test_what_is_not_well_is_named_by_sync_status_wait_and_an_event(
+    manifest, which, why, pushed, plugin, namespace, eventually
+):
+    pushed(manifest)
+    done = plugin("sync", "shop", "--timeout", "30s" if manifest is FAILING else "8s")
+    assert done.status == ExitStatus.FAILED
+    assert which.format(namespace) in done.out
+    assert why in done.out
+    for answer in (plugin("status", "shop").out, plugin("wait", "shop", "--timeout", "1s").err):
+        assert which.format(namespace) in answer
+        assert why in answer
+    eventually(lambda: which.format(namespace) in plugin("events", "shop").out, "an event names it")
