@@ -42,6 +42,12 @@ FAILING = {
         },
     },
 }
+CERTIFICATE = {
+    "apiVersion": "cert-manager.io/v1",
+    "kind": "Certificate",
+    "metadata": {"name": "tls"},
+    "spec": {"secretName": "tls"},
+}
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"a": "1"}}
 
 
@@ -164,14 +170,40 @@ UNWELL = {
         "ImagePullBackOff: Back-off pulling image",
     ),
     "a Job that fails": (FAILING, "Job.batch {}/load: ", "Job was active longer than specified deadline"),
+    "a kind whose controller is missing": (CERTIFICATE, "Certificate.cert-manager.io {}/tls: ", ""),
     "a claim that stays pending": (CLAIM, "PersistentVolumeClaim {}/data: ", "not bound to a volume yet"),
 }
 
 
+@pytest.fixture
+def certificates(kubectl):
+    """The cluster serves Certificates, and nobody looks after them."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
+    names = {"kind": "Certificate", "plural": "certificates", "singular": "certificate"}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "certificates.cert-manager.io"},
+        "spec": {
+            "group": "cert-manager.io",
+            "names": names,
+            "scope": "Namespaced",
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    kubectl("apply", "-f", "-", stdin=[definition])
+    kubectl("wait", "--for=condition=Established", "crd/certificates.cert-manager.io", "--timeout=60s")
+    yield
+    kubectl("delete", "crd", "certificates.cert-manager.io", "--ignore-not-found", "--wait=false")
+
+
 @pytest.mark.parametrize(("manifest", "which", "why"), UNWELL.values(), ids=UNWELL)
 def test_what_is_not_well_is_named_by_sync_status_wait_and_an_event(
-    manifest, which, why, pushed, plugin, namespace, eventually
+    manifest, which, why, pushed, plugin, namespace, eventually, request
 ):
+    if manifest is CERTIFICATE:
+        request.getfixturevalue("certificates")
     pushed(manifest)
     done = plugin("sync", "shop", "--timeout", "30s" if manifest is FAILING else "8s")
     assert done.status == ExitStatus.FAILED
