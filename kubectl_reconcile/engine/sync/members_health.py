@@ -16,7 +16,7 @@ from kubectl_reconcile.core.health.summary import member_health
 from kubectl_reconcile.core.health.verdict import Health, HealthStatus
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
 from kubectl_reconcile.engine.apply.health_wait import HealthWait
@@ -51,7 +51,7 @@ class MembersHealth:
         Raises:
             ApiError: the server refuses, or doesn't answer.
         """
-        kinds = {change.ref: change.kind for change in made.changes if change.kind is not None}
+        kinds = {each.ref: each.kind for each in made.changes if each.kind is not None and each.op is not Op.DELETE}
         waited = [(ref, kinds[ref]) for ref in sorted(self._unwell & kinds.keys())]
         end_s = time.monotonic() + timeout_s
         waiting = HealthWait(
