@@ -2,6 +2,9 @@
 # Python that looks for modules in the current folder. Releases name the base by its digest, which no file here can know in
 # advance: docker build --build-arg BASE=python:3.13-slim-trixie@sha256:…
 ARG BASE=python:3.13-slim-trixie
+ARG GO=golang:1.26-trixie
+FROM ${GO} AS go
+
 FROM ${BASE} AS build
 WORKDIR /src
 COPY pyproject.toml setup.py requirements.lock README.md LICENSE ./
@@ -12,6 +15,11 @@ COPY examples examples
 RUN python -m venv /opt/reconcile \
  && /opt/reconcile/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
  && /opt/reconcile/bin/pip install --no-cache-dir --no-deps .
+# The program that renders overlays, beside the package that calls it.
+RUN --mount=from=go,source=/usr/local/go,target=/usr/local/go \
+    cd / \
+ && program=$(PATH=/usr/local/go/bin:$PATH /opt/reconcile/bin/python -m kubectl_reconcile.source.render) \
+ && cp "$program" "$(/opt/reconcile/bin/python -c 'import kubectl_reconcile.source.render as render; print(render.__path__[0])')/"
 
 FROM ${BASE}
 RUN apt-get update \

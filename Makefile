@@ -13,7 +13,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv sandbox demo test test-core mutants chaos factory realworld soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
+.PHONY: help venv sandbox render demo test test-core mutants chaos factory realworld soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,10 +31,13 @@ $(READY): requirements-dev.lock pyproject.toml setup.py
 sandbox: $(READY) ## Build the sandbox's control plane (some six minutes the first time)
 	@folder=$$($(BIN)/kubectl-reconcile sandbox build) && echo "==> the control plane's programs are in $$folder"
 
+render: $(READY) ## Build the program that renders overlays (some minutes the first time)
+	@program=$$($(BIN)/python -m kubectl_reconcile.source.render) && echo "==> the program that renders overlays is $$program"
+
 demo: sandbox ## See it work: git push to running pods on a real control plane (KEEP=1 leaves it running)
 	@$(BIN)/python examples/demo.py $(if $(KEEP),--keep)
 
-test: sandbox ## Run all tests, on a real API server and a real Git server
+test: sandbox render ## Run all tests, on a real API server and a real Git server
 	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 test-core: $(READY) ## Run the tests of the pure core: no cluster, seconds

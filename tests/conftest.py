@@ -29,12 +29,14 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, settings
 
-from kubectl_reconcile.sandbox.build import Binaries, build, cache_dir
+from kubectl_reconcile.go_programs import cache_dir
+from kubectl_reconcile.sandbox.build import Binaries, build
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox, list_sandboxes, state_dir
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 from kubectl_reconcile.sandbox.processes import ProcessId
+from kubectl_reconcile.source.render import program
 from tests.signing import SignedRepository, Signer, ssh_signer
 
 # A machine that is busy is slow, which says nothing about a law.
@@ -123,7 +125,14 @@ def home(tmp_path_factory) -> Path:
     builds = cache_dir() / "sandbox"
     builds.mkdir(mode=0o700, parents=True, exist_ok=True)
     (cache / "sandbox").symlink_to(builds)
+    (cache / "render").symlink_to(cache_dir() / "render")
     return home
+
+
+@pytest.fixture(scope="session")
+def renders(home) -> Path:
+    """The program that renders overlays, built if it wasn't yet: that takes minutes, unless make has done it."""
+    return program.build(print)
 
 
 @pytest.fixture(autouse=True)

@@ -167,9 +167,14 @@ class Problem:
         return self.severity is Severity.ERROR
 
     def __str__(self) -> str:
-        where = f"{self.path}:{self.line}" if self.line else self.path
+        where = place_of(self.path, self.line)
         hint = f" (hint: {self.hint})" if self.hint else ""
         return f"{where}: {self.message}{hint}"
+
+
+def place_of(path: str, line: int) -> str:
+    """Return a place in the source as people write it; only a line above zero is one."""
+    return f"{path}:{line}" if line > 0 else path
 
 
 def errors_among(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -21,8 +21,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from kubectl_reconcile.go_programs import Log
 from kubectl_reconcile.sandbox.accounts import ADMIN, Accounts, url
-from kubectl_reconcile.sandbox.build import Binaries, Log, build
+from kubectl_reconcile.sandbox.build import Binaries, build
 from kubectl_reconcile.sandbox.components import Component, Layout, Options
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.names import DEFAULT_NAME

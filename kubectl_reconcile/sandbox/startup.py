@@ -12,8 +12,9 @@ from pathlib import Path
 
 import yaml
 
+from kubectl_reconcile.go_programs import Log
 from kubectl_reconcile.sandbox.accounts import Accounts
-from kubectl_reconcile.sandbox.build import Binaries, Log
+from kubectl_reconcile.sandbox.build import Binaries
 from kubectl_reconcile.sandbox.components import NODE, Component, Layout, command
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.processes import free_ports, port_is_free, spawn, stop

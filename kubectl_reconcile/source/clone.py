@@ -23,11 +23,12 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from kubectl_reconcile.source.complaints import explained, judge, unread
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, MOST_REFS_BYTES, GitLimits, raising
+from kubectl_reconcile.source.objects import ABSENT, GONE, announced, content
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.budget import PARSING
 from kubectl_reconcile.source.running.ending import ending
@@ -179,7 +180,7 @@ class Clone:
         Raises:
             SourceError: it failed.
         """
-        return self._run(arguments, {**QUIET, **self._place(), **(environment or {})}, self.limits.seconds, stdin)
+        return self._run(arguments, {**QUIET, **self.place(), **(environment or {})}, self.limits.seconds, stdin)
 
     def pieces(self, arguments: list[str]) -> Generator[bytes]:
         """Yield what a git command prints that stays on this machine, piece by piece as zero bytes end them.
@@ -187,7 +188,7 @@ class Clone:
         Raises:
             SourceError: it failed.
         """
-        with running(arguments, {**QUIET, **self._place()}, self.limits, self.limits.seconds) as git:
+        with running(arguments, {**QUIET, **self.place()}, self.limits, self.limits.seconds) as git:
             with git.complaints() as (complaint, excess):
                 yield from git.pieces()
             judge(self._repository, git, bytes(complaint), "".join(excess[:1]), self.limits.seconds)
@@ -198,7 +199,7 @@ class Clone:
         Raises:
             SourceError: it failed, or took longer than *timeout_s*.
         """
-        place = NOWHERE if arguments[0] == "ls-remote" else self._place()
+        place = NOWHERE if arguments[0] == "ls-remote" else self.place()
         before = {file for file, _ in _packs(self._folder)}
         try:
             with self._repository.environment(partial=fills) as environment:
@@ -226,23 +227,24 @@ class Clone:
         command = ["cat-file", "--batch", "--buffer"]
         with (
             given(questions) as stdin,
-            running(command, {**QUIET, **self._place()}, self.limits, self.limits.seconds, stdin) as git,
+            running(command, {**QUIET, **self.place()}, self.limits, self.limits.seconds, stdin) as git,
         ):
             for _ in names:
-                found, size = _announced(git.popen.stdout)
-                if found == _GONE:
+                found, size = announced(git.popen.stdout)
+                if found == GONE:
                     raise unread(self._repository, git)
-                if found == _ABSENT:
+                if found == ABSENT:
                     yield None
                     continue
                 kept = min(size, self.limits.file_bytes + 1)
                 with PARSING.room(kept, self.limits.parsing_bytes):
-                    data = _content(git.popen.stdout, kept, size)
+                    data = content(git.popen.stdout, kept, size)
                     if data is None:
                         raise unread(self._repository, git)
                     yield data if found == kind else None
 
-    def _place(self) -> dict[str, str]:
+    def place(self) -> dict[str, str]:
+        """Return what tells git where the clone is."""
         return {"GIT_DIR": str(self._folder), "GIT_OBJECT_DIRECTORY": str(self._folder / "objects")}
 
     def _run(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, data: bytes = b"") -> bytes:
@@ -323,27 +325,3 @@ def never_fetches_lazily(version: tuple[int, ...]) -> bool:
     since = {39: 4, 40: 2, 41: 1, 42: 2, 43: 4, 44: 1}
     line, patch = version[:2], version[2] if len(version) > 2 else 0
     return line >= (2, 45) or (len(line) == 2 and line[0] == 2 and line[1] in since and patch >= since[line[1]])
-
-
-_GONE, _ABSENT = b"gone", b"absent"
-"""Instead of a kind: git has ended; it has no such object."""
-
-
-def _announced(stream: BinaryIO) -> tuple[bytes, int]:
-    """Return kind and size of what ``git cat-file --batch`` prints next."""
-    header = stream.readline()
-    if not header:
-        return _GONE, 0
-    if header.split()[-1:] in ([b"missing"], [b"ambiguous"]):
-        return _ABSENT, 0
-    kind, size = header.split()[-2:]
-    return kind, int(size)
-
-
-def _content(stream: BinaryIO, kept: int, size: int) -> bytes | None:
-    """Return the first *kept* bytes of an object of that size, and pass over the others; None if git ends before."""
-    data: bytes = stream.read(kept)
-    rest = size + 1 - len(data)
-    while rest > 0 and (skipped := stream.read(min(rest, MEBIBYTE))):
-        rest -= len(skipped)
-    return None if rest else data

@@ -54,10 +54,10 @@ class SourceError(Exception):
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
-def one_line(text: str) -> str:
-    """Return *text* on one line, clipped at 500 characters, with nothing in it that a terminal would obey."""
+def one_line(text: str, most: int = 500) -> str:
+    """Return *text* on one line, clipped at *most* characters, with nothing in it that a terminal would obey."""
     flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return flat if len(flat) <= 500 else f"{flat[:497]}..."
+    return flat if len(flat) <= most else f"{flat[: most - 3]}..."
 
 
 def scrubbed(text: str, secrets: Iterable[str]) -> str:

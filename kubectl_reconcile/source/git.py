@@ -19,17 +19,20 @@ import contextlib
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
+from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.missing_files import MissingFiles
 from kubectl_reconcile.source.remote import Credentials, Repository, check_path, check_ref
+from kubectl_reconcile.source.render.trees import CommitTree
 from kubectl_reconcile.source.tree import blobs_at, listed, rfc3339, weighed
 
 __all__ = ["Credentials", "GitSource", "Ref", "RefKind", "Repository", "SourceError", "SourceFault"]
@@ -105,8 +108,10 @@ class GitSource:
         timeout_s: float = 60.0,
         fetch_timeout_s: float | None = None,
         limits: GitLimits | None = None,
+        render: Render = Render.AUTO,
     ) -> None:
         self.repository = repository
+        self._render = render
         self.ref = ref or Ref()
         self.path = check_path(path)
         if self.ref.name:
@@ -171,12 +176,22 @@ class GitSource:
                 self.require(sha)
                 self._listed = None
                 found = self._clone.repairing(
-                    lambda: listed(self._clone, self.repository, sha, self.path, self.files.bring), renew=self._renew
+                    lambda: listed(self._clone, self.repository, sha, self.path, self.files.bring, self._render),
+                    renew=self._renew,
                 )
                 self.files.has_brought(sha)
                 self._sizes = weighed(self._clone, self.repository, found, self._sizes)
                 self._listed = found
             return self._listed
+
+    def tree(self, sha: str) -> AbstractContextManager[CommitTree]:
+        """Return all files of the commit *sha*, for the time of a block.
+
+        Raises:
+            SourceError: it isn't in the clone.
+        """
+        self.require(sha)
+        return CommitTree.of(self._clone, self.repository, self.files, sha)
 
     def require(self, sha: str) -> None:
         """Return if the commit *sha* is in the clone, or a damaged clone should have it.
@@ -210,7 +225,7 @@ class GitSource:
         for last in (False, True):
             try:
                 for blob_id, data in zip(ids[done:], self._clone.objects(ids[done:]), strict=True):
-                    yield blob_id, self._present(blob_id, data)
+                    yield blob_id, _present(self.repository, blob_id, data)
                     done += 1
             except SourceError as error:
                 if last or error.fault is not SourceFault.CORRUPT:
@@ -320,11 +335,6 @@ class GitSource:
         }
         return SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: it has no {self.ref}", hints[self.ref.kind])
 
-    def _present(self, blob_id: str, data: bytes | None) -> bytes:
-        if data is None:
-            raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone has no blob {blob_id}")
-        return data
-
     def _promised(self, sha: str) -> bool:
         """Return whether a ref of the clone says that it has *sha*: if it hasn't, the clone is damaged."""
         return sha in self._clone.tips()
@@ -359,6 +369,12 @@ class GitSource:
 
 _DEFAULT = "default/HEAD"
 """What the server's default branch is called in the clone, below ``refs/``."""
+
+
+def _present(repository: Repository, blob_id: str, data: bytes | None) -> bytes:
+    if data is None:
+        raise SourceError(SourceFault.CORRUPT, f"{repository}: the local clone has no blob {blob_id}")
+    return data
 
 
 def _names_of(name: str) -> list[str]:

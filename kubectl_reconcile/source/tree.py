@@ -13,8 +13,10 @@ from kubectl_reconcile.core.manifests.files import (
     is_renderer_path,
     without_unrendered,
 )
+from kubectl_reconcile.core.manifests.rendering import KUSTOMIZATIONS
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, IgnoreTexts, raising, too_much
@@ -24,9 +26,14 @@ _FOLDER, _LINK, _SUBMODULE = "040000", "120000", "160000"
 
 
 def listed(
-    clone: Clone, repository: Repository, sha: str, path: str, bring: Callable[[Iterable[str]], None]
+    clone: Clone,
+    repository: Repository,
+    sha: str,
+    path: str,
+    bring: Callable[[Iterable[str]], None],
+    render: Render = Render.AUTO,
 ) -> Revision:
-    """Return the revision of the commit *sha*: the manifest files at *path*, and what is wrong with others.
+    """Return the revision of the commit *sha*: the manifest files at *path*, and what is wrong with others; or that it is an overlay.
 
     *bring* is asked once, for the ids of all files that will be read: it fetches those that aren't in the clone.
 
@@ -34,12 +41,17 @@ def listed(
         SourceError: the commit has nothing at the path, or isn't in the clone.
     """
     when = clone.run(["log", "--max-count=1", "--format=%ct", f"{sha}^{{commit}}"]).decode()
+    if _is_overlay(clone, repository, sha, path, render, bring):
+        return Revision(sha, rfc3339(when), {}, path=path or ".", overlay=path)
     entries = _below(clone, repository, sha, path)
     above = _ignore_files_above(clone, sha, path)
     bring(blob for mode, blob, file in (*above, *entries) if _is_read(mode, file, path))
     ignore = SourceIgnore(_ignore_files(clone, _where(repository, path), [*above, *entries]))
     files, problems = _select(entries, path, ignore)
-    chosen = without_unrendered(files, _renderers(entries, path, ignore))
+    renderers = _renderers(entries, path, ignore)
+    if render is Render.RAW:  # its own kustomization says nothing then; those below are other folders' still
+        renderers = [each for each in renderers if each.rpartition("/")[0] != path]
+    chosen = without_unrendered(files, renderers)
     return Revision(
         sha,
         rfc3339(when),
@@ -47,6 +59,56 @@ def listed(
         (*ignore.problems, *chosen.problems, *problems),
         chosen.unrendered,
         path or ".",
+    )
+
+
+def _is_overlay(
+    clone: Clone,
+    repository: Repository,
+    sha: str,
+    path: str,
+    render: Render,
+    bring: Callable[[Iterable[str]], None],
+) -> bool:
+    """Return whether the folder at *path* is to be rendered: it has a kustomization file that isn't ignored, or is said to be one.
+
+    Raises:
+        SourceError: there is no such folder.
+    """
+    if render is not Render.AUTO:
+        if render is Render.KUSTOMIZE:
+            _top(clone, repository, sha, path)
+        return render is Render.KUSTOMIZE
+    prefix = f"{path}/" if path else ""
+    names = [f"{prefix}{name}" for name in (*KUSTOMIZATIONS, IGNORE_FILE)]
+    there = _entries(clone.run(["ls-tree", "-z", "--full-tree", sha, "--", *names]))
+    files = [
+        file
+        for mode, _, file in there
+        if mode != _FOLDER and not file.endswith(f"/{IGNORE_FILE}") and file != IGNORE_FILE
+    ]
+    if not files:
+        return False
+    ignoring = [*_ignore_files_above(clone, sha, path), *there]
+    bring(blob for mode, blob, file in ignoring if _is_ignore_file(mode, file))
+    ignore = SourceIgnore(_ignore_files(clone, _where(repository, path), ignoring))
+    return any(not ignore.matches(file) for file in files)
+
+
+def _top(clone: Clone, repository: Repository, sha: str, path: str) -> tuple[str, str, str]:
+    """Return the entry of *path* itself.
+
+    Raises:
+        SourceError: there is nothing.
+    """
+    if not path:
+        return _FOLDER, sha, ""
+    if found := _entries(clone.run(["ls-tree", "-z", "--full-tree", sha, "--", path])):
+        return found[0]
+    raise SourceError(
+        SourceFault.NO_SUCH_PATH,
+        f"{repository}: there is no {path} at {sha[:7]}",
+        "paths start at the root of the repository",
     )
 
 
@@ -58,13 +120,9 @@ def _below(clone: Clone, repository: Repository, sha: str, path: str) -> list[tu
     Raises:
         SourceError: there is nothing at the path, or too much of something.
     """
-    if path:
-        top = _entries(clone.run(["ls-tree", "-z", "--full-tree", sha, "--", path]))
-        if not top:
-            message = f"{repository}: there is no {path} at {sha[:7]}"
-            raise SourceError(SourceFault.NO_SUCH_PATH, message, "paths start at the root of the repository")
-        if top[0][0] != _FOLDER:
-            return top
+    top = _top(clone, repository, sha, path)
+    if top[0] != _FOLDER:
+        return [top]
     below = ["--", f"{path}/"] if path else []
     limits, where, found = clone.limits, _where(repository, path), []
     files, deepest = 0, limits.depth + (path.count("/") + 1 if path else 0)

@@ -19,7 +19,8 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -32,11 +33,14 @@ from kubectl_reconcile.core.manifests.files import (
     is_renderer_path,
     without_unrendered,
 )
+from kubectl_reconcile.core.manifests.rendering import KUSTOMIZATIONS
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, IgnoreTexts, too_much, variable
 from kubectl_reconcile.source.remote import check_path
+from kubectl_reconcile.source.render.trees import FolderTree
 
 if TYPE_CHECKING:  # most looks at a folder are one look
     from kubectl_reconcile.source.watch import Watch
@@ -45,6 +49,9 @@ _CLOCK_STEP_NS = 100_000_000
 """Two writes closer than this may leave the same time on a file, so a digest that young isn't kept."""
 
 _DEFAULTS = GitLimits()
+
+_OVERLAY_SHA = "worktree-"
+"""The sha of an overlay before it was rendered: which files it consists of is known after that."""
 
 _NO_LINK_HINT = f"link within the folder, copy the file, or list it in {IGNORE_FILE}"
 
@@ -61,8 +68,15 @@ class WorktreeSource:
     """
 
     def __init__(
-        self, location: Path, below: str = "", *, recursive: bool = True, limits: GitLimits = _DEFAULTS
+        self,
+        location: Path,
+        below: str = "",
+        *,
+        recursive: bool = True,
+        limits: GitLimits = _DEFAULTS,
+        render: Render = Render.AUTO,
     ) -> None:
+        self._render = render
         self._root, self._below, self._recursive, self._limits = location, check_path(below), recursive, limits
         location = location / self._below
         self._name = str(location)
@@ -90,6 +104,8 @@ class WorktreeSource:
             SourceError: the location is gone, the folder itself can't be read, or it holds too much.
         """
         with self._state:
+            if not self._is_file and self._has_kustomization():
+                return Revision(_OVERLAY_SHA, "", {}, path=self._label(), overlay=self._overlay())
             found = self._single() if self._is_file else self._walk().done()
             files: dict[str, str] = {}
             problems = list(found.problems)
@@ -108,6 +124,11 @@ class WorktreeSource:
         digest = hashlib.sha256("".join(f"{path}\0{blob_id}\n" for path, blob_id in files.items()).encode())
         sha = f"worktree-{digest.hexdigest()[:32]}"
         return Revision(sha, "", files, tuple(problems), found.unrendered, self._label())
+
+    @contextmanager
+    def tree(self, sha: str) -> Iterator[FolderTree]:  # noqa: ARG002 - a folder has no other revision than that of now
+        """Yield all files of the working tree as they are now; see ``root_of``."""
+        yield FolderTree(self._top(), self._limits.file_bytes)
 
     def read(self, blob_id: str) -> bytes:
         """Return the content that the newest revision lists as *blob_id*.
@@ -158,7 +179,28 @@ class WorktreeSource:
         """
         from kubectl_reconcile.source.watch import Watch  # noqa: PLC0415 - as above
 
-        return Watch(self.location, callback, quiet_s)
+        return Watch(self._top() if self._has_kustomization() else self.location, callback, quiet_s)
+
+    def _has_kustomization(self) -> bool:
+        """Return whether the folder is to be rendered: it has a kustomization file that isn't ignored, or is said to be one."""
+        if self._is_file or self._render is Render.RAW:
+            return False
+        if self._render is Render.KUSTOMIZE:
+            return True
+        there = [name for name in KUSTOMIZATIONS if os.path.lexists(self.location / name)]
+        if not there:
+            return False
+        prefix = f"{self._below}/" if self._below else ""
+        ignore = SourceIgnore(self._walk().ignored_here())
+        return any(not ignore.matches(prefix + name) for name in there)
+
+    def _top(self) -> Path:
+        """Return the folder whose files an overlay here may ask for."""
+        return self._root if self._below else root_of(self.location)
+
+    def _overlay(self) -> str:
+        inside = self.location.relative_to(self._top()).as_posix()
+        return "" if inside == "." else inside
 
     def _label(self) -> str:
         """Return what problems call the location: a single file goes by its name, as in its revisions."""
@@ -174,7 +216,8 @@ class WorktreeSource:
 
     def _walk(self) -> _Walk:
         root = self._root if self._below else self.location
-        return _Walk(root, self._below, recursive=self._recursive, limits=self._limits, label=self._label())
+        raw, label = self._render is Render.RAW, self._label()
+        return _Walk(root, self._below, recursive=self._recursive, raw=raw, limits=self._limits, label=label)
 
     def _check_weight(self, weight: int, path: str) -> None:
         """Return if the files up to *path* aren't too large together.
@@ -200,6 +243,18 @@ class WorktreeSource:
         if time.time_ns() - max(stamp.modified_ns, stamp.changed_ns) > _CLOCK_STEP_NS:
             self._digests[str(file)] = (stamp, blob_id)
         return blob_id
+
+
+def root_of(folder: Path) -> Path:
+    """Return the top of the working tree that a folder is in, beyond which an overlay in it sees nothing.
+
+    Where there is none it is the current folder, if that is above; else the folder itself.
+    """
+    for above in (folder, *folder.parents):
+        if os.path.lexists(above / ".git"):
+            return above
+    here = Path.cwd().resolve()
+    return here if folder.is_relative_to(here) else folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +319,8 @@ class _Found:
 class _Walk:
     """One walk through a folder, or what is *below* a path in it, which errors call *label*; no further than *limits* allow."""
 
-    def __init__(self, root: Path, below: str, *, recursive: bool, limits: GitLimits, label: str) -> None:
-        self._root, self._below, self._recursive = root, below, recursive
+    def __init__(self, root: Path, below: str, *, recursive: bool, raw: bool, limits: GitLimits, label: str) -> None:
+        self._root, self._below, self._recursive, self._raw = root, below, recursive, raw
         self._limits, self._label, self._count = limits, label, 0
         self._deepest = limits.depth + (below.count("/") + 1 if below else 0)
         self._found = _Found()
@@ -288,7 +343,17 @@ class _Walk:
         read_anyway = set(self._found.files.values())
         for path, target in self._links:
             self._link(path, target, read_anyway)
+        if self._raw:  # its own kustomization says nothing then; those below are other folders' still
+            self._found.renderers = [each for each in self._found.renderers if each.rpartition("/")[0] != self._below]
         return self._found.readable(SourceIgnore(self._ignored.by_folder))
+
+    def ignored_here(self) -> Mapping[str, bytes]:
+        """Return the ignore files of the folder itself and of those above it, by folder."""
+        self._look_above()
+        own = self._root / self._below / IGNORE_FILE
+        if own.is_file() and not own.is_symlink():
+            self._ignore_as(self._below, own)
+        return self._ignored.by_folder
 
     def _look_above(self) -> None:
         """Take in what the folders above the path ignore."""

@@ -15,7 +15,8 @@ import psutil
 import pytest
 import yaml
 
-from kubectl_reconcile.sandbox.build import build, cache_dir, find_go, progress, stale_packages
+from kubectl_reconcile.go_programs import cache_dir, progress
+from kubectl_reconcile.sandbox.build import PROGRAM, build
 from kubectl_reconcile.sandbox.components import Component, Layout, Options, request
 from kubectl_reconcile.sandbox.controlplane import Sandbox, SandboxState
 from kubectl_reconcile.sandbox.errors import BuildError, SandboxError
@@ -338,7 +339,7 @@ def test_what_the_user_set_for_go_changes_nothing(monkeypatch):
         "GO111MODULE": "off",
     }.items():
         monkeypatch.setenv(name, value)
-    go, environ = find_go(os.environ)
+    go, environ = PROGRAM.find_go(os.environ)
     answer = subprocess.run(
         [go, "env", "GOFLAGS", "GOWORK", "GOOS", "GO111MODULE", "GOTOOLCHAIN"],
         env=environ,
@@ -380,13 +381,13 @@ def test_a_build_knows_how_many_packages_it_will_compile(tmp_path):
     sources.mkdir()
     (sources / "go.mod").write_text("module example.com/few\n\ngo 1.21\n")
     (sources / "main.go").write_text('package main\n\nimport "errors"\n\nfunc main() { panic(errors.New("few")) }\n')
-    go, environ = find_go(os.environ)
+    go, environ = PROGRAM.find_go(os.environ)
     environ["GOCACHE"] = str(cache)
     build = [go, "build", "-v", "-trimpath", "-o", str(tmp_path / "few"), "."]
-    foreseen = stale_packages(build, sources, environ, print)
+    foreseen = PROGRAM.stale_packages(build, sources, environ, print)
     said = subprocess.run(build, cwd=sources, env=environ, capture_output=True, text=True, check=True, timeout=150)
     assert foreseen == len(said.stderr.splitlines())
-    assert stale_packages(build, sources, environ, print) <= 1  # the program itself
+    assert PROGRAM.stale_packages(build, sources, environ, print) <= 1  # the program itself
 
 
 def test_making_the_sandbox_prints_no_bare_line(binaries):

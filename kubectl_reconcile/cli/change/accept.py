@@ -171,6 +171,12 @@ async def _adopt(
     else:
         target = await target_of(session, origin)
     revision = (await reconcile.read(target)).revision
+    if revision.overlay is not None:
+        raise Failure(
+            f"{revision.path} is an overlay: a file in it counts only where its kustomization names it",
+            "leave out --local and --branch to have the manifests printed, and add them by hand",
+            status=ExitStatus.USAGE,
+        )
     files = {_file_of(under, each): "".join(f"{text}\n" for text in _yaml(each)).encode() for each in manifests}
     if there := sorted(files.keys() & revision.files.keys()):
         raise Failure(

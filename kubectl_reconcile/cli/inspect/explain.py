@@ -22,6 +22,7 @@ from kubectl_reconcile.cli.output.terminal import EMPTY, Line, Span, Tone, clean
 from kubectl_reconcile.cli.session import readable, run
 from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.manifests.revision import Commit
+from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.explain import DIFFERS, ExplainedField, FieldState, outlook
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.core.ssa.typed import ABSENT
@@ -111,7 +112,7 @@ class _View:
     def _head(self, width: int | None) -> Iterator[Line]:
         found = self.found
         yield (Span(str(found.ref), Tone.TITLE), Span(f"  {health(found.facts.live)}"))
-        file = f", from {found.file}:{found.line}" if found.file else ""
+        file = f", from {place_of(found.file, found.line)}" if found.file else ""
         commit = f", last changed by {self._commit(found.commit)}" if found.commit else ""
         yield from (line(text) for text in _wrapped(f"{found.asker}{file}{commit}", width))
         if found.verification is not None:
@@ -140,7 +141,7 @@ class _View:
         state, tone, _ = self._group(each)
         origin = self.found.origins.get(each.path)
         commit = origin.commit.sha[:7] if origin and origin.commit else "-"
-        where = f"{self.found.file}:{origin.line}" if origin else "-"
+        where = place_of(self.found.file, origin.line) if origin else "-"
         return [
             Span(state, tone),
             Span(", ".join(dict.fromkeys(owner.manager for owner in each.owners)) or "-"),
@@ -187,7 +188,7 @@ class _View:
         if found.facts.unread:
             return f"not known: {found.facts.unread}"
         if origin is not None:
-            return f"{self._value(each.path, each.wanted)}, {found.file}:{origin.line}"
+            return f"{self._value(each.path, each.wanted)}, {place_of(found.file, origin.line)}"
         if found.module and each.standing.value != "other":
             wanted = each.live if each.wanted is ABSENT and each.change is None else each.wanted
             return f"{self._value(each.path, wanted)}, by module {found.module}"
@@ -231,7 +232,8 @@ class _View:
             "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
             "asker": found.asker,
             **({"unread": found.facts.unread} if found.facts.unread else {}),
-            **({"file": found.file, "line": found.line} if found.file else {}),
+            **({"file": found.file} if found.file else {}),
+            **({"line": found.line} if found.file and found.line > 0 else {}),
             **({"commit": _commit_document(found.commit)} if found.commit else {}),
             **({"verification": _verification_document(found.verification)} if found.verification else {}),
             "fields": [self._field_document(each) for each in found.fields],
@@ -253,7 +255,7 @@ class _View:
             "state": each.standing.value,
             **shown,
             "owners": owners,
-            **({"line": origin.line} if origin else {}),
+            **({"line": origin.line} if origin and origin.line > 0 else {}),
             **({"commit": commit} if commit else {}),
             "verdict": outlook(each, self.found.facts),
         }

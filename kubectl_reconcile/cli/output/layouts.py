@@ -19,6 +19,7 @@ from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.ages import age_of
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, clean, line, table
+from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 
@@ -80,7 +81,7 @@ def wide(plan: Plan, view: PlanView) -> list[Line]:
 
 
 def _row(change: Change, plan: Plan, view: PlanView) -> list[Span]:
-    place = f"{change.provenance.file}:{change.provenance.line}" if change.provenance.line else change.provenance.file
+    place = place_of(change.provenance.file, change.provenance.line)
     return [
         render.verdict(change),
         Span(str(change.ref.group_kind)),
@@ -101,7 +102,7 @@ def reasons(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Li
     for change, _ in render.in_order(plan):
         shown = view.of(change)
         where = (
-            f"  {shown.provenance.file}:{shown.provenance.line}"
+            f"  {place_of(shown.provenance.file, shown.provenance.line)}"
             if shown.provenance.line and shown.op is not Op.DELETE
             else ""
         )

@@ -73,7 +73,7 @@ def _change(change: Change, view: PlanView, digest: str) -> dict[str, Any]:
         "owner": None if change.provenance.owner is None else _ref(change.provenance.owner),
         "module": change.module,
         "file": change.provenance.file,
-        "line": change.provenance.line,
+        "line": max(change.provenance.line, 0),
         "wave": change.gate.wave,
         "hook": change.gate.hook,
         "fields": [_field(field) for field in change.fields],

@@ -25,7 +25,7 @@ from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, warnings_among
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, place_of, warnings_among
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
@@ -136,7 +136,7 @@ def labels(change: Change, plan: Plan) -> tuple[str, str]:
 
 
 def _where(change: Change, plan: Plan) -> str:
-    place = f"{change.provenance.file}:{change.provenance.line}" if change.provenance.line else change.provenance.file
+    place = place_of(change.provenance.file, change.provenance.line)
     return place if is_worktree(plan) or not plan.revision else f"{place}, {plan.revision[:7]}"
 
 

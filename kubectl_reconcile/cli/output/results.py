@@ -7,6 +7,7 @@ from typing import Any
 
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.core.apply.results import Result
+from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.status import Report
 
@@ -18,13 +19,8 @@ def result_line(result: Result, *, known: bool = False) -> Line:
     """Return what became of one object, as a line; a cause that is *known* isn't told in full once more."""
     change = result.change
     if result.state.value != "succeeded":
-        where = (
-            f" ({change.provenance.file}:{change.provenance.line})"
-            if change.provenance.line
-            else f" ({change.provenance.file})"
-            if change.provenance.file
-            else ""
-        )
+        place = place_of(change.provenance.file, change.provenance.line)
+        where = f" ({place})" if place else ""
         why = "for the same cause" if known else result.error
         return (Span(f"{result.state.value:<8}", Tone.BAD), Span(f" {change.ref}{where}: {why}"))
     tone = Tone.REMOVED if change.op.value == "delete" else Tone.ADDED if change.op.value == "create" else Tone.WARNING
@@ -57,7 +53,7 @@ def _result(result: Result) -> dict[str, Any]:
         "wrote": result.wrote,
         "error": result.error,
         "file": change.provenance.file,
-        "line": change.provenance.line,
+        "line": max(change.provenance.line, 0),
         "durationMs": round(result.duration_ms),
     }
     return {key: value for key, value in full.items() if value not in ("", 0) or key == "wrote"}

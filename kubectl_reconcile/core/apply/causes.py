@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kubectl_reconcile.core.objects import ObjectRef, Problem
+from kubectl_reconcile.core.objects import ObjectRef, Problem, place_of
 from kubectl_reconcile.core.planning.plan import Change, Hold
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Refusal:
     def of(cls, change: Change, why: str) -> Refusal:
         """Return the refusal of *change*."""
         origin = change.provenance
-        return cls(change.ref, f"{origin.file}:{origin.line}" if origin.line else origin.file, why)
+        return cls(change.ref, place_of(origin.file, origin.line), why)
 
     @property
     def cause(self) -> str:
@@ -96,7 +96,7 @@ def _problem(group: list[Problem]) -> str:
     if len(group) == 1:
         return str(group[0])
     first = group[0]
-    places = listed([f"{each.path}:{each.line}" if each.line else each.path for each in group])
+    places = listed([place_of(each.path, each.line) for each in group])
     return f"{places}: {first.message}{f' (hint: {first.hint})' if first.hint else ''}"
 
 

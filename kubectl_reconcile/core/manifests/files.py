@@ -47,7 +47,7 @@ STDIN: Final = "stdin"
 
 _KUSTOMIZE = (
     "a kustomization",
-    'apply what "kustomize build" prints, or list this file in .reconcileignore to have the others taken as they are',
+    "it is rendered where its folder is followed itself; list this file in .reconcileignore to have the others taken as they are",
 )
 _HELM = ("a Helm chart", 'apply what "helm template" prints, or list its folder in .reconcileignore to leave it out')
 

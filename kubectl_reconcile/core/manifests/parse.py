@@ -35,7 +35,9 @@ Steps: TypeAlias = tuple[int | str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A manifest, the path of its file, and the line of its first key.
+    """A manifest, the path of its file, and the line of its first key; path and line together are its alone.
+
+    What was rendered stands in no file as it is: its line is below zero, and no place to show.
 
     *gvk* and *ref* are as the manifest says them, read once: every pass over a large set needs each of them.
     """

@@ -15,9 +15,11 @@ in a thread. Sources never execute, expand or follow anything that a repository 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 
 
@@ -29,7 +31,9 @@ class Revision:
     equal files. *committed_at* is the committer's time in RFC 3339 and UTC
     (``2026-11-20T23:43:10Z``), empty for a folder. *files* is ordered by path. *unrendered* are the
     folders of which nothing is listed, since they are the input of a renderer (kustomize, Helm).
-    *path* is what was looked at, as problems name it.
+    *path* is what was looked at, as problems name it. Of an *overlay*, a folder by its path from the root, nothing is listed before
+    it was rendered: what it renders to is in files that it doesn't hold. Then *files* are those that objects come from, and
+    their ids are of what came from each.
     """
 
     sha: str
@@ -38,6 +42,7 @@ class Revision:
     problems: tuple[Problem, ...] = ()
     unrendered: tuple[str, ...] = ()
     path: str = "."
+    overlay: str | None = None
 
     @property
     def short(self) -> str:
@@ -81,6 +86,13 @@ class Source(Protocol):
 
         Raises:
             SourceError: no revision of this source listed it, or it is gone since.
+        """
+
+    def tree(self, sha: str) -> AbstractContextManager[Tree]:
+        """Return all files of the revision *sha*, for the time of a block.
+
+        Raises:
+            SourceError: it isn't there.
         """
 
     def read_many(self, blob_ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:

@@ -35,6 +35,7 @@ from kubectl_reconcile.core.objects import (
     Severity,
     annotations_of,
     labels_of,
+    place_of,
 )
 from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, Kind, kinds_of_crd
@@ -79,7 +80,9 @@ def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
         if each is None:
             continue
         if first := found.get(each.ref):
-            _problem(builder, located, f"{each.ref} is also in {first.path}:{first.line}", "keep one of the two")
+            _problem(
+                builder, located, f"{each.ref} is also in {place_of(first.path, first.line)}", "keep one of the two"
+            )
             builder.spared.add(each.ref)
         found.setdefault(each.ref, each)
         _report_faults(builder, each)
@@ -417,4 +420,4 @@ def _belongs_elsewhere(builder: PlanBuilder, each: DesiredMember, other: str) ->
 def _problem(
     builder: PlanBuilder, located: Located, message: str, hint: str, severity: Severity = Severity.ERROR
 ) -> None:
-    builder.problems.append(Problem(located.path, located.line, message, hint, severity))
+    builder.problems.append(Problem(located.path, max(located.line, 0), message, hint, severity))

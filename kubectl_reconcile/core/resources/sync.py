@@ -53,9 +53,20 @@ class SyncSpecError(ValueError):
         super().__init__(f"{field}: {message}")
 
 
+class Render(StrEnum):
+    """``spec.source.render``: how the files at the path become objects."""
+
+    AUTO = "Auto"
+    """A folder with a kustomization file is rendered, any other is read as manifests."""
+    RAW = "Raw"
+    """Files are manifests, also beside a kustomization file."""
+    KUSTOMIZE = "Kustomize"
+    """The folder is an overlay, and it is a problem if it isn't."""
+
+
 @dataclass(frozen=True, slots=True)
 class GitSpec:
-    """``spec.source.git``: what to follow. At most one of *branch*, *tag* and *commit* is set."""
+    """``spec.source.git``: what to follow, and how to *render* it. At most one of *branch*, *tag* and *commit* is set."""
 
     url: str
     branch: str = ""
@@ -66,6 +77,7 @@ class GitSpec:
     secret: str = ""
     webhook_secret: str = ""
     verify: VerifySpec | None = None
+    render: Render = Render.AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +284,7 @@ def _git(spec: Manifest) -> GitSpec | None:
         secret=(git.get("secretRef") or {}).get("name", ""),
         webhook_secret=(git.get("webhookSecretRef") or {}).get("name", ""),
         verify=_verify(git),
+        render=Render((spec.get("source") or {}).get("render", Render.AUTO)),
     )
 
 

@@ -52,17 +52,21 @@ async def accept(target: Target, plan: Plan) -> Accepted:
     Raises:
         SourceError: a file can't be read.
     """
-    left = [f"{change.ref}: {why}" for change in plan.changes if _drifted(change) and (why := _why_not(change))]
+    revision = (await engine.read(target)).revision
+    rendered = "" if revision.overlay is None else f"it is rendered; edit the overlay {revision.overlay or '.'}"
+    left = [
+        f"{change.ref}: {why}" for change in plan.changes if _drifted(change) and (why := _why_not(change) or rendered)
+    ]
     by_file: dict[str, list[Change]] = defaultdict(list)
     for change in plan.changes:
-        if _drifted(change) and not _why_not(change):
+        if _drifted(change) and not _why_not(change) and not rendered:
             by_file[change.provenance.file].append(change)
             left += [
                 f"{change.ref}: {field.path} was changed in Git too; edit {change.provenance.file}"
                 for field in change.fields
                 if field.reason is Reason.BOTH
             ]
-    revision, files, taken = (await engine.read(target)).revision, {}, []
+    files, taken = {}, []
     for file, changes in sorted(by_file.items()):
         data = await asyncio.to_thread(target.source.read, revision.files[file])
         edits = [_edit(change, field) for change in changes for field in _drifts(change)]

@@ -316,7 +316,7 @@ def _origins(
     content = target.source.read(revision.files[located.path]) if located.path in revision.files else b""
     lines = field_lines(content, located, set(stated.values())) if content else {}
     life: Sequence[blame.Version] = ()
-    if isinstance(target.source, blame.History):
+    if isinstance(target.source, blame.History) and revision.overlay is None:  # a patch's commit isn't its base's
         ref = ObjectRef.of(facts.live)
         life = blame.lives_of(target.source, located.path, made.revision, [ref], target.sync.default_namespace)[ref]
     origins = {

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
+from kubectl_reconcile.core.manifests.rendering import Rendering, objects_of, revision_of
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.resources.history import digest_of
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
+from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,14 @@ class Desired:
 
 @dataclass(slots=True)
 class ManifestReader:
-    """Reads revisions of one source; keeps what it parsed of the newest, and with *kept* of all on disk."""
+    """Reads revisions of one source, rendered where they are overlays; keeps what it parsed of the newest, and with *kept* of all on disk."""
 
     kept: ParsedFiles | None = None
     limits: GitLimits = field(default_factory=GitLimits)
     _parsed: dict[tuple[str, str], Parsed] = field(default_factory=dict)
+    renderer: Renderer = RENDERER
     _newest: Desired | None = None
+    _rendered: tuple[Rendering, Parsed] | None = None
 
     def read(self, source: Source) -> Desired:
         """Return the source's newest revision, parsed. Blocks while it fetches.
@@ -47,6 +51,8 @@ class ManifestReader:
             SourceError: the source can't be read; the message says why.
         """
         revision = source.revision()
+        if revision.overlay is not None:
+            return self._read_overlay(source, revision, revision.overlay)
         if self._newest is not None and self._newest.revision == revision:
             return self._newest
         self._parse(source, revision)
@@ -56,6 +62,33 @@ class ManifestReader:
         digest = digest_of(located.manifest for located in manifests)
         self._newest = Desired(revision, manifests, problems, digest=digest)
         return self._newest
+
+    def rendered_at(self, source: Source, sha: str, overlay: str) -> tuple[Located, ...]:
+        """Return what the folder *overlay* rendered to at an earlier commit, as far as it can be rendered. Blocks.
+
+        Raises:
+            SourceError: the commit can't be read.
+        """
+        with source.tree(sha) as tree:
+            return objects_of(self.renderer.render(overlay, tree, self.limits)).manifests
+
+    def _read_overlay(self, source: Source, revision: Revision, overlay: str) -> Desired:
+        """Return what an overlay renders to; the same as before while nothing that it consists of changes."""
+        newest = self._newest
+        is_known = newest is not None and newest.revision.overlay == overlay and newest.revision.sha == revision.sha
+        if newest is not None and is_known and self._rendered is not None and self._rendered[0].consulted:
+            return newest
+        with source.tree(revision.sha) as tree:
+            rendering = self.renderer.render(overlay, tree, self.limits)
+        if self._rendered is None or self._rendered[0] is not rendering:
+            self._rendered = rendering, objects_of(rendering)
+        found = self._rendered[1]
+        self._check_count(len(found.manifests), overlay or revision.path)
+        shown = revision_of(revision, rendering, found.problems)
+        if newest is None or newest.revision != shown:
+            digest = digest_of(located.manifest for located in found.manifests)
+            newest = self._newest = Desired(shown, found.manifests, found.problems, digest=digest)
+        return newest
 
     def _parse(self, source: Source, revision: Revision) -> None:
         wanted = {(blob, path) for path, blob in revision.files.items()}

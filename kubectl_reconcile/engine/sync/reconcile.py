@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -35,6 +36,7 @@ from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import warnings_of
+from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git import GitSource
 
 T = TypeVar("T")
@@ -146,7 +148,11 @@ def read_with_bases(target: Target, applied: str) -> Desired:
     """
     desired = target.reader.read(target.source)
     if applied and applied != desired.revision.sha and isinstance(target.source, GitSource):
-        target.source.files.bring_revision(applied, target.source.path)
+        if (overlay := desired.revision.overlay) is None:
+            target.source.files.bring_revision(applied, target.source.path)
+        else:
+            with suppress(SourceError):
+                target.reader.rendered_at(target.source, applied, overlay)
     return desired
 
 
@@ -249,7 +255,11 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
         if not (applied and history and updates):
             return None
         history = functools.partial(history, offline=True) if target.locally else history
-        look_up = functools.partial(_manifests_at, history, applied, updates, target.sync.default_namespace)
+        namespace = target.sync.default_namespace
+        if (overlay := inputs.revision.overlay) is not None:
+            look_up = functools.partial(_rendered_at, target, applied, overlay, updates, namespace)
+        else:
+            look_up = functools.partial(_manifests_at, history, applied, updates, namespace)
         none: dict[ObjectRef, Manifest] = {}
         found = await (target.locally(look_up, none) if target.locally else asyncio.to_thread(look_up))
         return inputs.remembering(bases=found)
@@ -258,17 +268,30 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
 
 
 def _manifests_at(
-    history: Callable[[str, str], bytes | None], sha: str, updates: Iterable[Change], namespace: str
+    history: Callable[[str, str], bytes | None], sha: str, updates: Sequence[Change], namespace: str
 ) -> dict[ObjectRef, Manifest]:
     """Return the manifests of *updates* as they were at *sha*; what can't be read is left out."""
-    refs = {change.ref for change in updates}
     files = {MemberOptions.of(change.before or {}).source or change.provenance.file for change in updates}
-    found = {}
-    for path in files:
-        content = history(sha, path)
-        for located in parse(content, path).manifests if content else ():
-            ref = located.ref
-            for candidate in (ref, ref._replace(namespace=ref.namespace or namespace)):
-                if candidate in refs:
-                    found[candidate] = located.manifest
-    return found
+    contents = ((path, history(sha, path)) for path in files)
+    located = (each for path, content in contents if content for each in parse(content, path).manifests)
+    return _of_updates(located, updates, namespace)
+
+
+def _rendered_at(
+    target: Target, sha: str, overlay: str, updates: Sequence[Change], namespace: str
+) -> dict[ObjectRef, Manifest]:
+    """Return the manifests of *updates* as the overlay rendered at *sha*; none where that can't be read any more."""
+    try:
+        return _of_updates(target.reader.rendered_at(target.source, sha, overlay), updates, namespace)
+    except SourceError:
+        return {}
+
+
+def _of_updates(located: Iterable[Located], updates: Iterable[Change], namespace: str) -> dict[ObjectRef, Manifest]:
+    refs = {change.ref for change in updates}
+    return {
+        candidate: each.manifest
+        for each in located
+        for candidate in (each.ref, each.ref._replace(namespace=each.ref.namespace or namespace))
+        if candidate in refs
+    }

@@ -35,7 +35,7 @@ async def trusting(
         return source
     verified = VerifiedSource(
         source.repository, source.ref, source.path, cache_dir=session.cache_dir / "git", limits=session.git_limits,
-        spec=git.verify, namespace=sync.namespace, verdicts=session.verdicts, keeps=keeps,
+        spec=git.verify, namespace=sync.namespace, verdicts=session.verdicts, keeps=keeps, render=git.render,
     )  # fmt: skip
     await read_keys(session, sync, verified)
     return verified

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
 from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.redaction import without_credentials
-from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Render, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
@@ -173,7 +175,7 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     """
     live, sync, git = await _following(session, name, namespace)
     followed = await source_of(session, sync, git)
-    source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), git.path)
+    source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), git.path, git.render)
     return Target(sync, await trusting(session, sync, git, source), parent=live, reader=session.reader())
 
 
@@ -185,7 +187,7 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
             path of another machine, though.
     """
     live, sync, git = await _following(session, name, namespace)
-    files = WorktreeSource(folder, git.path, limits=session.git_limits)
+    files = WorktreeSource(folder, git.path, limits=session.git_limits, render=git.render)
     source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
     return Target(sync, source, parent=live, reader=session.reader())
 
@@ -232,6 +234,14 @@ class Checkout:
             SourceError: as ``read``.
         """
         return self.files.read_many(blob_ids)
+
+    def tree(self, sha: str) -> AbstractContextManager[Tree]:
+        """Return all files of the folder, or those of the commit *sha*, for the time of a block.
+
+        Raises:
+            SourceError: the repository has no such commit.
+        """
+        return self.files.tree(sha) if sha.startswith("worktree-") else self.repository.tree(sha)
 
     def read_at(self, sha: str, path: str) -> bytes | None:
         """Return what the file at *path* held in the commit *sha*, which is fetched where it isn't there."""
@@ -346,11 +356,14 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
     repository = await repository_of(session, sync, git)
     if session.allowed_urls.addresses:
         repository = replace(repository, stays=True)
-    return await trusting(session, sync, git, _git_source(session, repository, ref, git.path), keeps=keeps)
+    return await trusting(session, sync, git, _git_source(session, repository, ref, git.path, git.render), keeps=keeps)
 
 
-def _git_source(session: Session, repository: Repository, ref: Ref, path: str) -> GitSource:
-    return GitSource(repository, ref, path, cache_dir=session.cache_dir / "git", limits=session.git_limits)
+def _git_source(
+    session: Session, repository: Repository, ref: Ref, path: str, render: Render = Render.AUTO
+) -> GitSource:
+    folder = session.cache_dir / "git"
+    return GitSource(repository, ref, path, cache_dir=folder, limits=session.git_limits, render=render)
 
 
 def may_read(session: Session, url: str) -> bool:

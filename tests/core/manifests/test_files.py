@@ -99,7 +99,7 @@ def test_the_problem_names_the_file_what_is_left_and_what_to_do():
     assert [str(problem) for problem in chosen.problems] == [
         (
             "over/kustomization.yaml: a kustomization, which isn't rendered here: nothing of its folder is applied or pruned, "
-            '2 manifest files (hint: apply what "kustomize build" prints, or list this file in .reconcileignore to have the '
+            "2 manifest files (hint: it is rendered where its folder is followed itself; list this file in .reconcileignore to have the "
             "others taken as they are)"
         )
     ]

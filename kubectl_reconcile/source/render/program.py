@@ -1,0 +1,60 @@
+"""Where the program that renders is: beside this file in packages that bring it, else built from its sources and kept.
+
+Building takes minutes the first time, so nobody does it by the way: who wants overlays rendered has it built once.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kubectl_reconcile.go_programs import DIGEST, GoProgram, Log, cache_dir
+
+NAME: Final = "reconcile-render"
+
+SOURCES: Final = GoProgram(
+    "the program that renders overlays",
+    Path(__file__).parent / "program",
+    (
+        "go.mod", "go.sum", "main.go", "frames.go", "files.go", "kustomize.go",
+        "fence_linux.go", "fence_linux_amd64.go", "fence_linux_arm64.go", "fence_other.go",
+    ),
+    "or do without overlays: manifests are applied as they are without it",
+)  # fmt: skip
+
+_FLAGS: Final = (
+    "-tags", "kustomize_disable_go_plugin_support", "-trimpath", "-ldflags", f"-s -w -X main.version={DIGEST}",
+)  # fmt: skip
+
+HOW_TO_GET: Final = 'run "python -m kubectl_reconcile.source.render" with the Python that runs this: it builds it, for which it needs Go'
+
+
+@functools.cache
+def version() -> str:
+    """Return the version of the program that belongs to these sources: their digest, which it says itself."""
+    return SOURCES.digest(_FLAGS)
+
+
+def find(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Return where the program is; None where it wasn't built yet."""
+    places = (Path(__file__).parent / NAME, _home(environ) / f"build-{version()}" / NAME)
+    return next((place for place in places if os.access(place, os.X_OK)), None)
+
+
+def build(log: Log, *, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the program, building it first if it isn't there; that takes minutes the first time, and *log* hears of it.
+
+    Raises:
+        GoBuildError: there is no Go that can build it, or the build failed.
+    """
+    if (found := find(environ)) is not None:
+        return found
+    static = {**environ, "CGO_ENABLED": "0"}
+    return SOURCES.built(_home(environ), _FLAGS, log, static, name=NAME) / NAME
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return cache_dir(environ) / "render"

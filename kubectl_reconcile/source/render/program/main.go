@@ -1,0 +1,58 @@
+// Command reconcile-render renders kustomize overlays for kubectl-reconcile, which is its only caller.
+//
+// Vocabulary: a *frame* is four bytes of length, the most significant first, and so many bytes of JSON. On stdin come
+// frames with orders and answers, on stdout go frames with questions and results; see frames.go. Files are asked for one by
+// one as they are needed (files.go): the program sees no disk, no network and no other process, and on Linux the kernel is
+// told so as well (fence_linux.go). It ends when stdin does.
+//
+// kustomize keeps schemas in variables of the process, so overlays are rendered one at a time.
+package main
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"time"
+)
+
+// version is set when the program is linked, to the digest of its sources: the caller wants the program that it was written with.
+var version = "unknown"
+
+const (
+	// idle is how long nothing is asked before memory is given back.
+	idle = time.Second
+	// softMemory is where the garbage collector begins to work; most overlays never get there.
+	softMemory = 200 << 20
+)
+
+var errNoNetwork = errors.New("rendering has no network")
+
+// refusing answers every HTTP request that a library makes with an error.
+type refusing struct{}
+
+func (refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errNoNetwork }
+
+func main() {
+	os.Clearenv()
+	http.DefaultTransport = refusing{}
+	http.DefaultClient = &http.Client{Transport: refusing{}}
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(softMemory)
+	if err := fence(); err != nil {
+		println("no fence: " + err.Error())
+		os.Exit(3)
+	}
+	pipe := newPipe(os.Stdin, os.Stdout)
+	pipe.send(word{Hello: version})
+	for {
+		order := pipe.next(idle, debug.FreeOSMemory)
+		switch {
+		case order.Kustomize != nil:
+			pipe.send(word{Done: kustomize(pipe, order.Kustomize)})
+		default:
+			println("an order that isn't known")
+			os.Exit(4)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+"""What is said of an overlay that can't be rendered, and what its rendering makes of a revision."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_reconcile.core.manifests.rendering import (
+    RenderedObject,
+    Rendering,
+    failure,
+    kustomization_among,
+    objects_of,
+    revision_of,
+    still_holds,
+    without_secrets,
+)
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, LINK, EntryKind, TreeEntry
+from kubectl_reconcile.core.objects import Problem, Severity
+
+SECRET = "hunter2-hunter2"
+OWN, BASE = "prod/kustomization.yaml", "base/kustomization.yaml"
+FILES = {
+    OWN: b"namePrefix: p-\nresources:\n- ../base\n- gone.yaml\npatches:\n- path: patch.yaml\n",
+    BASE: b"resources:\n- web.yaml\n- github.com/org/repo?ref=v1\n",
+}
+OBJECT = RenderedObject("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: 'yes'}\n", "base/web.yaml")
+
+PLACES = {
+    "an entry of the overlay": ("accumulating resources from 'gone.yaml': no such file", OWN, 4),
+    "an entry of its base": (
+        "accumulation err='accumulating resources from 'github.com/org/repo?ref=v1': no 'git' program on path'", BASE, 3,
+    ),
+    "a value": ('no resource matches strategic merge patch "patch.yaml"', OWN, 6),
+    "a key": ('json: unknown field "namePrefix"', OWN, 1),
+    "nothing that it has": ("no matches for 'Deployment.v1.apps/none'", OWN, 0),
+    "half a word": ("no matches for 'gone'", OWN, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "path", "line"), PLACES.values(), ids=PLACES)
+def test_a_failure_comes_to_the_entry_that_it_is_about(message, path, line):
+    problem = failure(message, "prod", FILES)
+    assert (problem.path, problem.line) == (path, line)
+    assert problem.message.startswith("kustomize can't build it: ")
+    assert problem.is_error
+
+
+HINTS = {
+    "a remote base": ("no 'git' program on path", "nothing is fetched while rendering"),
+    "a remote file": ('Get "http://x": rendering has no network', "nothing is fetched while rendering"),
+    "a chart": ("must specify --enable-helm", "commit what helm template prints"),
+    "a plugin": ("external plugins disabled; unable to load external plugin", "only what is built into kustomize"),
+    "a link": ("'a' is a symbolic link, which isn't followed", "commit the file itself"),
+    "a cycle": ("cycle detected: candidate root", "take one of these entries out"),
+    "a file elsewhere": ("file '/x' is not in or below '/prod'", "copy the file into the folder"),
+}
+
+
+@pytest.mark.parametrize(("message", "hint"), HINTS.values(), ids=HINTS)
+def test_a_failure_says_what_to_do(message, hint):
+    assert hint in failure(message, "prod", FILES).hint
+
+
+def test_a_failure_is_one_line_and_not_too_long():
+    message = failure("first\n  second\n" + "x" * 5000, "prod", FILES).message
+    assert message.startswith("kustomize can't build it: first second xxx")
+    assert len(message) < 700
+
+
+LEAKS = {
+    "a literal": b"secretGenerator: [{name: a, literals: ['x=hunter2-hunter2']}]\n",
+    "a literal that is none": b"secretGenerator: [{name: a, literals: [hunter2-hunter2]}]\n",
+    "a file of it": b"secretGenerator: [{name: a, files: [key=secret.txt]}]\n",
+    "variables": b"secretGenerator: [{name: a, envs: [secret.env]}]\n",
+    "an older form": b"secretGenerator: [{name: a, env: secret.env}]\n",
+    "a patch": b"patches:\n- patch: |\n    kind: Secret\n    stringData:\n      a: 'hunter2-hunter2'\n",
+}
+
+
+@pytest.mark.parametrize("text", LEAKS.values(), ids=LEAKS)
+def test_values_of_secrets_are_in_no_message(text):
+    files = {OWN: text, "prod/secret.txt": f"{SECRET}\n".encode(), "prod/secret.env": f"A={SECRET}\n".encode()}
+    assert without_secrets(f"it can't be read: [{SECRET}] at x", files) == "it can't be read: [***] at x"
+
+
+def test_values_of_secrets_among_the_files_and_in_echoed_configurations_are_in_no_message():
+    manifest = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{a: {SECRET}}}\n"
+    assert SECRET not in without_secrets(f"invalid: {SECRET}", {"prod/a.yaml": manifest.encode()})
+    echoed = "trouble configuring builtin X with config: `\na: `b`: c\n`: the reason"
+    assert without_secrets(echoed, {}) == "trouble configuring builtin X: the reason"
+    assert without_secrets("trouble configuring X with config: everything", {}) == "trouble configuring X"
+
+
+def test_a_rendering_holds_as_long_as_all_that_it_consulted_is_the_same():
+    class Files(dict):
+        def look(self, path):
+            return self.get(path, ABSENT)
+
+    one, other = TreeEntry(EntryKind.FILE, "1"), TreeEntry(EntryKind.FILE, "2")
+    consulted = {"a": one, "b": FOLDER, "c": ABSENT}
+    assert still_holds(consulted, Files(a=one, b=FOLDER, d=other))
+    assert not still_holds(consulted, Files(a=other, b=FOLDER))
+    assert not still_holds(consulted, Files(a=one))
+    assert not still_holds(consulted, Files(a=one, b=FOLDER, c=LINK))
+
+
+def test_the_kustomization_of_a_folder_is_the_one_that_was_found():
+    assert (
+        kustomization_among("prod", ["prod/kustomization.yml", "base/kustomization.yaml"]) == "prod/kustomization.yml"
+    )
+    assert kustomization_among("prod", []) == "prod/kustomization.yaml"
+    assert kustomization_among("", ["Kustomization"]) == "Kustomization"
+
+
+def test_objects_have_places_of_their_own_that_are_never_shown():
+    found = objects_of(Rendering((OBJECT, OBJECT), (), {}))
+    assert [(each.path, each.line) for each in found.manifests] == [("base/web.yaml", -1), ("base/web.yaml", -2)]
+    assert found.manifests[0].manifest["data"] == {"a": "yes"}
+    from_json = objects_of(Rendering((RenderedObject(OBJECT.text, "base/web.json"),), (), {}))
+    assert [(each.path, each.ref.name) for each in from_json.manifests] == [("base/web.json", "web")]
+    wrong = objects_of(Rendering((RenderedObject("apiVersion: v1\nkind: ConfigMap\n", "base/web.yaml"),), (), {}))
+    assert [str(problem).partition(" ")[0] for problem in wrong.problems] == ["base/web.yaml:"]
+
+
+def test_a_revision_lists_the_files_that_objects_come_from_by_what_came_of_them():
+    commit = Revision("c0ffee", "2026-11-22T00:00:00Z", {}, path="prod", overlay="prod")
+    one = revision_of(commit, Rendering((OBJECT,), (), {OWN: TreeEntry(EntryKind.FILE, "1")}), ())
+    same = revision_of(commit, Rendering((OBJECT,), (), {OWN: TreeEntry(EntryKind.FILE, "2")}), ())
+    twice = revision_of(commit, Rendering((OBJECT, OBJECT), (), {}), ())
+    assert one == same
+    assert (list(one.files), one.sha, one.unrendered) == (["base/web.yaml"], "c0ffee", ())
+    assert twice.files != one.files
+
+
+def test_of_a_folder_the_sha_is_that_of_what_was_consulted():
+    folder = Revision("worktree-", "", {}, path="prod", overlay="prod")
+    shas = {
+        revision_of(folder, Rendering((OBJECT,), (), {OWN: TreeEntry(EntryKind.FILE, blob)}), ()).sha for blob in "112"
+    }
+    assert len(shas) == 2
+    assert all(sha.startswith("worktree-") and len(sha) == 41 for sha in shas)
+
+
+def test_where_something_is_wrong_nothing_counts_as_gone():
+    commit = Revision("c0ffee", "2026-11-22T00:00:00Z", {}, path="prod", overlay="prod")
+    warning = Problem(OWN, 0, "deprecated", severity=Severity.WARNING)
+    assert revision_of(commit, Rendering((OBJECT,), (), {}), (warning,)).unrendered == ()
+    assert revision_of(commit, Rendering((), (), {}), (warning, Problem(OWN, 0, "wrong"))).unrendered == ("",)

@@ -1,0 +1,127 @@
+"""Overlays as sources of Syncs: followed by the daemon, previewed and applied by the command line, on a real API server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("renders")
+
+SOURCE = "reconcile.dev/source"
+
+
+def config_map(name, **data):
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
+
+
+FILES = {
+    "base/kustomization.yaml": "resources: [web.json, old.json]\n",
+    "base/web.json": config_map("web", a="base", b="base"),
+    "base/old.json": config_map("old", a="b"),
+    "base/unlisted.json": config_map("unlisted", a="b"),
+    "prod/kustomization.yaml": "namePrefix: p-\nresources: [../base]\npatches: [{path: patch.yaml}]\n"
+    "configMapGenerator: [{name: made, literals: [x=1], options: {disableNameSuffixHash: true}}]\n",
+    "prod/patch.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: prod}\n",
+}
+
+
+def test_a_daemon_follows_an_overlay(daemon, follow, plugin, cluster, git_server):
+    sync = follow(git_server.url, path="prod")
+    sync.until_synced(git_server.push(FILES))
+    assert cluster.members("ConfigMap", "shop") == {"p-web", "p-old", "p-made"}
+    live = cluster.get("ConfigMap", "p-web")
+    assert (live["data"], live["metadata"]["annotations"][SOURCE]) == ({"a": "prod", "b": "base"}, "base/web.json")
+    assert cluster.get("ConfigMap", "p-made")["metadata"]["annotations"][SOURCE] == "prod/kustomization.yaml"
+    assert plugin("diff", "shop").status == 0
+    sync.until_synced(git_server.push({"prod/patch.yaml": FILES["prod/patch.yaml"].replace("prod", "next")}))
+    assert cluster.get("ConfigMap", "p-web")["data"]["a"] == "next"  # though the file that it comes from hasn't changed
+    sync.until_synced(git_server.push({"base/kustomization.yaml": "resources: [web.json]\n"}))
+    assert cluster.members("ConfigMap", "shop") == {"p-web", "p-made"}
+
+
+def test_an_overlay_that_breaks_is_told_by_its_line_and_takes_nothing_away(
+    daemon, follow, plugin, cluster, git_server, eventually
+):
+    sync = follow(git_server.url, path="prod")
+    sync.until_synced(git_server.push(FILES))
+    remote = "namePrefix: p-\nresources:\n- ../base\n- github.com/org/repo?ref=v1\n"
+    ready = sync.until("ProblemsInSource", git_server.push({"prod/kustomization.yaml": remote}))
+    assert ready["message"].startswith("prod/kustomization.yaml:4: kustomize can't build it: ")
+    assert cluster.members("ConfigMap", "shop") == {"p-web", "p-old", "p-made"}
+    shown = plugin("diff", "shop")
+    assert (shown.status, "copy it into the repository" in shown.err) == (4, True)
+    cluster.edit("ConfigMap", "p-web", {"data": {"a": "by hand"}})
+    files = {
+        "prod/kustomization.yaml": FILES["prod/kustomization.yaml"],
+        "base/kustomization.yaml": "resources: [web.json]\n",
+    }
+    sync.until_synced(git_server.push(files))
+    assert cluster.members("ConfigMap", "shop") == {"p-web", "p-made"}
+    eventually(lambda: cluster.get("ConfigMap", "p-web")["data"]["a"] == "prod", "the drift is put back")
+
+
+def test_a_sync_says_how_its_path_is_rendered(daemon, follow, cluster, git_server, eventually):
+    sha = git_server.push(FILES)
+    sync = follow(git_server.url, path="base")
+    sync.until_synced(sha)
+    assert cluster.members("ConfigMap", "shop") == {"web", "old"}
+    cluster.edit("Sync", "shop", {"spec": {"source": {"render": "Raw"}}})
+    eventually(lambda: cluster.members("ConfigMap", "shop") == {"web", "old", "unlisted"}, "all files are applied")
+    with pytest.raises(Exception, match="Unsupported value"):
+        cluster.edit("Sync", "shop", {"spec": {"source": {"render": "Jsonnet"}}})
+
+
+def test_what_git_changed_is_told_from_drift_by_what_the_overlay_was(plugin, follow, daemon, cluster, git_server):
+    sync = follow(git_server.url, path="prod")
+    sync.until_synced(git_server.push(FILES))
+    daemon.stop()
+    git_server.push({"prod/patch.yaml": FILES["prod/patch.yaml"].replace("prod", "next")})
+    cluster.edit("ConfigMap", "p-web", {"data": {"b": "by hand"}})
+    answer = plugin("diff", "shop", "-o", "json")
+    assert answer.status == 1, answer.err
+    [change] = [each for each in json.loads(answer.out)["changes"] if each["op"] == "update"]
+    assert {each["path"]: each["reason"] for each in change["fields"]} == {".data.a": "git", ".data.b": "drift"}
+
+
+def test_every_command_that_reads_files_renders_them(plugin, follow, cluster, git_server, tmp_path):
+    git_server.push(FILES)
+    folder = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", git_server.url, folder], check=True, timeout=60)
+    assert "p-web" in plugin("diff", "-f", str(folder / "prod")).out
+    done = plugin("sync", "-f", str(folder / "prod"), "--name", "shop", "--yes")
+    assert done.status == 0, done.err
+    assert cluster.members("ConfigMap", "shop") == {"p-web", "p-old", "p-made"}
+    assert plugin("diff", "-f", str(folder / "prod"), "--name", "shop").status == 0
+    assert plugin("sync", "-f", str(folder / "prod"), "--name", "shop", "--yes").status == 0
+    (folder / "prod" / "patch.yaml").write_text(FILES["prod/patch.yaml"].replace("prod", "tried"))
+    changed = plugin("diff", "-f", str(folder / "prod"), "--name", "shop")
+    assert (changed.status, "tried" in changed.out) == (1, True)
+    assert plugin("diff", "--repo", git_server.url, "--path", "prod").out == "no changes, 3 unchanged\n"
+    follow(git_server.url, path="prod", suspend=True)
+    assert plugin("diff", "shop", "--local", str(folder)).status == 1
+    branch = git_server.push({"prod/kustomization.yaml": "namePrefix: q-\nresources: [../base]\n"})
+    shown = plugin("diff", "shop", "--revision", branch)
+    assert "q-web" in shown.out, shown.err
+
+
+def test_an_object_of_an_overlay_is_explained_without_a_line_that_isn_t_its_own(daemon, follow, plugin, git_server):
+    sync = follow(git_server.url, path="prod")
+    sync.until_synced(git_server.push(FILES))
+    told = plugin("explain", "configmap/p-web")
+    assert told.status == 0, told.err
+    assert "base/web.json" in told.out
+    assert "base/web.json:0" not in told.out
+
+
+def test_drift_of_an_overlay_is_not_accepted_into_a_file_that_does_not_hold_it(plugin, cluster, git_server, tmp_path):
+    git_server.push(FILES)
+    folder = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", git_server.url, folder], check=True, timeout=60)
+    assert plugin("sync", "-f", str(folder / "prod"), "--name", "shop", "--yes").status == 0
+    before = {path: path.read_bytes() for path in folder.rglob("*.json")}
+    cluster.edit("ConfigMap", "p-web", {"data": {"a": "by hand"}})
+    answer = plugin("accept", "-f", str(folder / "prod"), "--name", "shop")
+    assert (answer.status, "edit the overlay prod" in answer.err) == (0, True), answer.err
+    assert {path: path.read_bytes() for path in folder.rglob("*.json")} == before
