@@ -305,7 +305,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
     if options.timeout_s:
         target.sync = replace(target.sync, timeout_s=options.timeout_s)
     stopping = asyncio.Event()
-    health, unwell = MembersHealth(target.sync), list[str]()
+    health, unwell = MembersHealth(session.health_of(target.sync)), list[str]()
     hooks = replace(progress.hooks(), wrote=health.learn)
     tend = functools.partial(custom_resource.tend, session, hooks)
     writer = Writer(session.client, hooks, stopping, tend=tend, members=members)

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.summary import member_health
 from kubectl_reconcile.core.health.verdict import Health, HealthStatus
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Op, Plan
-from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
 from kubectl_reconcile.engine.apply.health_wait import HealthWait
 
@@ -26,9 +26,9 @@ _AT_ONCE = 16
 
 @dataclass(slots=True)
 class MembersHealth:
-    """Which members of *sync* aren't well."""
+    """Which members of a set aren't well, as *rules* judge."""
 
-    sync: Sync
+    rules: HealthRules
     _unwell: set[ObjectRef] = field(default_factory=set)
 
     def learn(self, live: Manifest) -> None:
@@ -55,14 +55,12 @@ class MembersHealth:
         waited = [(ref, kinds[ref]) for ref in sorted(self._unwell & kinds.keys())]
         end_s = time.monotonic() + timeout_s
         waiting = HealthWait(
-            client, FlowControl(), self.sync.health, end_s, stopped=lambda: False, told=told, judge=self._judge
+            client, FlowControl(), self.rules, end_s, stopped=lambda: False, told=told, judge=self._judge
         )
         return [each for each in await _each(waiting, waited) if each]
 
     def _judge(self, live: Manifest | None) -> Health:
-        return (
-            member_health(self.sync.health, live) if live is not None else Health(HealthStatus.NOT_FOUND, "it is gone")
-        )
+        return member_health(self.rules, live) if live is not None else Health(HealthStatus.NOT_FOUND, "it is gone")
 
 
 async def _each(waiting: HealthWait, waited: Iterable[tuple[ObjectRef, Kind]]) -> list[str]:

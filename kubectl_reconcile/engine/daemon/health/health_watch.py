@@ -19,7 +19,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubectl_reconcile.cluster.cache import Event, StoredObject
 from kubectl_reconcile.cluster.errors import ApiError
@@ -111,6 +111,7 @@ class HealthWatch:
         *places* are namespaces that it is about to write to, besides those that it says it has members in.
         """
         places |= Contents.recorded(live).namespaces | {"", sync.namespace}
+        sync = replace(sync, health=self.context.session.health_of(sync))
         known = self._watched.get(sync.ref)
         is_same = known is not None and known.is_whole and known.sync.health == sync.health
         if known is not None and is_same and places <= known.places:
