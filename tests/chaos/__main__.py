@@ -141,7 +141,7 @@ class Chaos:
             (self.folder / name).write_text("\n---\n".join(documents))
 
     def start(self) -> subprocess.Popen[str]:
-        command = [PROGRAM, "sync", "-f", str(self.folder), "--name", "chaos", "-n", "chaos-a", "-y"]
+        command = [PROGRAM, "sync", "-f", str(self.folder), "--name", "chaos", "-n", "chaos-a", "-y", "--no-wait"]
         environ = {**os.environ, "KUBECONFIG": str(self.cluster.sandbox.kubeconfig), "PYTHONUNBUFFERED": "1"}
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ)
 

@@ -170,7 +170,7 @@ def test_a_sync_that_makes_no_sense_is_refused_with_a_sentence(kubectl, spec, me
 
 def test_a_sync_comes_with_defaults(kubectl):
     assert taken(kubectl, a_sync(DEFAULT, **git()))["spec"] == {
-        "source": {"git": {"url": git()["source"]["git"]["url"], "path": ".", "interval": "1m"}},
+        "source": {"git": {"url": git()["source"]["git"]["url"], "path": ".", "interval": "1m"}, "render": "Auto"},
         "suspend": False,
         "prune": True,
         "conflicts": "Override",

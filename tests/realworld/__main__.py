@@ -195,6 +195,7 @@ class Follow:
         spec = {
             "source": {"git": {"url": self.repository.url, "interval": "1h"}}, "targetNamespace": space,
             "deletionPolicy": "Prune", "suspend": True, "timeout": "5m",
+            "health": {"wait": False},  # the controllers of what it holds aren't here
         }  # fmt: skip
         sync = {
             "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync",

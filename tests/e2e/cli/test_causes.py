@@ -71,7 +71,7 @@ def test_a_refused_resize_never_advises_to_lose_the_data_without_a_word(plugin, 
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}},
     }
-    assert plugin("sync", "-f", written(tmp_path, claim), "--name", "shop").status == 0
+    assert plugin("sync", "-f", written(tmp_path, claim), "--name", "shop", "--no-wait").status == 0
     claim["spec"]["resources"]["requests"]["storage"] = "1Gi"
     answer = plugin("diff", "-f", written(tmp_path, claim), "--name", "shop")
     assert answer.status == 6
