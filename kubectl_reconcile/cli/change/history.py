@@ -182,7 +182,7 @@ async def _prepared(session: Session, *, name: str, revision: str) -> _Prepared:
     live = await live_sync(session, name)
     sha = await engine.resolve(session, live, revision)
     target = await engine.target_at(session, live, sha)
-    plan = await reconcile.plan(session, target)
+    plan = await reconcile.preview(session, target)
     await require_verified(target.source, sha)
     plan = await dry_run.confirm(session.client, plan, target.sync)
     return _Prepared(live, sha, plan)

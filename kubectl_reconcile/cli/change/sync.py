@@ -343,7 +343,7 @@ async def _planned(
     session: Session, target: Target, options: SyncOptions, file: PlanFile | None, members: Client
 ) -> Plan:
     """Return what is to be done, tried by the server where that takes no second round."""
-    plan = selected(session, options.chosen, await engine.plan(session, target), among=options.among)
+    plan = selected(session, options.chosen, await engine.preview(session, target), among=options.among)
     await require_verified(target.source, plan.revision)
     if file is None:
         return await dry_run.confirm_before_writing(session.client, plan, target.sync, members=members)

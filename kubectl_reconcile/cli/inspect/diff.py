@@ -117,7 +117,7 @@ async def _preview_of(
     by_account: bool,
     among: list[Plan] | None = None,
 ) -> Plan:
-    made = selected(session, chosen, await reconcile.plan(session, target), among=among)
+    made = selected(session, chosen, await reconcile.preview(session, target), among=among)
     judged = made if offline else await dry_run.confirm(session.client, made, target.sync, for_others=by_account)
     if by_account and not offline and not judged.is_clean:
         rights = importlib.import_module("kubectl_reconcile.engine.commands.rights.preview")  # only changes take rights

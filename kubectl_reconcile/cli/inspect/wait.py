@@ -10,8 +10,8 @@ from kubectl_reconcile.cli.output.failures import STATUS_OF_REASON, ExitStatus, 
 from kubectl_reconcile.cli.output.progress import Progress
 from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of
-from kubectl_reconcile.core.resources.goals import Goal, is_reached, lack_of
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.resources.goals import Goal, is_reached, lack_of, message_of
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
@@ -59,8 +59,7 @@ async def _found(session: Session, name: str, goal: Goal) -> Manifest | None:
 
 
 def _reached(live: Manifest | None, ref: ObjectRef, goal: Goal) -> str:
-    type_ = {Goal.HEALTHY: "Healthy", Goal.SYNCED: "Synced", Goal.READY: "Ready"}.get(goal, "")
-    message = str((condition_of(live or {}, type_) or {}).get("message") or "")
+    message = message_of(live, goal)
     name = f"Sync {ref.namespace}/{ref.name}"
     return f"{name} is {goal}: {message}" if message else f"{name} is {goal}"
 

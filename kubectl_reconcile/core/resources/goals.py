@@ -56,6 +56,12 @@ def lack_of(live: Manifest, goal: Goal) -> tuple[str, str]:
     return str(found.get("reason") or ""), str(found.get("message") or found.get("reason") or "")
 
 
+def message_of(live: Manifest | None, goal: Goal) -> str:
+    """Return what a Sync says of a goal that it has reached; nothing of one that is gone."""
+    decisive = _CONDITIONS.get(goal, ("",))[-1]
+    return str((condition_of(live or {}, decisive) or {}).get("message") or "")
+
+
 def _holds(live: Manifest, type_: str) -> bool:
     found = condition_of(live, type_) or {}
     return found.get("status") == "True" and _is_current(live, found)

@@ -166,7 +166,17 @@ async def read(target: Target) -> Desired:
 
 
 async def plan(session: Session, target: Target) -> Plan:
-    """Return what a sync of *target* would do, children included, and which objects aren't well before it. Writes nothing.
+    """Return what a sync of *target* would do, children included. Writes nothing.
+
+    Raises:
+        SourceError: the source can't be read.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    return await plan_for(session, target, await read(target), OneShotView(Cache(session.client)))
+
+
+async def preview(session: Session, target: Target) -> Plan:
+    """Return the same for whoever reads it: with the objects that aren't well before the sync, for which all are judged.
 
     Raises:
         SourceError: the source can't be read.
