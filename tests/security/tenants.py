@@ -63,6 +63,16 @@ def user(name):
     return {"kind": "User", "apiGroup": GROUP, "name": name}
 
 
+def owner_of_all(name, who):
+    return manifest(
+        f"{GROUP}/v1",
+        "ClusterRoleBinding",
+        name,
+        roleRef={"apiGroup": GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
+        subjects=[user(who)],
+    )
+
+
 def manifest(api_version, kind, name, namespace="", **content):
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}

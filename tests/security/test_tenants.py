@@ -19,10 +19,10 @@ from tests.security.tenants import (
     config,
     following,
     manifest,
+    owner_of_all,
     role,
     rule,
     said_of,
-    user,
 )
 
 PRIVILEGED = manifest(
@@ -32,13 +32,7 @@ PRIVILEGED = manifest(
     "kube-system",
     spec={"containers": [{"name": "x", "image": "x", "securityContext": {"privileged": True}}]},
 )
-BINDING = manifest(
-    f"{GROUP}/v1",
-    "ClusterRoleBinding",
-    "owner",
-    roleRef={"apiGroup": GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
-    subjects=[user("committer")],
-)
+BINDING = owner_of_all("owner", "committer")
 FORGED_RIGHT = manifest(
     f"{GROUP}/v1",
     "RoleBinding",

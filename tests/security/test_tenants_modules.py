@@ -9,15 +9,9 @@ import json
 import pytest
 
 from tests.e2e.conftest import patiently
-from tests.security.tenants import CR, GROUP, MODULE, VALUE, annotated, config, manifest, user
+from tests.security.tenants import CR, MODULE, VALUE, annotated, config, manifest, owner_of_all
 
-BOSS = manifest(
-    f"{GROUP}/v1",
-    "ClusterRoleBinding",
-    "boss",
-    roleRef={"apiGroup": GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
-    subjects=[user("committer")],
-)
+BOSS = owner_of_all("boss", "committer")
 
 
 STOLEN = manifest("v1", "Secret", "vault", "team-b", stringData={"code": "mine"})

@@ -16,6 +16,12 @@ from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 
 NOWHERE = {"nodeSelector": {"no-such": "node"}}
+CACHE = {
+    "apiVersion": "cache.example.com/v1alpha1",
+    "kind": "Memcached",
+    "metadata": {"name": "cache"},
+    "spec": {"size": 1},
+}
 
 
 @pytest.fixture
@@ -222,13 +228,7 @@ async def test_a_claim_that_is_bound_only_once_a_pod_uses_it_holds_nobody_up(sho
 async def test_a_rule_in_cel_decides_when_a_custom_resource_is_there(shop, config_map):
     rule = {"kind": "Memcached.cache.example.com", "current": "self.metadata.annotations['up'] == 'yes'"}
     await shop.settings(timeout="20s", health={"rules": [rule]})
-    cr = {
-        "apiVersion": "cache.example.com/v1alpha1",
-        "kind": "Memcached",
-        "metadata": {"name": "cache"},
-        "spec": {"size": 1},
-    }
-    shop.write({"m.yaml": cr, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
+    shop.write({"m.yaml": CACHE, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
     syncing = asyncio.create_task(shop.sync())
     while await shop.live("Memcached", "cache") is None:
         await asyncio.sleep(0.05)
@@ -249,13 +249,7 @@ async def test_a_module_says_when_its_custom_resource_is_there(shop, config_map)
 
     shop.session.modules = {memcached.gvk: memcached}
     await shop.settings(timeout="20s")
-    cr = {
-        "apiVersion": "cache.example.com/v1alpha1",
-        "kind": "Memcached",
-        "metadata": {"name": "cache"},
-        "spec": {"size": 1},
-    }
-    shop.write({"m.yaml": cr, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
+    shop.write({"m.yaml": CACHE, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
     syncing = asyncio.create_task(shop.sync())
     async with asyncio.timeout(30):
         while await shop.live("Memcached", "cache") is None:
@@ -275,13 +269,8 @@ async def test_a_custom_resource_that_says_it_failed_may_take_it_back(shop, conf
         "current": "self.metadata.annotations['state'] == 'up'",
     }
     await shop.settings(timeout="40s", health={"rules": [rule]})
-    cr = {
-        "apiVersion": "cache.example.com/v1alpha1",
-        "kind": "Memcached",
-        "metadata": {"name": "cache", "annotations": {"state": "broken"}},
-        "spec": {"size": 1},
-    }
-    shop.write({"m.yaml": cr, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
+    broken = {**CACHE, "metadata": {"name": "cache", "annotations": {"state": "broken"}}}
+    shop.write({"m.yaml": broken, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
     syncing = asyncio.create_task(shop.sync())
     async with asyncio.timeout(30):
         while await shop.live("Memcached", "cache") is None:
