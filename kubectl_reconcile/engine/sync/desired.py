@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
-from kubectl_reconcile.core.manifests.rendering import Rendering, objects_of, revision_of
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.rendering.rendered import Rendering, objects_of, revision_of
 from kubectl_reconcile.core.resources.history import digest_of
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source.errors import SourceError, SourceFault

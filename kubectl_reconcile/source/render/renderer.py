@@ -16,16 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubectl_reconcile.core.manifests.rendering import (
-    Consulted,
-    RenderedObject,
-    Rendering,
-    failure,
-    kustomization_among,
-    still_holds,
-)
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
 from kubectl_reconcile.core.objects import Problem, Severity
+from kubectl_reconcile.core.rendering.kustomization import failure, kustomization_among
+from kubectl_reconcile.core.rendering.rendered import Consulted, RenderedObject, Rendering, still_holds
 from kubectl_reconcile.source.errors import SourceError, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render import program

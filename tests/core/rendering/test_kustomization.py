@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_reconcile.core.manifests.rendering import (
-    RenderedObject,
-    Rendering,
-    failure,
-    kustomization_among,
-    objects_of,
-    revision_of,
-    still_holds,
-    without_secrets,
-)
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, LINK, EntryKind, TreeEntry
 from kubectl_reconcile.core.objects import Problem, Severity
+from kubectl_reconcile.core.rendering.kustomization import failure, kustomization_among, without_secrets
+from kubectl_reconcile.core.rendering.rendered import RenderedObject, Rendering, objects_of, revision_of, still_holds
 
 SECRET = "hunter2-hunter2"
 OWN, BASE = "prod/kustomization.yaml", "base/kustomization.yaml"
