@@ -17,6 +17,7 @@ RUN python -m venv /opt/reconcile \
  && /opt/reconcile/bin/pip install --no-cache-dir --no-deps .
 # The program that renders overlays, beside the package that calls it.
 RUN --mount=from=go,source=/usr/local/go,target=/usr/local/go \
+    --mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/go \
     cd / \
  && program=$(PATH=/usr/local/go/bin:$PATH /opt/reconcile/bin/python -m kubectl_reconcile.source.render) \
  && cp "$program" "$(/opt/reconcile/bin/python -c 'import kubectl_reconcile.source.render as render; print(render.__path__[0])')/"

@@ -90,10 +90,12 @@ class GoProgram:
         *,
         name: str,
         finish: Callable[[Path], None] = lambda _: None,
+        platform: str = "",
     ) -> Path:
         """Return the folder below *home* with the build of these sources by *flags*, which is made first if it isn't there.
 
         The program in it is called *name*; *finish* adds to a new folder what else belongs there. *log* hears what is going on.
+        It is for this machine, or for another *platform*, as in ``linux_arm64``; those have homes of their own.
 
         Raises:
             GoBuildError: there is no Go that can build it, or the build failed.
@@ -103,7 +105,7 @@ class GoProgram:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _locked(home / "build.lock", self.what, log):
                 if not target.is_dir():  # somebody else may have built it while we waited
-                    self._build_into(target, flags, log, environ, name=name, finish=finish)
+                    self._build_into(target, flags, log, environ, name=name, finish=finish, platform=platform)
         return target
 
     def _build_into(
@@ -115,8 +117,11 @@ class GoProgram:
         *,
         name: str,
         finish: Callable[[Path], None],
+        platform: str,
     ) -> None:
         go, go_environ = self.find_go(environ)
+        if platform:
+            go_environ["GOOS"], _, go_environ["GOARCH"] = platform.partition("_")
         for leftover in target.parent.glob("unfinished-*"):  # of a build that was killed: we hold the lock
             shutil.rmtree(leftover, ignore_errors=True)
         work = target.parent / f"unfinished-{target.name}"

@@ -1,4 +1,7 @@
-"""Build what a release consists of, into ``dist/``: wheel, sdist, a self-contained program per platform, krew's manifest.
+"""Build what a release consists of, into ``dist/``: sdist, wheels, a self-contained program per platform, krew's manifest.
+
+The wheel of a platform brings the program that renders overlays; the one for any platform and the sdist bring its sources in Go,
+and win only where none of the others fits. Programs for all platforms are built on this one: some minutes each the first time.
 
 krew installs no Python packages, so each platform's archive holds one file with everything that the program needs, for
 all versions of Python that are supported, besides the completion script and the license. An interpreter is all that
@@ -25,6 +28,8 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from kubectl_reconcile.source.render.program import build
+
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PLATFORMS = {
@@ -33,7 +38,15 @@ PLATFORMS = {
     "darwin_amd64": "x86_64-apple-darwin",
     "darwin_arm64": "aarch64-apple-darwin",
 }
-"""The platforms as Go and krew call them, and as Python's packages do."""
+"""The platforms as Go and krew call them, and as uv does that picks what the program depends on."""
+
+TAGS = {
+    "linux_amd64": "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
+    "linux_arm64": "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
+    "darwin_amd64": "macosx_12_0_x86_64",
+    "darwin_arm64": "macosx_12_0_arm64",
+}
+"""The platforms as wheels call them. One static program serves all of Linux; what Go makes for macOS wants 12."""
 
 EPOCH = max(
     int(os.environ.get("SOURCE_DATE_EPOCH") or 0), 315532800
@@ -53,10 +66,11 @@ def main() -> None:
     wanted = parser.parse_args()
     platforms = list(PLATFORMS) if "all" in (wanted.platform or ()) else wanted.platform or [this_platform()]
     shutil.rmtree(wanted.out, ignore_errors=True)
-    wheel = packages(wanted.out)
-    archives = {name: archive(wheel, name, wanted.out, wanted.python or PYTHONS) for name in platforms}
+    sdist = packages(wanted.out)
+    wheels = {name: platform_wheel(sdist, name, wanted.out) for name in platforms}
+    archives = {name: archive(wheel, name, wanted.out, wanted.python or PYTHONS) for name, wheel in wheels.items()}
     if wanted.release_url:
-        krew_manifest(archives, version_of(wheel), wanted.release_url, wanted.homepage, wanted.out)
+        krew_manifest(archives, version_of(wheels[platforms[0]]), wanted.release_url, wanted.homepage, wanted.out)
     else:
         sys.stderr.write("no krew manifest: say where the archives will be, as in make dist RELEASE_URL=https://…\n")
     sums = "".join(f"{digest(file)}  {file.name}\n" for file in sorted(wanted.out.iterdir()))
@@ -72,11 +86,24 @@ def this_platform() -> str:
 
 
 def packages(out: Path) -> Path:
-    """Build wheel and sdist; return the wheel."""
+    """Build the sdist and the wheel for any platform; return the sdist."""
     run("uv", "build", "--quiet", "--out-dir", str(out), str(ROOT), environ={"SOURCE_DATE_EPOCH": str(EPOCH)})
     (out / ".gitignore").unlink(missing_ok=True)
-    [sdist], [wheel] = out.glob("*.tar.gz"), out.glob("*.whl")
+    [sdist] = out.glob("*.tar.gz")
     repack(sdist)
+    return sdist
+
+
+def platform_wheel(sdist: Path, platform: str, out: Path) -> Path:
+    """Build the wheel of one platform, which brings the program that renders, and return it."""
+    program = build(lambda line: print(line, file=sys.stderr), platform="" if platform == this_platform() else platform)  # noqa: T201
+    there = {"RECONCILE_RENDER": str(program), "RECONCILE_RENDER_TAG": TAGS[platform]}
+    run(
+        "uv", "build", "--quiet", "--wheel", "--out-dir", str(out), str(sdist),
+        environ={"SOURCE_DATE_EPOCH": str(EPOCH), **there},
+    )  # fmt: skip
+    (out / ".gitignore").unlink(missing_ok=True)
+    [wheel] = out.glob(f"*-{TAGS[platform]}.whl")
     return wheel
 
 

@@ -12,8 +12,11 @@ import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
@@ -26,6 +29,7 @@ from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry import logs
+from kubectl_reconcile.source.render.renderer import RENDERER
 
 if TYPE_CHECKING:  # most work is about everything
     from kubectl_reconcile.engine.commands.selection import Selection, SelectionError
@@ -57,6 +61,7 @@ def run(connection: Connection, work: Callable[[Session], Coroutine[Any, Any, _T
     """Open a session, and return what *work* makes of it."""
     log_to_stderr(connection)
     made: list[_T] = []
+    RENDERER.build_log = partial(click.echo, err=True)
     asyncio.run(_run(connection, work, made.append))
     return made[0]
 

@@ -192,6 +192,6 @@ def test_it_writes_to_volumes_of_its_own_alone(container):
 def test_it_has_time_to_stop_and_bounded_memory(container):
     assert pod_of(installed())["spec"]["terminationGracePeriodSeconds"] == 30
     assert container["resources"] == {
-        "requests": {"cpu": "50m", "memory": "128Mi"},
-        "limits": {"memory": "512Mi"},
+        "requests": {"cpu": "50m", "memory": "192Mi"},
+        "limits": {"memory": "1Gi"},
     }

@@ -1,6 +1,7 @@
 """Where the program that renders is: beside this file in packages that bring it, else built from its sources and kept.
 
-Building takes minutes the first time, so nobody does it by the way: who wants overlays rendered has it built once.
+Wheels of a platform bring it. Others bring its sources, and so does a checkout: building takes minutes the first time, so only
+commands of somebody who sees that build it by the way; a daemon never does.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ _FLAGS: Final = (
     "-tags", "kustomize_disable_go_plugin_support", "-trimpath", "-ldflags", f"-s -w -X main.version={DIGEST}",
 )  # fmt: skip
 
-HOW_TO_GET: Final = 'run "python -m kubectl_reconcile.source.render" with the Python that runs this: it builds it, for which it needs Go'
+HOW_TO_GET: Final = (
+    "the wheels of Linux and macOS, the image and the plugin of krew bring it; else install Go, and run"
+    ' "python -m kubectl_reconcile.source.render" with the Python that runs this, which builds it in some minutes'
+)
 
 
 @functools.cache
@@ -44,16 +48,19 @@ def find(environ: Mapping[str, str] = os.environ) -> Path | None:
     return next((place for place in places if os.access(place, os.X_OK)), None)
 
 
-def build(log: Log, *, environ: Mapping[str, str] = os.environ) -> Path:
+def build(log: Log, *, environ: Mapping[str, str] = os.environ, platform: str = "") -> Path:
     """Return the program, building it first if it isn't there; that takes minutes the first time, and *log* hears of it.
+
+    It is for this machine, or for another *platform*, as in ``linux_arm64``.
 
     Raises:
         GoBuildError: there is no Go that can build it, or the build failed.
     """
-    if (found := find(environ)) is not None:
+    if not platform and (found := find(environ)) is not None:
         return found
     static = {**environ, "CGO_ENABLED": "0"}
-    return SOURCES.built(_home(environ), _FLAGS, log, static, name=NAME) / NAME
+    home = _home(environ) / platform
+    return SOURCES.built(home, _FLAGS, log, static, name=NAME, platform=platform) / NAME
 
 
 def _home(environ: Mapping[str, str]) -> Path:

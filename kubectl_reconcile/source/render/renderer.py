@@ -14,12 +14,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
 from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.core.rendering.kustomization import failure, kustomization_among
 from kubectl_reconcile.core.rendering.rendered import Consulted, RenderedObject, Rendering, still_holds
+from kubectl_reconcile.go_programs import GoBuildError, Log
 from kubectl_reconcile.source.errors import SourceError, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render import program
@@ -74,10 +76,14 @@ class _Kept:
 
 @dataclass(slots=True, eq=False)
 class Renderer:
-    """Renders overlays, from any thread; one at a time, each for *seconds* at most. *rendered* counts them."""
+    """Renders overlays, from any thread; one at a time, each for *seconds* at most. *rendered* counts them.
+
+    Where the program isn't there it is built if *build_log* is set, which hears of it: that takes minutes.
+    """
 
     seconds: float = SECONDS
     rendered: int = 0
+    build_log: Log | None = None
     _turn: threading.Lock = field(default_factory=threading.Lock)
     _process: RenderProcess | None = None
     _kept: _Kept = field(default_factory=_Kept)
@@ -121,12 +127,24 @@ class Renderer:
         finally:
             self._turn.release()
 
+    def _program(self) -> Path:
+        """Return where the program is.
+
+        Raises:
+            GoBuildError: it isn't there, and can't be built or isn't to be.
+        """
+        if (found := program.find()) is not None:
+            return found
+        if self.build_log is None:
+            raise GoBuildError("the program that renders isn't here")
+        return program.build(self.build_log)
+
     def _render(self, overlay: str, recorder: _Recorder) -> Rendering:
-        place = program.find()
-        if place is None:
-            said = "a kustomization, which can't be rendered: the program that renders isn't here"
-            path = kustomization_among(overlay, ())
-            return Rendering((), (Problem(path, 0, said, program.HOW_TO_GET),), {})
+        try:
+            place = self._program()
+        except GoBuildError as error:
+            said = f"a kustomization, which can't be rendered: {error.message}"
+            return Rendering((), (Problem(kustomization_among(overlay, ()), 0, said, program.HOW_TO_GET),), {})
         waited = ending()
         waited.check()
         order = {"kustomize": {"path": overlay, "mostBytes": MOST_OUTPUT_BYTES}}

@@ -29,6 +29,13 @@ DATA = {
     "the manifests of the daemon": "kubectl_reconcile/deploy/install.yaml",
     "the templates of modules": "kubectl_reconcile/engine/commands/scaffold/templates/module.py.txt",
     "the mark of types": "kubectl_reconcile/py.typed",
+    "the program that renders": "kubectl_reconcile/source/render/reconcile-render",
+    "its sources": "kubectl_reconcile/source/render/program/go.sum",
+}
+OVERLAY = {
+    "base/kustomization.yaml": "resources: [web.yaml]\n",
+    "base/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n",
+    "prod/kustomization.yaml": "namePrefix: prod-\nresources: [../base]\n",
 }
 
 
@@ -38,26 +45,34 @@ def test_what_is_made_from_the_program_is_current(name):
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory):
+def dist(tmp_path_factory, renders):
     """A release for this machine and this Python."""
     out = tmp_path_factory.mktemp("release") / "dist"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     command = [sys.executable, ROOT / "plugin" / "release.py", "--out", out, "--python", python, "--release-url", URL]
-    subprocess.run(command, check=True, env={**os.environ, **HOME})
+    subprocess.run(command, check=True, env={**os.environ, **HOME}, timeout=300)
     return out
 
 
 @pytest.fixture(scope="module")
 def installed(dist, tmp_path_factory):
-    """The bin folder of an empty virtual environment, outside the repository, with the wheel and what it needs."""
+    """The bin folder of an empty virtual environment, outside the repository, with what it needs and the wheel that fits."""
     place = tmp_path_factory.mktemp("installed") / "venv"
     venv.create(place, symlinks=True)
-    [wheel] = dist.glob("*.whl")
     common = [BIN / "uv", "pip", "install", "--quiet", "--python", place / "bin" / "python"]
     environ = {**os.environ, **HOME}
-    subprocess.run([*common, "--require-hashes", "-r", ROOT / "requirements.lock"], check=True, env=environ)
-    subprocess.run([*common, "--no-deps", wheel], check=True, env=environ)
+    subprocess.run(
+        [*common, "--require-hashes", "-r", ROOT / "requirements.lock"], check=True, env=environ, timeout=300
+    )
+    offered = ("--no-deps", "--no-index", "--find-links", dist, "kubectl-reconcile")
+    subprocess.run([*common, *offered], check=True, env=environ, timeout=300)
     return place / "bin"
+
+
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
 
 
 def outside(program, *words, folder, **environ):
@@ -65,7 +80,7 @@ def outside(program, *words, folder, **environ):
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     return subprocess.run(
         [program, *words], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        env={**environment, **environ},
+        env={**environment, **environ}, timeout=120,
     )  # fmt: skip
 
 
@@ -74,8 +89,8 @@ def test_the_wheel_holds_all_data(installed):
     assert [what for what, path in DATA.items() if not (site / path).is_file()] == []
 
 
-def test_the_wheel_carries_all_that_is_no_code(dist):
-    [wheel] = dist.glob("*.whl")
+def test_the_wheel_for_any_platform_carries_all_that_is_no_code_and_no_program(dist):
+    [wheel] = dist.glob("*-any.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
     wanted = {f"kubectl_reconcile/crds/{each.name}" for each in (ROOT / "crds").glob("*.yaml")}
     wanted |= {f"kubectl_reconcile/{each.relative_to(ROOT)}" for each in (ROOT / "examples").rglob("*.yaml")}
@@ -83,6 +98,29 @@ def test_the_wheel_carries_all_that_is_no_code(dist):
     data = (each for each in package.rglob("*") if each.is_file() and each.suffix not in {".py", ".pyc"})
     wanted |= {str(each.relative_to(ROOT)) for each in data}
     assert wanted - packed == set()
+    assert [name for name in packed if name.endswith("/reconcile-render")] == []
+
+
+def test_what_is_for_any_platform_takes_manifests_and_says_how_overlays_are_rendered(
+    dist, installed, tmp_path, kubectl, namespace, crds
+):
+    [wheel] = dist.glob("*-any.whl")
+    command = [BIN / "uv", "pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "any", wheel]
+    subprocess.run(command, check=True, env={**os.environ, **HOME}, timeout=120)
+    write(tmp_path, OVERLAY)
+    there = {
+        "PATH": str(tmp_path), "KUBECONFIG": kubectl.kubeconfig,
+        "PYTHONPATH": str(tmp_path / "any"), "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }  # fmt: skip
+    words = ["-P", "-m", "kubectl_reconcile.cli.main", "diff", "-n", namespace, "-f"]
+    raw = outside(installed / "python", *words, "base/web.yaml", folder=tmp_path, **there)
+    assert (raw.returncode, raw.stdout.endswith("1 to create, 0 unchanged\n")) == (1, True), raw
+    overlay = outside(installed / "python", *words, "prod", folder=tmp_path, **there)
+    said = overlay.stdout + overlay.stderr
+    assert overlay.returncode > 1, said
+    assert "prod/kustomization.yaml: " in said
+    assert "needs Go, and there is none on PATH" in said
+    assert "wheels of Linux and macOS" in said
 
 
 def test_the_sdist_holds_all_sources(dist):
@@ -129,15 +167,18 @@ def test_the_self_contained_program_needs_nothing_but_python(dist, tmp_path, kub
     [archive] = dist.glob("kubectl-reconcile_v*.tar.gz")
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
-    (tmp_path / "web.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")
+    write(tmp_path, OVERLAY)
     python = Path(sys.base_prefix) / "bin"
     there = {
         "PATH": f"{python}:/usr/bin:/bin",
         "SHIV_ROOT": str(tmp_path / "unpacked"),
         "KUBECONFIG": kubectl.kubeconfig,
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),  # where no program that renders was built
     }
-    done = outside(tmp_path / "kubectl-reconcile", "diff", "-f", "web.yaml", "-n", namespace, folder=tmp_path, **there)
+    done = outside(tmp_path / "kubectl-reconcile", "diff", "-f", "prod", "-n", namespace, folder=tmp_path, **there)
     assert (done.returncode, done.stdout.endswith("1 to create, 0 unchanged\n")) == (1, True), done
+    assert "prod-web" in done.stdout
+    assert not (tmp_path / "cache" / "kubectl-reconcile" / "render").exists()
     words = outside(tmp_path / "kubectl_complete-reconcile", "ver", folder=tmp_path, **there).stdout
     assert words == "version\tShow the version.\n:4\n"
 
@@ -145,7 +186,7 @@ def test_the_self_contained_program_needs_nothing_but_python(dist, tmp_path, kub
 def test_the_same_sources_make_the_same_files_wherever_and_whenever(dist, tmp_path):
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     program = [sys.executable, ROOT / "plugin" / "release.py", "--out", tmp_path / "elsewhere", "--python", python]
-    subprocess.run([*program, "--release-url", URL], check=True, env={**os.environ, **HOME})
+    subprocess.run([*program, "--release-url", URL], check=True, env={**os.environ, **HOME}, timeout=300)
     assert (tmp_path / "elsewhere" / "SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
 
 
@@ -163,4 +204,4 @@ def test_krew_s_manifest_says_what_was_built(dist):
         assert platform["bin"] in tar.getnames()
     sums = (dist / "SHA256SUMS").read_text().splitlines()
     assert f"{platform['sha256']}  {file.name}" in sums
-    assert len(sums) == 4
+    assert len(sums) == 5  # two wheels
