@@ -17,6 +17,7 @@ from kubectl_reconcile.cli.main import PROGRAM, VERBS, command, reconcile
 from kubectl_reconcile.cli.options.flags import common_flags
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.core.annotations import TABLE
+from kubectl_reconcile.core.other_tools import table as other_tools
 
 _HEAD = """\
 # Command line
@@ -52,7 +53,27 @@ def annotations_page() -> str:
     earlier = (
         "\n## Names of earlier versions\n\nThey are honoured until 1.0; the daemon says so in an event on the object.\n"
     )
-    return "\n".join([intro, *table, earlier, *former])
+    return "\n".join([intro, *table, earlier, *former, *_theirs()])
+
+
+_THEIRS = """
+## Helm's and Argo CD's
+
+They count in manifests, overlays and charts alike, as far as they mean the same here; where an annotation of ours says it as well, ours wins, and where both
+have a hook, Argo CD's. What means nothing here is a warning with file and line, said once for each sentence. Of hooks, a Job runs as one. Any other object is a
+member like others: written where its hook would run, updated when its file changes, pruned when it goes. `reconcile.dev/hook: ""` has
+an object applied as if it were no hook.
+"""
+
+
+def _theirs() -> Iterator[str]:
+    """Yield the table of what objects say to other tools."""
+    yield from (_THEIRS, "| annotation | value | here | and differs so |", "|---|---|---|---|")
+    for row in other_tools.TABLE:
+        values = ", ".join(
+            f"`{each}`" if each.isascii() and " " not in each else each for each in row.value.split(", ")
+        )
+        yield f"| `{row.name}` | {values} | {_cell(row.becomes)} | {_cell(row.differs) or '-'} |"
 
 
 PAGES = {"cli": command_line_page, "annotations": annotations_page}

@@ -7,7 +7,8 @@ An object's *options* are what its annotations ask for, read once. A value that 
 never fails: annotations of live objects are anybody's to write, so a fault there costs nothing but the option itself. In doubt
 an object stays: an option that keeps it and can't be read counts as given.
 
-Names of earlier versions are honoured until 1.0; whoever reads one says what it is called now.
+Names of earlier versions are honoured until 1.0; whoever reads one says what it is called now. What an object says to other tools
+(``other_tools``) counts where it says nothing in our words.
 
 Pure: metadata in, values out.
 """
@@ -21,6 +22,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias, TypeVar
 
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.other_tools.translation import NOTHING, PREFIXES, Aspect, Translation, translation
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy
 
 PREFIX: Final = f"{API_GROUP}/"
@@ -88,6 +90,8 @@ class HookPoint(StrEnum):
 
     PRE_SYNC = "pre-sync"
     """Before anything is written; nothing is, unless it completes."""
+    SYNC = "sync"
+    """In its wave, with everything else."""
     POST_SYNC = "post-sync"
     """Once everything is written and healthy."""
     SYNC_FAIL = "sync-fail"
@@ -142,7 +146,7 @@ TABLE: Final = (
     Row(DEPENDS_ON, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "`Kind.group/namespace/name`, separated by commas",
         "The object is written once these objects of the same source are healthy."),
     Row(HOOK, Place.ANNOTATION, "Jobs in a source", WrittenBy.PERSON, ", ".join(f"`{point}`" for point in HookPoint),
-        "The Job runs at this point of a sync, once for each state of the files."),
+        "The Job runs at this point of a sync, once for each state of the files. Empty, the Job is none."),
     Row(REPLACE, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, '`"true"`, `"false"`; the default is the Sync\'s `spec.replace`',
         "Whether the object may be deleted and recreated where a changed field is immutable. What it holds is lost."),
     Row(KEEP, Place.ANNOTATION, _MEMBERS, WrittenBy.ANYBODY, '`"false"`, `"true"` (the default)',
@@ -248,7 +252,7 @@ class MemberOptions:
     """What an object's annotations ask for; the rows of `TABLE` say what each means.
 
     *replace* and *conflicts* are None where the Sync decides. *source* is empty unless it is a clean relative path. In *depends_on*
-    the namespace is empty where the text names none.
+    the namespace is empty where the text names none. *theirs* is what the object says to other tools.
     """
 
     wave: int = 0
@@ -264,12 +268,13 @@ class MemberOptions:
     paused: bool = False
     abandoned: bool = False
     faults: tuple[Fault, ...] = ()
+    theirs: Translation = NOTHING
 
     @classmethod
     def of(cls, manifest: Manifest) -> MemberOptions:
         """Return the options of an object, live or in a source. Never raises."""
-        noted = {name: text for name, text in annotations_of(manifest).items() if name.startswith(PREFIX)}
-        return _read(noted) if noted else NO_OPTIONS
+        noted = {name: text for name, text in annotations_of(manifest).items() if name.startswith(_READ)}
+        return _read(noted, translated(manifest)) if noted else NO_OPTIONS
 
     def fault(self, *names: str) -> Fault | None:
         """Return what is wrong with the first of these annotations that has a fault; None where none has."""
@@ -279,6 +284,18 @@ class MemberOptions:
 NO_OPTIONS: Final = MemberOptions()
 """The options of an object that asks for nothing."""
 
+_READ: Final = (PREFIX, *PREFIXES)
+_ASPECTS: Final = {Aspect.HOOK: HOOK, Aspect.WAVE: WAVE, Aspect.PRUNE: KEEP, Aspect.REPLACE: REPLACE}
+
+
+def translated(manifest: Manifest) -> Translation:
+    """Return what an object says to other tools, but for what it says in our words as well. Never raises."""
+    noted = annotations_of(manifest)
+    if not any(name.startswith(PREFIXES) for name in noted):
+        return NOTHING
+    return translation(noted, str(manifest.get("kind")), {each for each, ours in _ASPECTS.items() if ours in noted})
+
+
 _Value = TypeVar("_Value")
 _Reader: TypeAlias = Callable[[str], _Value]
 
@@ -287,7 +304,7 @@ class _UnusableError(ValueError):
     """A value that can't be meant; the first argument is what is wrong, the second what to write."""
 
 
-def _read(noted: Mapping[str, str]) -> MemberOptions:
+def _read(noted: Mapping[str, str], theirs: Translation) -> MemberOptions:
     faults: list[Fault] = []
 
     def value(name: str, reader: _Reader[_Value], default: _Value, otherwise: _Value) -> _Value:
@@ -301,12 +318,12 @@ def _read(noted: Mapping[str, str]) -> MemberOptions:
             return otherwise
 
     return MemberOptions(
-        wave=value(WAVE, _integer, 0, 0),
+        wave=value(WAVE, _integer, theirs.wave or 0, 0),
         depends_on=value(DEPENDS_ON, _targets, (), ()),
-        hook=value(HOOK, _hook_point, None, None),
+        hook=value(HOOK, _hook_point, HookPoint(theirs.point) if theirs.runs else None, None),
         hook_run=noted.get(HOOK_RUN, ""),
-        replace=value(REPLACE, _boolean, None, False),
-        kept=not value(KEEP, _boolean, default=True, otherwise=False),
+        replace=value(REPLACE, _boolean, theirs.replace, False),
+        kept=not value(KEEP, _boolean, default=not theirs.kept, otherwise=False),
         conflicts=value(CONFLICTS, _policy, None, ConflictPolicy.FAIL),
         moved_from=value(MOVED_FROM, _sync, None, None),
         moved_to=value(MOVED_TO, _sync, None, None),
@@ -314,6 +331,7 @@ def _read(noted: Mapping[str, str]) -> MemberOptions:
         paused=value(PAUSED, _boolean, default=False, otherwise=True),
         abandoned=value(ABANDON, _boolean, default=False, otherwise=False),
         faults=tuple(faults),
+        theirs=theirs,
     )
 
 

@@ -133,7 +133,7 @@ BAD = {
     "a target without a name": ({"depends_on": "Deployment.apps/shop/"}, "Deployment.apps/shop/web", MemberOptions()),
     "too many slashes": ({"depends_on": "a/b/c/d"}, "Deployment.apps/shop/web", MemberOptions()),
     "no kind": ({"depends_on": "/shop/web"}, "Deployment.apps/shop/web", MemberOptions()),
-    "a hook at no point": ({"hook": "before"}, "pre-sync, post-sync, sync-fail", MemberOptions()),
+    "a hook at no point": ({"hook": "before"}, "pre-sync, sync, post-sync, sync-fail", MemberOptions()),
     "a boolean in capitals": ({"replace": "True"}, '"true" or "false", not \'True\'', MemberOptions(replace=False)),
     "prune that can't be read keeps": ({"prune": "False"}, '"true" or "false"', MemberOptions(kept=True)),
     "paused that can't be read pauses": ({"paused": "yes"}, '"true" or "false"', MemberOptions(paused=True)),

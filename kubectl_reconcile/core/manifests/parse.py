@@ -21,13 +21,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeAlias
 
-from kubectl_reconcile.core.annotations import HOOK, WAVE
+from kubectl_reconcile.core.annotations import translated
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.manifests.files import IGNORE_FILE, STDIN
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES, MAX_PROBLEMS
 from kubectl_reconcile.core.manifests.scalars import shown
 from kubectl_reconcile.core.manifests.yaml_reader import Place
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity, map_at
+from kubectl_reconcile.core.other_tools.translation import sentence_of
 
 Steps: TypeAlias = tuple[int | str, ...]
 """Where a field stands in a manifest: names and indexes from its root."""
@@ -164,13 +165,6 @@ class _LineIndex:
 _OF_SERVER = ("uid", "resourceVersion", "managedFields")
 """What marks an export from a cluster. An apply with one of them would be refused, or never fit again."""
 
-_OURS = {
-    "argocd.argoproj.io/hook": HOOK,
-    "argocd.argoproj.io/sync-wave": WAVE,
-    "helm.sh/hook": HOOK,
-}
-"""Annotations by which other tools order what they apply, and what ours is called."""
-
 
 def _oddities(tree: Manifest, where: _Where) -> Iterator[_Fault]:
     """Yield what is most likely meant otherwise in an object that can be used as it is."""
@@ -181,11 +175,13 @@ def _oddities(tree: Manifest, where: _Where) -> Iterator[_Fault]:
         said = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} {_are(names)} the server's to set"
         hint = "remove what an export brings along; it isn't applied"
         yield _Fault(at.at(exported[0]), said, hint, Severity.WARNING)
-    annotations = metadata.get("annotations") or {}
-    for theirs, ours in _OURS.items():
-        if theirs in annotations and ours not in annotations:
-            said = f"annotation {theirs} is another tool's, and the object is applied like any other"
-            yield _Fault(at.at("annotations", theirs), said, f"ours is called {ours}", Severity.WARNING)
+    theirs = translated(tree)
+    for ignored in theirs.ignored:
+        place = at.at("annotations", ignored.name)
+        yield _Fault(place, sentence_of(ignored), ignored.hint, Severity.WARNING)
+    if theirs.runs and map_at(tree, "spec").get("ttlSecondsAfterFinished") is not None:
+        said = "spec.ttlSecondsAfterFinished of a hook is ignored: the Job stays until it runs again, as the record that it ran"
+        yield _Fault(where.at("spec", "ttlSecondsAfterFinished"), said, severity=Severity.WARNING)
 
 
 def _are(names: Collection[str]) -> str:

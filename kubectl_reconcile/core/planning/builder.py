@@ -65,7 +65,7 @@ class PlanBuilder:
     """What one build has found so far; *kinds* grows by those that the revision brings along.
 
     *spared* is what must stay though no usable manifest asks for it; *places* says when each
-    member is written, and *needs* what it waits for.
+    member is written, *stages* which come before or after the others, and *needs* what it waits for.
     """
 
     inputs: Inputs
@@ -76,6 +76,7 @@ class PlanBuilder:
     changes: list[tuple[Key, Change]] = field(default_factory=list)
     fallbacks: list[Change] = field(default_factory=list)
     places: dict[ObjectRef, Place] = field(default_factory=dict)
+    stages: dict[ObjectRef, Stage] = field(default_factory=dict)
     needs: dict[ObjectRef, tuple[ObjectRef, ...]] = field(default_factory=dict)
     outcomes: OutcomesSoFar = field(default_factory=OutcomesSoFar)
     spared: set[ObjectRef] = field(default_factory=set)
@@ -190,7 +191,8 @@ class PlanBuilder:
 
     def add(self, change: Change, place: Place, *, deleting: bool = False) -> None:
         """Take up a change that is made at *place*, or for a deletion at its mirror image."""
-        stage = Stage.DELETE if deleting else HOOK_STAGES.get(change.gate.hook, Stage.WRITE)
+        usual = HOOK_STAGES.get(change.gate.hook, Stage.WRITE)
+        stage = Stage.DELETE if deleting else self.stages.get(change.ref, usual)
         self.changes.append((key_of(stage, place), change))
 
     def cascade(self, owner: Stored, place: tuple[int, ...]) -> None:

@@ -27,7 +27,8 @@ class Memory:
 
     *verdicts* are what an earlier build found unchanged; *bases* the manifests applied last, where they are known;
     *contentions* fields to be left alone. *sets* names the Syncs behind the ids of other sets.
-    *settled* is True where a sync of this very state has ended well before: what removes itself may be gone since.
+    *settled* is True where a sync of this very state has ended well before: what removes itself may be gone since. *installed* is True
+    where one of any state has.
     """
 
     verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Memory:
     contentions: Contentions = field(default_factory=dict)
     sets: Mapping[str, ObjectRef] = field(default_factory=dict)
     settled: bool = False
+    installed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ Rules:
 - An object of another set is left alone, unless it says that it moved here from there, and that set's Sync agrees: by what it
   applied to the object, by being in the same namespace, or by being gone.
 - A Job that the cluster removes once it has ended runs once for each state of the source.
+- What is a hook to another tool and isn't a Job is written where the hook would run. A namespace or a CRD that is missing comes
+  before any of what is written before all else.
 
 Pure.
 """
@@ -37,12 +39,9 @@ from kubectl_reconcile.core.objects import (
     labels_of,
     place_of,
 )
-from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
+from kubectl_reconcile.core.planning.builder import HOOK_STAGES, PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, Kind, kinds_of_crd
-from kubectl_reconcile.core.planning.order import (
-    arranged,
-    cycles_in,
-)
+from kubectl_reconcile.core.planning.order import Stage, arranged, cycles_in
 from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance, hash_of
 from kubectl_reconcile.core.resources import applyset
 
@@ -121,11 +120,17 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
         said = f"{ref} is cluster-scoped; its metadata.namespace means nothing"
         _problem(builder, located, said, "remove metadata.namespace", Severity.WARNING)
     options = MemberOptions.of(manifest)
+    if options.theirs.left_out:
+        builder.spared.add(ref)
+        return None
     if options.hook and (complaint := hooks.complaint_of(manifest)):
         _problem(builder, located, f"{ref}: {complaint[0]}", complaint[1])
         builder.spared.add(ref)
         return None
-    return DesiredMember(ref, kind, located, options, _with_contests(builder, ref, _key(builder, located)))
+    key = _key(builder, located)
+    if options.hook:
+        key = f"{key}:{hooks.digest_of(builder.inputs.revision)}"
+    return DesiredMember(ref, kind, located, options, _with_contests(builder, ref, key))
 
 
 def _report_faults(builder: PlanBuilder, each: DesiredMember) -> None:
@@ -206,8 +211,11 @@ def _arrange(
     phases = {gvk: kind.phase for gvk, kind in builder.kinds.items()}
     for ref, each in usable.items():
         builder.places[ref] = (each.options.wave, phases[each.kind.gvk], 0)
+        if (stage := HOOK_STAGES.get(each.options.hook or each.options.theirs.point)) is not None:
+            builder.stages[ref] = stage
         if each.options.depends_on and (targets := _targets(builder, each, found)):
             builder.needs[ref] = targets
+    _bring_forward(builder, foundations)
     needs: dict[ObjectRef, Sequence[ObjectRef]] = {**builder.needs}
     for ref in usable if foundations else ():
         for ground in (foundations.get(ref.namespace), foundations.get(ref.group_kind)):
@@ -216,6 +224,19 @@ def _arrange(
     if needs:
         _break_cycles(builder, usable, needs)
         builder.places.update(arranged(builder.places, needs))
+
+
+def _bring_forward(builder: PlanBuilder, foundations: Mapping[str | GroupKind, ObjectRef]) -> None:
+    """Put missing CRDs, and the missing namespaces that are needed there, before what is written before all else."""
+    before = [ref for ref, stage in builder.stages.items() if stage is Stage.BEFORE]
+    if not before:
+        return
+    namespaces = {ref.namespace for ref in before}
+    first = min(builder.places[ref] for ref in before)[0]
+    for name, ground in foundations.items():
+        if ground.group_kind == CRD or name in namespaces:
+            builder.stages[ground] = Stage.BEFORE
+            builder.places[ground] = (min(first, builder.places[ground][0]), *builder.places[ground][1:])
 
 
 def _missing_foundations(builder: PlanBuilder, usable: Iterable[ObjectRef]) -> dict[str | GroupKind, ObjectRef]:
@@ -357,7 +378,8 @@ def _is_adopted(builder: PlanBuilder, live: Manifest | None) -> bool | None:
 
 def _hook(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: Manifest | None, hook: str) -> Change:
     """Return the run of a hook, or that it has run for this state of the source already."""
-    if live is not None and hooks.has_run(live, manifest):
+    memory, occasion = builder.inputs.memory, each.options.theirs.occasion
+    if hooks.has_run(live, manifest, occasion, installed=memory.installed, settled=memory.settled):
         return Change(each.ref, Op.UNCHANGED, each.kind, gate=Gate(hook=hook))
     rules = builder.inputs.sync
     provenance = Provenance(manager=rules.field_manager)

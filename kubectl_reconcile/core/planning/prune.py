@@ -52,7 +52,8 @@ def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
     unclear = _unclear_files(inputs)
     doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(builder, each, unclear)}
     cascades = {ref: cascade_of(each.manifest(), inputs.lookups.listed, inputs.live) for ref, each in doomed.items()}
-    holds = tuple(_holds(builder, cascades, len(members), len(asked)))
+    risky = [ref for ref, each in doomed.items() if _asks(each) or _is_risky(ref, cascades[ref])]
+    holds = tuple(_holds(builder, cascades, risky, len(members), len(asked)))
     _delete(builder, doomed, {ref for hold in holds for ref in hold.refs}, cascades)
     return Pruning(holds, len(members), frozenset(listing for each in cascades.values() for listing in each.lacking))
 
@@ -60,7 +61,8 @@ def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
 def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
     unclear = _unclear_files(builder.inputs)
-    going = {each.ref: each for each in builder.members() if _may_go(builder, each, unclear)}
+    members = (each for each in builder.members() if not _asks(each))
+    going = {each.ref: each for each in members if _may_go(builder, each, unclear)}
     _delete(builder, going, frozenset(), {})
 
 
@@ -160,7 +162,9 @@ def _unclear_files(inputs: Inputs) -> Unclear:
     return Unclear(frozenset(wrong & inputs.revision.files.keys()), frozenset(inputs.revision.unrendered))
 
 
-def _holds(builder: PlanBuilder, cascades: Mapping[ObjectRef, Cascade], members: int, asked: int) -> Iterator[Hold]:
+def _holds(
+    builder: PlanBuilder, cascades: Mapping[ObjectRef, Cascade], risky: Sequence[ObjectRef], members: int, asked: int
+) -> Iterator[Hold]:
     refs, sync = tuple(sorted(cascades)), builder.inputs.sync
     if not refs or is_approved(sync, refs):
         return
@@ -175,8 +179,8 @@ def _holds(builder: PlanBuilder, cascades: Mapping[ObjectRef, Cascade], members:
         others = f" and take {len(along)} other object{'s' if len(along) > 1 else ''} along" if along else ""
         message = f"{len(refs)} of {members} members would go{others}, more than spec.maxDeletes allows"
         yield Hold("TooManyDeletes", message, refs, along)
-    elif (risky := tuple(ref for ref in refs if _is_risky(ref, cascades[ref]))) and not is_approved(sync, risky):
-        yield _risky_hold(risky, cascades)
+    elif risky and not is_approved(sync, found := tuple(sorted(risky))):
+        yield _risky_hold(found, cascades)
 
 
 def _extent(builder: PlanBuilder) -> int:
@@ -192,6 +196,11 @@ def _along(refs: Collection[ObjectRef], cascades: Mapping[ObjectRef, Cascade]) -
     return taken_along(refs, (cascades[ref] for ref in refs))
 
 
+def _asks(each: Stored) -> bool:
+    """Tell whether an object says itself that a person must agree to its deletion."""
+    return MemberOptions.of(each.manifest()).theirs.asks
+
+
 def _is_risky(ref: ObjectRef, cascade: Cascade) -> bool:
     """Tell whether data may go with an object, or nobody knows what."""
     precious = any(each.group_kind in PRECIOUS for each in (ref, *cascade.taken))
@@ -204,6 +213,8 @@ def _risky_hold(refs: tuple[ObjectRef, ...], cascades: Mapping[ObjectRef, Cascad
     more = f"; uncounted, since it can't be listed: {_few(unknown)}" if unknown else ""
     if any(ref.group_kind in PRECIOUS for ref in (*refs, *along)):
         return Hold("NeedsConsent", f"deleting these takes with it whatever they hold{more}", refs, along)
+    if not unknown:
+        return Hold("NeedsConsent", "these say themselves that a person must agree to their deletion", refs, along)
     return Hold("Uncounted", f"nobody knows what else goes with these{more}", refs, along)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.rendered import Rendering, objects_of, revision_of
 from kubectl_reconcile.core.resources.history import digest_of
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
@@ -58,7 +59,7 @@ class ManifestReader:
         self._parse(source, revision)
         parsed = [self._parsed[blob, path] for path, blob in revision.files.items()]
         manifests = tuple(located for each in parsed for located in each.manifests)
-        problems = (*revision.problems, *(problem for each in parsed for problem in each.problems))
+        problems = gathered((*revision.problems, *(problem for each in parsed for problem in each.problems)))
         digest = digest_of(located.manifest for located in manifests)
         self._newest = Desired(revision, manifests, problems, digest=digest)
         return self._newest
@@ -87,7 +88,7 @@ class ManifestReader:
         shown = revision_of(revision, rendering, found.problems)
         if newest is None or newest.revision != shown:
             digest = digest_of(located.manifest for located in found.manifests)
-            newest = self._newest = Desired(shown, found.manifests, found.problems, digest=digest)
+            newest = self._newest = Desired(shown, found.manifests, gathered(found.problems), digest=digest)
         return newest
 
     def _parse(self, source: Source, revision: Revision) -> None:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import orjson
 
-from kubectl_reconcile.core import manifests
+from kubectl_reconcile.core import manifests, other_tools
 from kubectl_reconcile.core.manifests.parse import Located, Parsed
 from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.engine.telemetry.logs import News, event
@@ -125,7 +125,8 @@ def _entries(database: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tu
 @functools.cache
 def _parser() -> bytes:
     """Return the digest of the parser: what another one made of a file says nothing."""
-    sources = sorted(Path(manifests.__file__ or "").parent.glob("*.py"))
+    folders = (Path(each.__file__ or "").parent for each in (manifests, other_tools))
+    sources = sorted(source for folder in folders for source in folder.glob("*.py"))
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).digest()
 
 

@@ -233,7 +233,7 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         now=now_text(),
         problems=(*desired.problems, *warnings_of(target.source)),
         coverage=Coverage(gather.failures_by_kind(failures), places),
-        memory=Memory(target.verdicts, contentions=target.contentions, settled=_is_settled(target, desired)),
+        memory=_memory(target, desired),
         grouped=target.grouped,
         whole=desired.whole,
         served=session.namesakes(asked - kinds.keys()),
@@ -245,10 +245,11 @@ def _place(located: Located, sync: Sync) -> str:
     return located.manifest["metadata"].get("namespace") or sync.default_namespace
 
 
-def _is_settled(target: Target, desired: Desired) -> bool:
-    """Tell whether the state that is asked for is the one that was synced last."""
-    rows = maps_in(map_at(target.parent or {}, "status").get("history"))
-    return bool(desired.digest) and (current_of(rows) or {}).get("digest") == desired.digest
+def _memory(target: Target, desired: Desired) -> Memory:
+    """Return what is known of earlier syncs: whether one ended well, and whether that was of the state that is asked for."""
+    newest = current_of(maps_in(map_at(target.parent or {}, "status").get("history")))
+    settled = bool(desired.digest) and (newest or {}).get("digest") == desired.digest
+    return Memory(target.verdicts, contentions=target.contentions, settled=settled, installed=newest is not None)
 
 
 def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Inputs | None]]:

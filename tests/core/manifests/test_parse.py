@@ -226,20 +226,27 @@ ODDITIES = {
         GOOD + "  uid: 1-2-3\n  resourceVersion: '7'\nstatus: {phase: x}\n",
         ":5: metadata.uid, metadata.resourceVersion and status are the server's to set",
     ),
-    "a hook of Argo CD": (
-        GOOD + "  annotations:\n    argocd.argoproj.io/hook: PreSync\n",
+    "an option of Argo CD's that means nothing here": (
+        GOOD + "  annotations:\n    a: b\n    argocd.argoproj.io/sync-options: Validate=false\n",
+        ":7: annotation argocd.argoproj.io/sync-options Validate=false is ignored: the server validates what it is sent",
+    ),
+    "a hook of Helm that is none": (
+        GOOD + "  annotations:\n    helm.sh/hook: post-instal\n",
         (
-            ":6: annotation argocd.argoproj.io/hook is another tool's, and the object is applied like any other "
-            "(hint: ours is called reconcile.dev/hook)"
+            ":6: annotation helm.sh/hook 'post-instal': the object is left out, neither applied nor pruned: Helm knows no such hook, "
+            'and leaves the object out as well (hint: reconcile.dev/hook: "" applies it like any other object)'
         ),
     ),
-    "a wave of Argo CD": (
-        GOOD + "  annotations: {argocd.argoproj.io/sync-wave: '1'}\n",
-        "(hint: ours is called reconcile.dev/wave)",
-    ),
-    "a hook of Helm": (
-        GOOD + "  annotations: {helm.sh/hook: post-install}\n",
-        "annotation helm.sh/hook is another tool's",
+    "a hook that would remove itself": (
+        """apiVersion: batch/v1
+kind: Job
+metadata:
+  name: a
+  annotations: {helm.sh/hook: pre-install}
+spec:
+  ttlSecondsAfterFinished: 60
+""",
+        ":7: spec.ttlSecondsAfterFinished of a hook is ignored: the Job stays until it runs again, as the record that it ran",
     ),
 }
 
@@ -254,7 +261,7 @@ def test_what_is_odd_and_usable_is_used_with_a_warning(text, expected):
 
 
 def test_an_annotation_that_says_it_in_our_words_too_is_no_oddity():
-    text = GOOD + "  annotations: {argocd.argoproj.io/sync-wave: '1', reconcile.dev/wave: '1'}\n"
+    text = GOOD + "  annotations: {argocd.argoproj.io/sync-wave: 'x', reconcile.dev/wave: '1'}\n"
     assert complaints(text) == []
 
 

@@ -9,7 +9,7 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, GroupVersionKind, ObjectRef, Severity
 from kubectl_reconcile.core.planning.kinds import CRD, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Contention, Op
-from kubectl_reconcile.core.planning.planner import build
+from kubectl_reconcile.core.planning.planner import build, build_removal
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id, member
 from kubectl_reconcile.core.resources.sync import Sync
@@ -537,6 +537,106 @@ def test_no_hook_is(wanted, message):
     )
     assert [problem.message for problem in made.problems] == [message]
     assert [change.ref.name for change in made.changes] == ["web"]
+
+
+def test_a_hook_whose_verdict_is_known_runs_again_when_another_file_changes():
+    ran = only(plan([hook(), service()]), "load").after
+    ran = {**ran, "metadata": {**ran["metadata"], "uid": "u", "resourceVersion": "7"}}
+    verdicts = plan([hook(), service()], [ran]).verdicts
+    assert ObjectRef("batch", "Job", "shop", "load") in verdicts
+    files = Revision("c0ffee", NOW, {"a.yaml": "blob-a.yaml", "b.yaml": "another"})
+    assert only(plan([hook(), service()], [ran], verdicts=verdicts, revision=files), "load").op is Op.REPLACE
+
+
+# --- hooks of other tools ---
+
+
+def theirs(name, event, kind="batch/v1/Job", weight="0", **spec):
+    made = service(name, kind, namespace="" if kind.endswith("ClusterRole") else "shop")
+    noted = {"helm.sh/hook": event, "helm.sh/hook-weight": weight}
+    return {**made, "metadata": {**made["metadata"], "annotations": noted}, **({"spec": spec} if spec else {})}
+
+
+def order_of(made):
+    return [[change.ref.name for change in made.changes if change.gate.wave == wave] for wave in range(9)]
+
+
+def test_what_a_hook_of_helm_needs_is_written_before_it_by_weight_and_everything_else_after():
+    chart = [
+        service("app"),
+        theirs("migrate", "pre-install,pre-upgrade"),
+        theirs("rights", "pre-install,post-install", "rbac.authorization.k8s.io/v1/ClusterRole", "-5"),
+        theirs("check", "post-install,post-upgrade"),
+    ]
+    made = plan(chart)
+    assert order_of(made)[:4] == [["rights"], ["migrate"], ["app"], ["check"]]
+    assert [change.gate.hook for change in made.changes] == ["", "pre-sync", "", "post-sync"]
+    assert made.problems == ()
+
+
+def test_a_missing_namespace_and_a_missing_crd_come_before_hooks_and_what_is_there_does_not():
+    chart = [
+        theirs("migrate", "pre-install", weight="-9"),
+        service("shop", "v1/Namespace", namespace=""),
+        crd("text"),
+        service("app"),
+    ]
+    crds = KINDS | {CRDS: Kind(CRDS, "customresourcedefinitions", namespaced=False, schema=OF_CRDS)}
+    made = plan(chart, kinds=crds)
+    assert order_of(made)[:3] == [["shop", "things.example.com"], ["migrate"], ["app"]]
+    there = plan(chart, [live(chart[1], source="b.yaml"), live_crd(chart[2])], kinds=crds)
+    assert order_of(there)[0] == ["migrate"]
+
+
+def test_what_is_left_out_is_neither_applied_nor_pruned():
+    made = plan([theirs("try", "test", "v1/Service"), service()], [live(service("try"))])
+    assert [change.ref.name for change in made.changes] == ["web"]
+
+
+OCCASIONS = {
+    "an install hook, before any sync ended well": ("pre-install", False, False, Op.CREATE),
+    "an install hook, later": ("pre-install", True, False, Op.UNCHANGED),
+    "an upgrade hook, before any sync ended well": ("pre-upgrade", False, False, Op.UNCHANGED),
+    "an upgrade hook, at another state": ("pre-upgrade", True, False, Op.CREATE),
+    "an upgrade hook, at the state that was synced": ("pre-upgrade", True, True, Op.UNCHANGED),
+    "a hook for both": ("pre-install,pre-upgrade", True, True, Op.CREATE),
+}
+
+
+@pytest.mark.parametrize(("event", "installed", "settled", "op"), OCCASIONS.values(), ids=OCCASIONS)
+def test_where_no_job_has_run_yet(event, installed, settled, op):
+    made = plan([theirs("load", event), service()], installed=installed, settled=settled)
+    assert only(made, "load").op is op
+
+
+def test_an_install_hook_that_ran_stays_as_it_is_and_an_upgrade_hook_runs_for_the_next_state():
+    def afterwards(event, **known):
+        first = only(plan([theirs("load", event, ttlSecondsAfterFinished=5)], kinds=LENIENT, **known), "load").after
+        assert "ttlSecondsAfterFinished" not in first["spec"]
+        ran = {**first, "metadata": {**first["metadata"], "uid": "u", "resourceVersion": "7"}}
+        files = Revision("c0ffee", NOW, {"a.yaml": "another"})
+        return only(plan([theirs("load", event)], [ran], revision=files, kinds=LENIENT, **known), "load").op
+
+    assert afterwards("post-install") is Op.UNCHANGED
+    assert afterwards("post-upgrade", installed=True) is Op.REPLACE
+
+
+def test_what_asks_for_a_person_is_held_when_its_file_goes():
+    asking = service("old")
+    asking["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Prune=confirm"}
+    made = plan([service()], [live(asking, source="b.yaml"), live(service("gone"), source="b.yaml")])
+    [hold] = made.holds
+    assert (hold.reason, [ref.name for ref in hold.refs]) == ("NeedsConsent", ["old"])
+    assert hold.message == "these say themselves that a person must agree to their deletion"
+    assert {change.ref.name: change.gate.held for change in made.changes if change.op is Op.DELETE} == {
+        "old": True,
+        "gone": False,
+    }
+    there = Objects([live(asking), live(service("gone"))])
+    removal = build_removal(
+        known(sync=SHOP, desired=(), live=there, revision=Revision("", NOW, {}), kinds=KINDS, now=NOW)
+    )
+    assert [change.ref.name for change in removal.changes] == ["gone"]
 
 
 # --- Jobs that the cluster removes ---

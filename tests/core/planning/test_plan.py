@@ -486,7 +486,7 @@ def test_a_hook_for_failures_is_no_change_but_kept_at_hand():
 
 ODD_HOOKS = {
     "another kind": ({**config("x", hook="pre-sync")}, "only a Job can be a hook"),
-    "another word": (hook("before"), "pre-sync, post-sync, sync-fail"),
+    "another word": (hook("before"), "pre-sync, sync, post-sync, sync-fail"),
     "a Job that vanishes": (
         {**hook("pre-sync"), "spec": {"ttlSecondsAfterFinished": 5}},
         "the Job is the record that the hook ran",

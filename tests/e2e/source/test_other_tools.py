@@ -78,23 +78,31 @@ def test_an_empty_folder_is_never_no_changes(plugin, tmp_path):
     assert f"{tmp_path}: no manifest file is at this path" in answer.err
 
 
-def test_annotations_of_other_tools_are_warned_of_and_leave_the_sync_ready(daemon, follow, plugin, cluster, git_server):
+def test_annotations_of_other_tools_count_and_what_means_nothing_here_is_said_once(
+    daemon, follow, plugin, cluster, git_server
+):
     files = {
-        "a.json": config_map_text("a", **{"argocd.argoproj.io/sync-wave": "1"}),
-        "b.json": config_map_text("b", **{"helm.sh/hook": "pre-install"}),
+        "a.json": config_map_text(
+            "a", **{"argocd.argoproj.io/sync-wave": "1", "argocd.argoproj.io/sync-options": "Validate=false"}
+        ),
+        "b.json": config_map_text("b", **{"helm.sh/hook": "pre-install", "helm.sh/resource-policy": "keep"}),
+        "c.json": config_map_text("c", **{"argocd.argoproj.io/sync-options": "Validate=false"}),
+        "tests/d.json": config_map_text("d", **{"helm.sh/hook": "test"}),
+        "tests/e.json": config_map_text("e", **{"helm.sh/hook": "test-success"}),
     }
     sync = follow(git_server.url)
     sync.until_synced(git_server.push(files))
-    assert [warning.partition(":")[0] for warning in sync.status["warnings"]] == ["a.json", "b.json"]
-    assert "ours is called reconcile.dev/wave" in plugin("status", "shop").out
+    assert cluster.names("ConfigMap") & {"a", "b", "c", "d", "e"} == {"a", "b", "c"}
+    options, tests = sync.status["warnings"]
+    assert options.startswith("a.json:1: annotation argocd.argoproj.io/sync-options Validate=false is ignored")
+    assert "(and 1 more)" in options
+    assert tests.startswith("tests/d.json:1: annotation helm.sh/hook test: the object is left out")
+    assert "(and 1 more)" in tests
     shown = plugin("diff", "shop")
     assert shown.status == 0
-    assert "ours is called reconcile.dev/hook" in shown.err
-    sha = git_server.push({"a.json": None})
-    sync.until_synced(sha)  # a warning holds no deletion
-    assert cluster.names("ConfigMap") & {"a", "b"} == {"b"}
-    sync.until_synced(git_server.push({"b.json": config_map_text("b")}))
-    assert sync.status["warnings"] == []
+    assert shown.err.count("annotation helm.sh/hook test") == 1
+    sync.until_synced(git_server.push({"a.json": None, "b.json": None}))  # a warning holds no deletion
+    assert cluster.names("ConfigMap") & {"a", "b"} == {"b"}  # to keep it is to keep it
 
 
 def test_an_export_from_a_cluster_is_applied_with_a_warning(plugin, cluster, tmp_path):

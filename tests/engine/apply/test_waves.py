@@ -14,6 +14,7 @@ from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
+from kubectl_reconcile.engine.sync.perform import tell
 
 NOWHERE = {"nodeSelector": {"no-such": "node"}}
 CACHE = {
@@ -380,6 +381,28 @@ async def test_hooks_run_once_for_each_state_of_the_files(shop, config_map, job)
     assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert {(await shop.live("Job", name))["metadata"]["uid"] for name in first}.isdisjoint(first.values())
     assert await shop.live("Job", "alarm") is None
+
+
+async def test_hooks_of_helm_run_by_weight_once_at_the_install_or_at_upgrades(shop, config_map, job):
+    noted = {"helm.sh/hook": "pre-install,post-install", "helm.sh/hook-weight": "-5"}
+    shop.write({
+        "a.yaml": config_map("settings") | {"metadata": {"name": "settings", "annotations": noted}},
+        "b.yaml": job("prepare", **{"helm.sh/hook": "pre-install"}),
+        "c.yaml": config_map("web", color="red"),
+        "d.yaml": job("migrate", **{"helm.sh/hook": "post-upgrade,pre-delete"}),
+        "e.yaml": job("try", **{"helm.sh/hook": "test"}),
+    })  # fmt: skip
+    done = await shop.sync()
+    assert done.report.reason is ConditionReason.SYNCED, done.report.problems
+    assert order(shop) == ["settings", "prepare", "web"]
+    await tell(shop.session, await shop.target(), done.report)
+    assert all(change.op is Op.UNCHANGED for change in (await shop.plan()).changes)
+    prepared = (await shop.live("Job", "prepare"))["metadata"]["uid"]
+    shop.write({"c.yaml": config_map("web", color="green")})
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    assert order(shop)[3:] == ["web", "migrate"]
+    assert (await shop.live("Job", "prepare"))["metadata"]["uid"] == prepared
+    assert await shop.live("Job", "try") is None
 
 
 async def test_a_hook_that_fails_before_stops_all_of_it_and_the_alarm_runs(shop, config_map, job):

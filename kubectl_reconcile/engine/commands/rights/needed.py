@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
-from kubectl_reconcile.core.annotations import MemberOptions
+from kubectl_reconcile.core.annotations import MemberOptions, translated
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem
 from kubectl_reconcile.core.planning.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind
@@ -58,11 +58,12 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         ApiError: the server doesn't answer.
     """
     desired = await reconcile.read(target)
+    applied = [each for each in desired.manifests if not translated(each.manifest).left_out]
     inputs = RightsInputs(
         target.sync,
-        desired.manifests,
-        served_kinds(session, (located.gvk for located in desired.manifests)),
-        await live_roles(session, roles_to_read(target.sync, desired.manifests)),
+        applied,
+        served_kinds(session, (located.gvk for located in applied)),
+        await live_roles(session, roles_to_read(target.sync, applied)),
         allowed=frozenset(allowed),
         modules=session.modules,
     )

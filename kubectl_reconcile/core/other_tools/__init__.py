@@ -1,0 +1,1 @@
+"""What objects say to Helm and Argo CD, and what of it means the same here."""
