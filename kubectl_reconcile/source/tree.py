@@ -15,7 +15,7 @@ from kubectl_reconcile.core.manifests.files import (
 )
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.core.rendering.kustomization import KUSTOMIZATIONS
+from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line

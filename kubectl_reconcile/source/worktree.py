@@ -35,7 +35,7 @@ from kubectl_reconcile.core.manifests.files import (
 )
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.core.rendering.kustomization import KUSTOMIZATIONS
+from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, IgnoreTexts, too_much, variable

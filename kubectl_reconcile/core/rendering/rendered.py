@@ -9,8 +9,10 @@ Pure.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
 from kubectl_reconcile.core.manifests.revision import Revision
@@ -44,6 +46,16 @@ class Rendering:
     objects: tuple[RenderedObject, ...]
     problems: tuple[Problem, ...]
     consulted: Consulted
+
+
+_API_VERSION: Final = re.compile(r"^apiVersion: [\"']?(?:([^/\s\"']*)/)?", re.MULTILINE)
+_KIND: Final = re.compile(r"^kind: [\"']?([^\s\"']+)", re.MULTILINE)
+
+
+def kind_of(text: str) -> tuple[str, str]:
+    """Return group and kind of a rendered object, without reading all of it; empty where it has none."""
+    version, kind = _API_VERSION.search(text), _KIND.search(text)
+    return (version[1] or "" if version else ""), (kind[1] if kind else "")
 
 
 def objects_of(rendering: Rendering) -> Parsed:

@@ -20,7 +20,7 @@ SOURCES: Final = GoProgram(
     "the program that renders overlays",
     Path(__file__).parent / "program",
     (
-        "go.mod", "go.sum", "main.go", "frames.go", "files.go", "kustomize.go",
+        "go.mod", "go.sum", "main.go", "frames.go", "files.go", "kustomize.go", "steps.go",
         "fence_linux.go", "fence_linux_amd64.go", "fence_linux_arm64.go", "fence_other.go",
     ),
     "or do without overlays: manifests are applied as they are without it",

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
-from kubectl_reconcile.core.objects import Problem, Severity
-from kubectl_reconcile.core.rendering.kustomization import failure, kustomization_among
-from kubectl_reconcile.core.rendering.rendered import Consulted, RenderedObject, Rendering, still_holds
+from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.rendering.entries import Step, kustomization_among
+from kubectl_reconcile.core.rendering.kustomization import failure, notices, unmatched, unused_configurations
+from kubectl_reconcile.core.rendering.rendered import Consulted, RenderedObject, Rendering, kind_of, still_holds
 from kubectl_reconcile.go_programs import GoBuildError, Log
 from kubectl_reconcile.source.errors import SourceError, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
@@ -212,15 +213,19 @@ class _Recorder:
 
 
 def _rendering(overlay: str, done: Mapping[str, Any], recorder: _Recorder) -> Rendering:
+    files = recorder.files
     if said := str(done.get("error") or ""):
-        return Rendering((), (failure(one_line(said, 20_000), overlay, recorder.files),), recorder.consulted)
-    own = kustomization_among(overlay, recorder.files)
+        failed = done.get("failed")
+        problem = failure(said[:20_000], overlay, files, Step.of(failed) if isinstance(failed, dict) else None)
+        return Rendering((), (problem,), recorder.consulted)
+    own = kustomization_among(overlay, files)
     objects = tuple(RenderedObject(str(each["yaml"]), str(each["file"]) or own) for each in done.get("objects") or ())
-    notices = tuple(
-        Problem(own, 0, one_line(str(notice).removeprefix("# Warning: ")), severity=Severity.WARNING)
-        for notice in done.get("notices") or ()
+    warnings = (
+        *notices((one_line(str(each)) for each in done.get("notices") or ()), overlay, files),
+        *unmatched(map(Step.of, done.get("unmatched") or ()), files),
+        *unused_configurations((kind_of(each.text) for each in objects), files),
     )
-    return Rendering(objects, notices, recorder.consulted)
+    return Rendering(objects, warnings, recorder.consulted)
 
 
 def _weight(rendering: Rendering) -> int:

@@ -7,8 +7,22 @@ import pytest
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, LINK, EntryKind, TreeEntry
 from kubectl_reconcile.core.objects import Problem, Severity
-from kubectl_reconcile.core.rendering.kustomization import failure, kustomization_among, without_secrets
-from kubectl_reconcile.core.rendering.rendered import RenderedObject, Rendering, objects_of, revision_of, still_holds
+from kubectl_reconcile.core.rendering.entries import Step, kustomization_among
+from kubectl_reconcile.core.rendering.kustomization import (
+    failure,
+    notices,
+    unmatched,
+    unused_configurations,
+    without_secrets,
+)
+from kubectl_reconcile.core.rendering.rendered import (
+    RenderedObject,
+    Rendering,
+    kind_of,
+    objects_of,
+    revision_of,
+    still_holds,
+)
 
 SECRET = "hunter2-hunter2"
 OWN, BASE = "prod/kustomization.yaml", "base/kustomization.yaml"
@@ -139,3 +153,104 @@ def test_where_something_is_wrong_nothing_counts_as_gone():
     warning = Problem(OWN, 0, "deprecated", severity=Severity.WARNING)
     assert revision_of(commit, Rendering((OBJECT,), (), {}), (warning,)).unrendered == ()
     assert revision_of(commit, Rendering((), (), {}), (warning, Problem(OWN, 0, "wrong"))).unrendered == ("",)
+
+
+# -- what kustomize passes over ----------------------------------------------------------------------------------------
+
+
+def test_what_is_for_nothing_is_told_in_words():
+    patch = Step("PatchTransformer", "prod", {"path": "other.yaml", "target": {"name": "web", "kind": "Job"}})
+    image = Step("ImageTagTransformer", "prod", {"imageTag": {"name": "web"}})
+    nobody = Step("ValueAddTransformer", "prod", {})
+    found = list(unmatched([patch, image, nobody], FILES))
+    assert [str(each).partition(" (hint")[0] for each in found] == [
+        "prod/kustomization.yaml:5: the patch changes nothing: no object is kind=Job name=web",
+        "prod/kustomization.yaml: no container has an image web, so none gets another name or tag",
+        "prod/kustomization.yaml: it changes nothing: no object is its target",
+    ]
+    assert not any(each.is_error for each in found)
+
+
+def test_a_notice_comes_to_each_line_that_it_is_about():
+    said = ["# Warning: 'resources' is deprecated. Please use 'all'.", "well then"]
+    assert [(each.path, each.line, each.message) for each in notices(said, "prod", FILES)] == [
+        (OWN, 2, "'resources' is deprecated. Please use 'all'."),
+        (BASE, 1, "'resources' is deprecated. Please use 'all'."),
+        (OWN, 0, "well then"),
+    ]
+
+
+CONFIGURED = {
+    "another kind": ("images: [{path: a, kind: Other}]", 1),
+    "another group": ("images: [{path: a, kind: Own, group: other.com}]", 1),
+    "this kind": ("images: [{path: a, kind: Other}, {path: a, kind: Own}]", 0),
+    "this kind, as what refers to others": ("nameReference: [{kind: Other, fieldSpecs: [{path: a, kind: Own}]}]", 0),
+    "every kind": ("commonLabels: [{path: a}]", 0),
+    "nothing": ("", 0),
+    "no map": ("[a]", 0),
+}
+
+
+@pytest.mark.parametrize(("text", "count"), CONFIGURED.values(), ids=CONFIGURED)
+def test_configurations_for_other_kinds_are_told(text, count):
+    files = {OWN: b"configurations:\n- one.yaml\n", "prod/one.yaml": text.encode()}
+    found = list(unused_configurations([("example.com", "Own")], files))
+    assert [(each.path, each.line) for each in found] == [(OWN, 2)] * count
+
+
+def test_group_and_kind_of_a_rendered_object_are_read_from_its_text():
+    assert kind_of("apiVersion: apps/v1\nkind: Deployment\nspec: {template: {kind: X}}\n") == ("apps", "Deployment")
+    assert kind_of("kind: ConfigMap\napiVersion: v1\n") == ("", "ConfigMap")
+    assert kind_of("a: b\n") == ("", "")
+
+
+INVALID = {
+    "a field that isn't known": ('invalid Kustomization: json: unknown field "resources"', BASE, 1),
+    "a field of another type": ("invalid Kustomization: json: cannot unmarshal x into Go struct field A.resources.b", BASE, 1),
+    "no YAML": ("invalid Kustomization: yaml: line 3", BASE, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "path", "line"), INVALID.values(), ids=INVALID)
+def test_a_kustomization_that_is_none_is_the_one_that_was_read_last(message, path, line):
+    problem = failure(message, "prod", FILES)
+    assert (problem.path, problem.line) == (path, line)
+
+
+def test_a_failure_of_a_step_comes_to_its_entry_and_says_which_base_by_that_alone():
+    nested = "accumulating resources: accumulation err='accumulating resources from '../base': '/base' must resolve to a file': "
+    message = f"{nested}recursed accumulation of path '/base': it fails"
+    problem = failure(message, "prod", FILES, Step("PatchTransformer", "prod", {"path": "patch.yaml"}))
+    assert str(problem) == "prod/kustomization.yaml:6: kustomize can't build it: it fails"
+
+
+HIDDEN = {
+    "a JSON patch": 'patches: [{target: {kind: Secret}, patch: \'[{"value": "hunter2-hunter2"}]\'}]',
+    "one without a kind": 'patches: [{target: {name: a}, patch: \'[{"value": {"a": ["hunter2-hunter2"]}}]\'}]',
+    "one by a pattern": "patches: [{target: {kind: S.*}, path: patch.txt}]",
+    "one by a pattern that is none": "patches: [{target: {kind: '('}, path: patch.txt}]",
+    "one of the older form": "patchesJson6902: [{target: {kind: Secret}, path: patch.txt}]",
+    "one that can't be read": "patches: [{target: {kind: Secret}, path: bad.txt}]",
+    "a merge in a file": "patchesStrategicMerge: [merge.txt]",
+    "a merge in the kustomization": "patchesStrategicMerge: ['{kind: Secret, stringData: {a: hunter2-hunter2}}']",
+    "a replacement": "replacements: [{sourceValue: hunter2-hunter2, targets: [{select: {name: a}}]}]",
+    "one in a file": "replacements: [{path: replacement.txt}]",
+}
+
+
+@pytest.mark.parametrize("text", HIDDEN.values(), ids=HIDDEN)
+def test_values_that_go_into_secrets_are_in_no_message(text):
+    files = {
+        OWN: text.encode(),
+        "prod/patch.txt": f"- value: {SECRET}\n".encode(),
+        "prod/bad.txt": f"- [value: {SECRET}\n".encode(),
+        "prod/merge.txt": f"kind: Secret\nstringData:\n  a: |\n    {SECRET}\n".encode(),
+        "prod/replacement.txt": f"sourceValue: {SECRET}\ntargets: [{{select: {{kind: Secret}}}}]\n".encode(),
+    }
+    assert SECRET not in without_secrets(f"it can't be read: {SECRET} at x", files)
+    assert "aHVudGVyMi1odW50ZXIy" not in without_secrets("no aHVudGVyMi1odW50ZXIy", {OWN: text.encode(), **files})
+
+
+def test_values_that_go_elsewhere_are_told():
+    text = 'patches: [{target: {kind: Job}, patch: \'[{"value": "hunter2-hunter2"}]\'}]'
+    assert without_secrets(SECRET, {OWN: text.encode()}) == SECRET

@@ -24,63 +24,9 @@ from kubectl_reconcile.source.git import GitSource, Ref, Repository
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.render import process, program
 from kubectl_reconcile.source.render.process import RenderingEndedError, RenderProcess
-from kubectl_reconcile.source.render.renderer import Renderer
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 from kubectl_reconcile.source.worktree import WorktreeSource
-
-SECRET = "hunter2-hunter2"
-WEB = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - {name: web, image: "web:1", env: [{name: A, value: "yes"}]}
-      - {name: side, image: "side:1"}
-"""
-CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: b}\n"
-BASE = {
-    "base/kustomization.yaml": "resources: [web.yaml, config.yaml]\n",
-    "base/web.yaml": WEB,
-    "base/config.yaml": CONFIG % "shop",
-}
-
-
-@pytest.fixture
-def renderer(renders):
-    renderer = Renderer()
-    yield renderer
-    renderer.close()
-
-
-@pytest.fixture
-def folder(tmp_path) -> Path:
-    """A working tree: the tests' overlays may look around in it, and no further."""
-    folder = tmp_path / "tree"
-    (folder / ".git").mkdir(parents=True)
-    return folder
-
-
-def write(folder: Path, files: dict[str, str | bytes]) -> None:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
-
-
-@pytest.fixture
-def render(renderer, folder):
-    """render(files, path) -> what the overlay at *path* renders to, with these files beside what is there already."""
-
-    def run(files, path="prod", *, limits=GitLimits()):  # noqa: B008 - it is frozen
-        write(folder, files)
-        return ManifestReader(limits=limits, renderer=renderer).read(WorktreeSource(folder / path, limits=limits))
-
-    return run
+from tests.e2e.source.overlays import BASE, CONFIG, SECRET, WEB, write
 
 
 @pytest.fixture
@@ -214,7 +160,7 @@ def test_objects_of_one_file_and_one_base_twice_have_places_of_their_own(render)
 def test_what_is_deprecated_is_a_warning(render):
     found = render({**BASE, "prod/kustomization.yaml": "resources: [../base]\ncommonLabels: {a: b}\n"})
     [problem] = found.problems
-    assert (problem.path, problem.is_error) == ("prod/kustomization.yaml", False)
+    assert (problem.path, problem.line, problem.is_error) == ("prod/kustomization.yaml", 2, False)
     assert problem.message.startswith("'commonLabels' is deprecated")
     assert found.revision.unrendered == ()
 

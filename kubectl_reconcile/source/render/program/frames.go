@@ -46,7 +46,11 @@ type word struct {
 type done struct {
 	Objects []object `json:"objects"`
 	Notices []string `json:"notices,omitempty"`
-	Error   string   `json:"error,omitempty"`
+	// Unmatched are the entries that were for something which isn't there: kustomize doesn't mind.
+	Unmatched []note `json:"unmatched,omitempty"`
+	Error     string `json:"error,omitempty"`
+	// Failed is the entry whose step failed, where it was a step.
+	Failed *note `json:"failed,omitempty"`
 }
 
 // object is one rendered object as YAML, and the file from the root of the source that it comes from.

@@ -29,6 +29,7 @@ var fileNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomizati
 func kustomize(p *pipe, o *overlay) (result *done) {
 	said := listen()
 	builtIn := openapi.GetSchemaVersion()
+	watched = newWatch()
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			openapi.ResetOpenAPI()
@@ -36,7 +37,7 @@ func kustomize(p *pipe, o *overlay) (result *done) {
 		} else if openapi.GetSchemaVersion() != builtIn {
 			openapi.ResetOpenAPI() // what one overlay says of kinds mustn't count for the next
 		}
-		result.Notices = said()
+		result.Notices, result.Unmatched, result.Failed = said(), watched.unmatched(), watched.failed
 	}()
 	marked := &marker{root: inside(o.Path)}
 	options := krusty.MakeDefaultOptions()

@@ -43,6 +43,10 @@ func main() {
 		println("no fence: " + err.Error())
 		os.Exit(3)
 	}
+	if !standBefore() {
+		println("this kustomize isn't the one that this was written for")
+		os.Exit(3)
+	}
 	pipe := newPipe(os.Stdin, os.Stdout)
 	pipe.send(word{Hello: version})
 	for {

@@ -1,0 +1,39 @@
+"""What tests of overlays share: the program that renders them, and a working tree to write overlays into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.render.renderer import Renderer
+from kubectl_reconcile.source.worktree import WorktreeSource
+from tests.e2e.source.overlays import write
+
+
+@pytest.fixture
+def renderer(renders):
+    renderer = Renderer()
+    yield renderer
+    renderer.close()
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A working tree: the tests' overlays may look around in it, and no further."""
+    folder = tmp_path / "tree"
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def render(renderer, folder):
+    """render(files, path) -> what the overlay at *path* renders to, with these files beside what is there already."""
+
+    def run(files, path="prod", *, limits=GitLimits()):  # noqa: B008 - it is frozen
+        write(folder, files)
+        return ManifestReader(limits=limits, renderer=renderer).read(WorktreeSource(folder / path, limits=limits))
+
+    return run
