@@ -24,7 +24,7 @@ _AS_YAML: Final = "kustomization.yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BuildStep:
     """A step *by* one of kustomize's plugins for the *entry* of a kustomization in *folder*.
 
     All replacements are one step: *at* is the number of the one, *target* that of its target; -1 where it isn't about a single one.
@@ -37,7 +37,7 @@ class Step:
     target: int = -1
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Step:
+    def of(cls, said: Mapping[str, Any]) -> BuildStep:
         """Read what the program that renders says of a step."""
         tree = first_tree(str(said.get("entry") or "").encode())
         entry = (
@@ -48,7 +48,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StepEntry:
     """Where an entry stands: *file*, *line* (0: somewhere in it) and *place* in that file; *states* is what it says itself."""
 
     file: str
@@ -64,7 +64,7 @@ def kustomization_among(overlay: str, consulted: Iterable[str]) -> str:
     return next((name for name in names if name in there), names[0])
 
 
-def entry_of(step: Step, files: Mapping[str, bytes]) -> Entry:
+def entry_of(step: BuildStep, files: Mapping[str, bytes]) -> StepEntry:
     """Return the entry that a *step* is for, as exactly as the *files* that were read tell."""
     path = kustomization_among(step.folder, files)
     data = files.get(path, b"")
@@ -83,10 +83,10 @@ def entry_of(step: Step, files: Mapping[str, bytes]) -> Entry:
         if found is not None:
             return _entry(path, data, (0, name, found), _items(stated)[found])
     known = next((name for name, _ in _FIELDS.get(step.by, ()) if name in fields), None)
-    return _entry(path, data, (0, known), fields[known]) if known else Entry(path, 0)
+    return _entry(path, data, (0, known), fields[known]) if known else StepEntry(path, 0)
 
 
-def top_level(name: str, files: Mapping[str, bytes]) -> Iterator[Entry]:
+def top_level(name: str, files: Mapping[str, bytes]) -> Iterator[StepEntry]:
     """Yield where the kustomizations among *files* have a field *name*."""
     for path, data in files.items():
         if posixpath.basename(path) in KUSTOMIZATIONS and name.encode() in data:
@@ -113,11 +113,11 @@ def line_of(data: bytes, place: Place) -> int:
     return next((found[place[:length]] for length in range(len(place), 1, -1) if place[:length] in found), 0)
 
 
-def _entry(path: str, data: bytes, place: Place, states: Any) -> Entry:
-    return Entry(path, line_of(data, place), place, states)
+def _entry(path: str, data: bytes, place: Place, states: Any) -> StepEntry:
+    return StepEntry(path, line_of(data, place), place, states)
 
 
-def _configured(step: Step, path: str, fields: Mapping[str, Any], files: Mapping[str, bytes]) -> Entry:
+def _configured(step: BuildStep, path: str, fields: Mapping[str, Any], files: Mapping[str, bytes]) -> StepEntry:
     """Return the document that configures a plugin: of a file among ``transformers``, or in the kustomization itself."""
     named = [name for name in ("transformers", "generators", "validators") if name in fields]
     wanted = (step.entry.get("kind"), _name_of(step.entry))
@@ -130,8 +130,8 @@ def _configured(step: Step, path: str, fields: Mapping[str, Any], files: Mapping
                 tree = document.tree
                 if isinstance(tree, dict) and (tree.get("kind"), _name_of(tree)) == wanted:
                     own = _entry(path, files.get(path, b""), (0, name, at), item)
-                    return Entry(file, document.line, (document.number,), tree) if file else own
-    return _entry(path, files.get(path, b""), (0, named[0]), None) if named else Entry(path, 0)
+                    return StepEntry(file, document.line, (document.number,), tree) if file else own
+    return _entry(path, files.get(path, b""), (0, named[0]), None) if named else StepEntry(path, 0)
 
 
 def _name_of(tree: Mapping[str, Any]) -> Any:
@@ -139,7 +139,7 @@ def _name_of(tree: Mapping[str, Any]) -> Any:
     return metadata.get("name") if isinstance(metadata, dict) else None
 
 
-def _replacement(step: Step, path: str, fields: Mapping[str, Any], files: Mapping[str, bytes]) -> Entry:
+def _replacement(step: BuildStep, path: str, fields: Mapping[str, Any], files: Mapping[str, bytes]) -> StepEntry:
     """Return the target of a replacement: they are counted over all entries, of which some are files with several."""
     number = 0
     for at, item in enumerate(_items(fields.get("replacements"))):

@@ -22,7 +22,7 @@ from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.core.redaction import redacted, without
 from kubectl_reconcile.core.rendering.entries import (
     KUSTOMIZATIONS,
-    Step,
+    BuildStep,
     beside,
     entry_of,
     first_tree,
@@ -63,7 +63,7 @@ _HINTS: Final = (
 )
 
 
-def failure(message: str, overlay: str, files: Mapping[str, bytes], failed: Step | None = None) -> Problem:
+def failure(message: str, overlay: str, files: Mapping[str, bytes], failed: BuildStep | None = None) -> Problem:
     """Return the problem that an overlay can't be rendered, by kustomize's *message*.
 
     *files* are those that it read, in that order: one of the kustomization files among them has the entry that is at fault,
@@ -75,7 +75,7 @@ def failure(message: str, overlay: str, files: Mapping[str, bytes], failed: Step
     return Problem(path, line, f"kustomize can't build it: {_flat(_NESTED.sub('', said))}", hint)
 
 
-def _place_of_step(said: str, step: Step, files: Mapping[str, bytes]) -> tuple[str, int]:
+def _place_of_step(said: str, step: BuildStep, files: Mapping[str, bytes]) -> tuple[str, int]:
     """Return file and line of the entry of a step that failed; within a list that is one step, of the item that is quoted."""
     entry = entry_of(step, files)
     if isinstance(entry.states, list):
@@ -150,7 +150,7 @@ def notices(said: Iterable[str], overlay: str, files: Mapping[str, bytes]) -> It
             yield Problem(path, line, message, severity=Severity.WARNING)
 
 
-def unmatched(steps: Iterable[Step], files: Mapping[str, bytes]) -> Iterator[Problem]:
+def unmatched(steps: Iterable[BuildStep], files: Mapping[str, bytes]) -> Iterator[Problem]:
     """Yield a warning for each of these steps, which were for something that isn't there."""
     for step in steps:
         entry = entry_of(step, files)

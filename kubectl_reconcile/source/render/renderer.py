@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.core.rendering.entries import Step, kustomization_among
+from kubectl_reconcile.core.rendering.entries import BuildStep, kustomization_among
 from kubectl_reconcile.core.rendering.kustomization import failure, notices, unmatched, unused_configurations
 from kubectl_reconcile.core.rendering.rendered import Consulted, RenderedObject, Rendering, kind_of, still_holds
 from kubectl_reconcile.go_programs import GoBuildError, Log
@@ -216,13 +216,13 @@ def _rendering(overlay: str, done: Mapping[str, Any], recorder: _Recorder) -> Re
     files = recorder.files
     if said := str(done.get("error") or ""):
         failed = done.get("failed")
-        problem = failure(said[:20_000], overlay, files, Step.of(failed) if isinstance(failed, dict) else None)
+        problem = failure(said[:20_000], overlay, files, BuildStep.of(failed) if isinstance(failed, dict) else None)
         return Rendering((), (problem,), recorder.consulted)
     own = kustomization_among(overlay, files)
     objects = tuple(RenderedObject(str(each["yaml"]), str(each["file"]) or own) for each in done.get("objects") or ())
     warnings = (
         *notices((one_line(str(each)) for each in done.get("notices") or ()), overlay, files),
-        *unmatched(map(Step.of, done.get("unmatched") or ()), files),
+        *unmatched(map(BuildStep.of, done.get("unmatched") or ()), files),
         *unused_configurations((kind_of(each.text) for each in objects), files),
     )
     return Rendering(objects, warnings, recorder.consulted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_reconcile.core.rendering.entries import Step, entry_of, line_of, top_level
+from kubectl_reconcile.core.rendering.entries import BuildStep, entry_of, line_of, top_level
 
 OWN = "prod/kustomization.yaml"
 FILES = {
@@ -53,36 +53,36 @@ transformers:
 }
 
 STEPS = {
-    "a field": (Step("PrefixTransformer", "prod", {"prefix": "p-"}), OWN, 1),
-    "a namespace": (Step("NamespaceTransformer", "prod", {"metadata": {"namespace": "shop"}}), OWN, 2),
-    "labels of the older form": (Step("LabelTransformer", "prod", {"labels": {"a": "b"}}), OWN, 3),
-    "labels": (Step("LabelTransformer", "prod", {"labels": {"team": "other"}}), OWN, 6),
-    "a patch": (Step("PatchTransformer", "prod", {"path": "one.yaml"}), OWN, 8),
-    "one with a target": (Step("PatchTransformer", "prod", {"path": "one.yaml", "target": {"kind": "Deployment"}}), OWN, 9),
+    "a field": (BuildStep("PrefixTransformer", "prod", {"prefix": "p-"}), OWN, 1),
+    "a namespace": (BuildStep("NamespaceTransformer", "prod", {"metadata": {"namespace": "shop"}}), OWN, 2),
+    "labels of the older form": (BuildStep("LabelTransformer", "prod", {"labels": {"a": "b"}}), OWN, 3),
+    "labels": (BuildStep("LabelTransformer", "prod", {"labels": {"team": "other"}}), OWN, 6),
+    "a patch": (BuildStep("PatchTransformer", "prod", {"path": "one.yaml"}), OWN, 8),
+    "one with a target": (BuildStep("PatchTransformer", "prod", {"path": "one.yaml", "target": {"kind": "Deployment"}}), OWN, 9),
     "one in the kustomization": (
-        Step("PatchTransformer", "prod", {"patch": "- {op: remove, path: /a}\n", "target": {"kind": "Service"}}), OWN, 11
+        BuildStep("PatchTransformer", "prod", {"patch": "- {op: remove, path: /a}\n", "target": {"kind": "Service"}}), OWN, 11
     ),
-    "one that isn't found": (Step("PatchTransformer", "prod", {"path": "none.yaml"}), OWN, 7),
-    "an image": (Step("ImageTagTransformer", "prod", {"imageTag": {"name": "web", "newTag": "3"}}), OWN, 19),
-    "replicas": (Step("ReplicaCountTransformer", "prod", {"replica": {"name": "web", "count": 3}}), OWN, 21),
-    "a generator": (Step("ConfigMapGenerator", "prod", {"name": "two", "files": ["x"]}), OWN, 24),
-    "all replacements": (Step("ReplacementTransformer", "prod", {}), OWN, 26),
-    "one of them": (Step("ReplacementTransformer", "prod", {}, 0), OWN, 27),
-    "a target of it": (Step("ReplacementTransformer", "prod", {}, 0, 0), OWN, 27),
-    "a target of one of its own file": (Step("ReplacementTransformer", "prod", {}, 2, 1), "prod/many.yaml", 4),
-    "a target of the next": (Step("ReplacementTransformer", "prod", {}, 3, 1), OWN, 32),
-    "one too many": (Step("ReplacementTransformer", "prod", {}, 9, 1), OWN, 26),
+    "one that isn't found": (BuildStep("PatchTransformer", "prod", {"path": "none.yaml"}), OWN, 7),
+    "an image": (BuildStep("ImageTagTransformer", "prod", {"imageTag": {"name": "web", "newTag": "3"}}), OWN, 19),
+    "replicas": (BuildStep("ReplicaCountTransformer", "prod", {"replica": {"name": "web", "count": 3}}), OWN, 21),
+    "a generator": (BuildStep("ConfigMapGenerator", "prod", {"name": "two", "files": ["x"]}), OWN, 24),
+    "all replacements": (BuildStep("ReplacementTransformer", "prod", {}), OWN, 26),
+    "one of them": (BuildStep("ReplacementTransformer", "prod", {}, 0), OWN, 27),
+    "a target of it": (BuildStep("ReplacementTransformer", "prod", {}, 0, 0), OWN, 27),
+    "a target of one of its own file": (BuildStep("ReplacementTransformer", "prod", {}, 2, 1), "prod/many.yaml", 4),
+    "a target of the next": (BuildStep("ReplacementTransformer", "prod", {}, 3, 1), OWN, 32),
+    "one too many": (BuildStep("ReplacementTransformer", "prod", {}, 9, 1), OWN, 26),
     "a plugin's file": (
-        Step("PatchTransformer", "prod", {"apiVersion": "builtin", "kind": "PatchTransformer", "metadata": {"name": "b"}}),
+        BuildStep("PatchTransformer", "prod", {"apiVersion": "builtin", "kind": "PatchTransformer", "metadata": {"name": "b"}}),
         "prod/plugins.yaml", 5,
     ),
     "a plugin in the kustomization": (
-        Step("PatchTransformer", "prod", {"apiVersion": "builtin", "kind": "PatchTransformer", "metadata": {"name": "here"}}),
+        BuildStep("PatchTransformer", "prod", {"apiVersion": "builtin", "kind": "PatchTransformer", "metadata": {"name": "here"}}),
         OWN, 33,
     ),
-    "one of a file by another name": (Step("SuffixTransformer", "base", {"suffix": "-x"}), "base/Kustomization", 2),
-    "one of no file": (Step("SuffixTransformer", "none", {"suffix": "-x"}), "none/kustomization.yaml", 0),
-    "one that nobody knows": (Step("NoneTransformer", "prod", {}), OWN, 0),
+    "one of a file by another name": (BuildStep("SuffixTransformer", "base", {"suffix": "-x"}), "base/Kustomization", 2),
+    "one of no file": (BuildStep("SuffixTransformer", "none", {"suffix": "-x"}), "none/kustomization.yaml", 0),
+    "one that nobody knows": (BuildStep("NoneTransformer", "prod", {}), OWN, 0),
 }  # fmt: skip
 
 
@@ -94,8 +94,12 @@ def test_a_step_is_for_an_entry(step, file, line):
 
 def test_what_the_program_says_of_a_step_is_read_as_kustomize_writes_it():
     said = {"by": "ImageTagTransformer", "folder": "prod", "entry": "ImageTag: {name: web}\nFieldSpecs: []\n"}
-    assert Step.of(said) == Step("ImageTagTransformer", "prod", {"imageTag": {"name": "web"}, "fieldSpecs": []})
-    assert Step.of({**said, "entry": "[", "at": 1, "target": 2}) == Step("ImageTagTransformer", "prod", {}, 1, 2)
+    assert BuildStep.of(said) == BuildStep(
+        "ImageTagTransformer", "prod", {"imageTag": {"name": "web"}, "fieldSpecs": []}
+    )
+    assert BuildStep.of({**said, "entry": "[", "at": 1, "target": 2}) == BuildStep(
+        "ImageTagTransformer", "prod", {}, 1, 2
+    )
 
 
 def test_a_field_of_kustomizations_is_found_in_each_that_has_it():

@@ -7,7 +7,7 @@ import pytest
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, LINK, EntryKind, TreeEntry
 from kubectl_reconcile.core.objects import Problem, Severity
-from kubectl_reconcile.core.rendering.entries import Step, kustomization_among
+from kubectl_reconcile.core.rendering.entries import BuildStep, kustomization_among
 from kubectl_reconcile.core.rendering.kustomization import (
     failure,
     notices,
@@ -159,9 +159,9 @@ def test_where_something_is_wrong_nothing_counts_as_gone():
 
 
 def test_what_is_for_nothing_is_told_in_words():
-    patch = Step("PatchTransformer", "prod", {"path": "other.yaml", "target": {"name": "web", "kind": "Job"}})
-    image = Step("ImageTagTransformer", "prod", {"imageTag": {"name": "web"}})
-    nobody = Step("ValueAddTransformer", "prod", {})
+    patch = BuildStep("PatchTransformer", "prod", {"path": "other.yaml", "target": {"name": "web", "kind": "Job"}})
+    image = BuildStep("ImageTagTransformer", "prod", {"imageTag": {"name": "web"}})
+    nobody = BuildStep("ValueAddTransformer", "prod", {})
     found = list(unmatched([patch, image, nobody], FILES))
     assert [str(each).partition(" (hint")[0] for each in found] == [
         "prod/kustomization.yaml:5: the patch changes nothing: no object is kind=Job name=web",
@@ -220,7 +220,7 @@ def test_a_kustomization_that_is_none_is_the_one_that_was_read_last(message, pat
 def test_a_failure_of_a_step_comes_to_its_entry_and_says_which_base_by_that_alone():
     nested = "accumulating resources: accumulation err='accumulating resources from '../base': '/base' must resolve to a file': "
     message = f"{nested}recursed accumulation of path '/base': it fails"
-    problem = failure(message, "prod", FILES, Step("PatchTransformer", "prod", {"path": "patch.yaml"}))
+    problem = failure(message, "prod", FILES, BuildStep("PatchTransformer", "prod", {"path": "patch.yaml"}))
     assert str(problem) == "prod/kustomization.yaml:6: kustomize can't build it: it fails"
 
 
