@@ -25,6 +25,7 @@ from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
@@ -107,14 +108,15 @@ async def target_of(session: Session, origin: Origin) -> Target:
         ApiError: the server refuses, or doesn't answer.
     """
     namespace = origin.namespace or session.client.namespace
+    render = Render(origin.render)
     if origin.file:
         folder = Path(origin.file)
         return await targets.folder_target(
-            session, folder, origin.name, namespace, recursive=origin.recursive, manager=origin.manager
+            session, folder, origin.name, namespace, recursive=origin.recursive, manager=origin.manager, render=render
         )
     if origin.repo:
         return await targets.repository_target(
-            session, origin.repo, origin.ref, origin.path, origin.name, namespace, manager=origin.manager
+            session, origin.repo, origin.ref, origin.path, origin.name, namespace, manager=origin.manager, render=render
         )
     if origin.revision:
         return await targets.revision_target(session, origin.name, namespace, origin.revision)

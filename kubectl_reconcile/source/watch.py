@@ -1,4 +1,8 @@
-"""Being told when the files of a local folder change, in bursts.
+"""Being told when the files change that a local source consists of, in bursts.
+
+Of manifests these are the files at the source's *location* that count by their names; of an overlay all that was *consulted*
+for it, wherever in the working tree that is and whatever its name. What was consulted is known once it was rendered, and other
+after the next edit: so whoever renders has the watch *follow* it.
 
 Importing this brings in what talks to the operating system about files, which a single look does without.
 """
@@ -7,36 +11,107 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from kubectl_reconcile.core.manifests.files import matters
+from kubectl_reconcile.core.manifests.files import IGNORE_FILE, matters
+from kubectl_reconcile.core.manifests.tree import EntryKind, TreeEntry
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+
+_EVENTS: Final = frozenset(("created", "modified", "moved", "deleted", "closed"))
+_WITHIN: Final = frozenset(("modified", "closed"))
+"""Of a folder these say that something in it is another, which has an event of its own."""
+
+Consulted = Callable[[], Mapping[str, TreeEntry]]
+"""What was consulted for the newest rendering, by path from the top of the working tree; nothing where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What is watched: a *location* in the working tree at *top*, a file if *alone*, and what was *consulted* to render it."""
+
+    location: Path
+    alone: bool
+    top: Path
+    consulted: Consulted
+
+    def folder(self) -> Path:
+        """Return the folder in which all of it is."""
+        if self.alone:
+            return self.location.parent
+        places = [self.location]
+        for path, entry in self.consulted().items():
+            at = self.top / path
+            places.append(at if entry.kind is EntryKind.FOLDER else at.parent)
+        found = Path(os.path.commonpath(places))
+        return next(each for each in (found, *found.parents) if each.is_dir())
+
+    def counts(self, path: str, event: FileSystemEvent) -> bool:
+        """Return whether an event at *path* may change what the source asks for."""
+        inside = os.path.relpath(path, self.location)
+        if self.alone:
+            return inside == "."
+        if consulted := self.consulted():
+            return self._is_consulted(os.path.relpath(path, self.top), event, consulted)
+        if event.is_directory:
+            return not any(part.startswith(".") for part in Path(inside).parts)
+        return matters(inside)
+
+    @staticmethod
+    def _is_consulted(path: str, event: FileSystemEvent, consulted: Mapping[str, TreeEntry]) -> bool:
+        if event.event_type in _WITHIN:
+            return not event.is_directory and (path in consulted or path.rpartition("/")[2] == IGNORE_FILE)
+        folder, _, name = path.rpartition("/")
+        known = path in consulted or any(each.startswith(f"{path}/") for each in consulted)
+        return known or name == IGNORE_FILE or (folder in consulted and not name.startswith("."))
 
 
 class Watch:
-    """A running watch of a folder or a file; close it, or use it as a context manager."""
+    """A running watch; close it, or use it as a context manager.
 
-    def __init__(self, location: Path, callback: Callable[[], None], quiet_s: float) -> None:
-        self._callback, self._quiet_s = callback, quiet_s
+    Raises:
+        SourceError: the folder can't be watched.
+    """
+
+    def __init__(self, watched: Watched, callback: Callable[[], None], quiet_s: float) -> None:
+        self._watched, self._callback, self._quiet_s = watched, callback, quiet_s
         self._lock = threading.Lock()
         self._calling = threading.RLock()  # held while the callback runs; close() may be called from within
         self._timer: threading.Timer | None = None
         self._closed = False
         self._observer = Observer()
-        alone = location.is_file()
-        folder = location.parent if alone else location
-        heard = _FolderHandler(folder, location.name if alone else "", self._touched)
+        self._heard = _Handler(watched, self._touched)
+        self._folder = watched.folder()
+        self._start(self._observer.start)
+
+    def follow(self) -> bool:
+        """Watch what was consulted by now; tell whether that is elsewhere than before: then what happened there wasn't heard of.
+
+        Raises:
+            SourceError: it can't be watched.
+        """
+        folder = self._watched.folder()
+        if folder == self._folder:
+            return False
+        self._folder = folder
+        self._observer.unschedule_all()
+        self._start(lambda: None)
+        return True
+
+    def _start(self, begin: Callable[[], None]) -> None:
         try:
-            self._observer.schedule(heard, str(folder), recursive=not alone)
-            self._observer.start()
+            self._observer.schedule(self._heard, str(self._folder), recursive=not self._watched.alone)
+            begin()
         except OSError as error:
             hint = "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances"
-            raise SourceError(SourceFault.UNREADABLE, f"{folder}: can't be watched: {error.strerror}", hint) from None
+            raise SourceError(
+                SourceFault.UNREADABLE, f"{self._folder}: can't be watched: {error.strerror}", hint
+            ) from None
 
     def close(self) -> None:
         """End the watch; returns once no call is running, and none comes after."""
@@ -71,23 +146,14 @@ class Watch:
                 self._callback()
 
 
-class _FolderHandler(FileSystemEventHandler):
+class _Handler(FileSystemEventHandler):
     """Hears of what may change the revision: not of reading, and not of hidden files such as git's."""
 
-    def __init__(self, folder: Path, only: str, touched: Callable[[], None]) -> None:
-        self._folder, self._only, self._touched = str(folder), only, touched
+    def __init__(self, watched: Watched, touched: Callable[[], None]) -> None:
+        self._watched, self._touched = watched, touched
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Pass on a change of a file that counts."""
-        if event.event_type in {"created", "modified", "moved", "deleted", "closed"} and any(
-            self._counts(os.fsdecode(path), event.is_directory) for path in (event.src_path, event.dest_path) if path
-        ):
+        places = (os.fsdecode(path) for path in (event.src_path, event.dest_path) if path)
+        if event.event_type in _EVENTS and any(self._watched.counts(path, event) for path in places):
             self._touched()
-
-    def _counts(self, path: str, is_folder: bool) -> bool:  # noqa: FBT001 - watchdog's own word
-        inside = os.path.relpath(path, self._folder)
-        if self._only:
-            return inside == self._only
-        if is_folder:
-            return not any(part.startswith(".") for part in Path(inside).parts)
-        return matters(inside)

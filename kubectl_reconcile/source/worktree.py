@@ -43,7 +43,7 @@ from kubectl_reconcile.source.remote import check_path
 from kubectl_reconcile.source.render.trees import FolderTree
 
 if TYPE_CHECKING:  # most looks at a folder are one look
-    from kubectl_reconcile.source.watch import Watch
+    from kubectl_reconcile.source.watch import Consulted, Watch
 
 _CLOCK_STEP_NS = 100_000_000
 """Two writes closer than this may leave the same time on a file, so a digest that young isn't kept."""
@@ -171,15 +171,15 @@ class WorktreeSource:
             raise SourceError(SourceFault.REFUSED, f"{path} leads out of {self._root}")
         return place
 
-    def watch(self, callback: Callable[[], None], *, quiet_s: float = 0.1) -> Watch:
+    def watch(self, callback: Callable[[], None], *, quiet_s: float = 0.1, consulted: Consulted = dict) -> Watch:
         """Call *callback* (in another thread) after files changed and then rested for *quiet_s*.
 
-        A burst of changes makes one call. Changes may be reported that leave the revision as it is.
-        Close the watch to end it.
+        A burst of changes makes one call. Changes may be reported that leave the revision as it is. *consulted* says what was
+        consulted to render it, as often as it is asked. Close the watch to end it.
         """
-        from kubectl_reconcile.source.watch import Watch  # noqa: PLC0415 - as above
+        from kubectl_reconcile.source.watch import Watch, Watched  # noqa: PLC0415 - as above
 
-        return Watch(self._top() if self._has_kustomization() else self.location, callback, quiet_s)
+        return Watch(Watched(self.location, self._is_file, self._top(), consulted), callback, quiet_s)
 
     def _has_kustomization(self) -> bool:
         """Return whether the folder is to be rendered: it has a kustomization file that isn't ignored, or is said to be one."""

@@ -35,7 +35,7 @@ class CreateOptions:
     """The Sync that is wanted, and how to go about it."""
 
     name: str
-    git: Mapping[str, Any]
+    source: Mapping[str, Any]
     spec: Mapping[str, Any]
     check: bool
     give: bool | None
@@ -54,6 +54,7 @@ def create(
     tag: str | None,
     commit: str | None,
     path: str,
+    render: str | None,
     interval: str,
     secret: str | None,
     verify_secret: str | None,
@@ -93,7 +94,8 @@ def create(
         "serviceAccountName": service_account,
         "suspend": True if suspend else None,
     }
-    options = CreateOptions(name, git, spec, check, give, dry_run, output or "", *terminals(color))
+    source = {"git": git, "render": render}
+    options = CreateOptions(name, source, spec, check, give, dry_run, output or "", *terminals(color))
     return run(connection, functools.partial(_created, options=options))
 
 
@@ -117,7 +119,7 @@ def _verify(secret: str | None, config_map: str | None, mode: str | None, *, is_
 
 async def _created(session: Session, *, options: CreateOptions) -> int:
     namespace = session.client.namespace
-    manifest = engine.manifest_of(options.name, namespace, options.git, options.spec)
+    manifest = engine.manifest_of(options.name, namespace, options.source, options.spec)
     Sync.of(manifest)
     if not options.dry_run:
         targets.require_installed(session)
@@ -172,7 +174,8 @@ async def _looked_at(session: Session, manifest: Manifest, options: CreateOption
         ) from None
     objects = "1 object" if found.objects == 1 else f"{found.objects} objects"
     files = "1 file" if found.files == 1 else f"{found.files} files"
-    text = f"{status.short(found.revision)} has {objects} in {files}"
+    held = f"renders to {objects}" if found.is_rendered else f"has {objects} in {files}"
+    text = f"{status.short(found.revision)} {held}"
     tone = Tone.ASIDE if found.objects and not found.problems else Tone.WARNING
     options.err.write([line(text, tone)])
     if found.signed:

@@ -169,10 +169,12 @@ async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline:
     """Preview now and at each save, until Ctrl-C."""
     target = await target_of(session, origin)
     loop, saved = asyncio.get_running_loop(), asyncio.Event()
-    with targets.watch(target, functools.partial(_wake, loop, saved)):
+    with targets.watch(target, functools.partial(_wake, loop, saved)) as watch:
         while True:
             saved.clear()
             try:
+                await reconcile.read(target)
+                watch.follow()  # the preview reads again, and sees what changed before that
                 by_account = _is_by_account(origin, target)
                 plan = await _preview_of(session, target, chosen, offline=offline, by_account=by_account)
             except Exception as error:  # noqa: BLE001 - told as any other; the next save may mend it
@@ -180,4 +182,6 @@ async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline:
             else:
                 outputs.wipe()
                 show([plan])
+                if watch.follow():
+                    saved.set()
             await saved.wait()

@@ -22,7 +22,7 @@ class Origin:
     With *file* and *repo*, *name* is the Sync under which the objects are kept; empty for a mere preview. A Sync
     may be looked at with another *revision* of its repository, or with the working tree in *local*. It is in
     *namespace*; empty is the one that the flags and the kubeconfig say. *manager* is the field manager to apply a file or
-    a repository as; empty is the Sync's.
+    a repository as; empty is the Sync's. *render* says how its files become objects.
     """
 
     name: str = ""
@@ -35,11 +35,21 @@ class Origin:
     namespace: str = ""
     recursive: bool = True
     manager: str = ""
+    render: str = "Auto"
 
     @property
     def is_sync(self) -> bool:
         """Tell whether a Sync says where its manifests are."""
         return not (self.file or self.repo)
+
+
+def rendering(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option ``--render``, of which *what* says what it is about."""
+    return click.option(
+        "--render",
+        type=click.Choice(["Auto", "Raw", "Kustomize"]),
+        help=f"{what}  [default: Auto, which renders a folder with a kustomization]",
+    )
 
 
 def origin(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,6 +82,7 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--repo", metavar="URL", help="Manifests of a Git repository instead of a Sync's."),
         click.option("--ref", metavar="REF", help="Branch, tag or commit of --repo.  [default: its default branch]"),
         click.option("--path", metavar="PATH", help="Folder or file in --repo.  [default: all of it]"),
+        rendering("How the files of -f or --repo become objects."),
         click.option("--name", "kept_under", metavar="NAME", help="Sync to which the objects of -f or --repo belong."),
         click.option(
             "--revision",
@@ -85,7 +96,7 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Working tree of the Sync's repository, as it is now, instead of what it follows.",
         ),
     )
-    asked = ("sync", "file", "repo", "ref", "path", "kept_under", "field_manager", "revision", "local")
+    asked = ("sync", "file", "repo", "ref", "path", "kept_under", "field_manager", "revision", "local", "render")
 
     @functools.wraps(command)
     def with_origin(**values: Any) -> Any:
@@ -115,6 +126,8 @@ def _checked(given: dict[str, str]) -> Origin:
         raise click.UsageError("--name goes with -f or --repo; a Sync is named without it")
     if given["field_manager"] and not (file or repo):
         raise click.UsageError("--field-manager goes with -f or --repo; a Sync says itself as whom it applies")
+    if given["render"] and not (file or repo):
+        raise click.UsageError("--render goes with -f or --repo; a Sync says itself how its files are rendered")
     if (given["revision"] or given["local"]) and (file or repo):
         raise click.UsageError("--revision and --local are for what a Sync follows; with --repo use --ref")
     if given["revision"] and given["local"]:
@@ -123,5 +136,5 @@ def _checked(given: dict[str, str]) -> Origin:
         raise Failure(f"no file or folder {file}", "check -f", status=ExitStatus.SOURCE)
     return Origin(
         sync or given["kept_under"], file, repo, given["ref"], given["path"] or ".", given["revision"], given["local"],
-        manager=given["field_manager"],
+        manager=given["field_manager"], render=given["render"] or "Auto",
     )  # fmt: skip

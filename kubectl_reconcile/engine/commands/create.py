@@ -21,22 +21,23 @@ from kubectl_reconcile.engine.sync.targets import source_of
 
 @dataclass(frozen=True, slots=True)
 class SourcePreview:
-    """What a Sync would find in its repository; *signed* says by whom it is signed, where that is asked for."""
+    """What a Sync would find in its repository, rendered where it *is_rendered*; *signed* says by whom it is signed, where that is asked for."""
 
     revision: str
     files: int
     objects: int
     problems: tuple[Problem, ...]
     signed: str = ""
+    is_rendered: bool = False
 
 
-def manifest_of(name: str, namespace: str, git: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest of a Sync. Of *git* and *spec*, what is None or empty is left to the defaults."""
+def manifest_of(name: str, namespace: str, source: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest of a Sync. Of *source*, its ``git`` and *spec*, what is None or empty is left to the defaults."""
     return {
         "apiVersion": SYNC.api_version,
         "kind": SYNC.kind,
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"source": {"git": _given(git)}, **_given(spec)},
+        "spec": {"source": _given({**source, "git": _given(source["git"])}), **_given(spec)},
     }
 
 
@@ -61,7 +62,8 @@ async def look(session: Session, manifest: Manifest) -> SourcePreview:
     sha = found.revision.sha
     await require_verified(source, sha)
     signed = verification.condition().message if (verification := verification_of(source)) else ""
-    return SourcePreview(sha, len(found.revision.files), len(found.manifests), found.problems, signed)
+    files, is_rendered = len(found.revision.files), found.revision.overlay is not None
+    return SourcePreview(sha, files, len(found.manifests), found.problems, signed, is_rendered)
 
 
 async def name_url(session: Session, manifest: Manifest) -> str:

@@ -12,7 +12,7 @@ from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
-from kubectl_reconcile.core.rendering.rendered import Rendering, objects_of, revision_of
+from kubectl_reconcile.core.rendering.rendered import Consulted, Rendering, objects_of, revision_of
 from kubectl_reconcile.core.resources.history import digest_of
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -72,6 +72,12 @@ class ManifestReader:
         """
         with source.tree(sha) as tree:
             return objects_of(self.renderer.render(overlay, tree, self.limits)).manifests
+
+    def consulted(self) -> Consulted:
+        """Return what was consulted to render what was read last; nothing where that wasn't rendered."""
+        newest, rendered = self._newest, self._rendered
+        is_rendered = newest is not None and newest.revision.overlay is not None
+        return rendered[0].consulted if is_rendered and rendered is not None else {}
 
     def _read_overlay(self, source: Source, revision: Revision, overlay: str) -> Desired:
         """Return what an overlay renders to; the same as before while nothing that it consists of changes."""

@@ -193,7 +193,9 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
 
 
 def watch(target: Target, callback: Callable[[], None]) -> Watch:
-    """Call *callback*, in another thread, whenever files of a folder's target have changed. Close the watch to end it.
+    """Call *callback*, in another thread, whenever files of a folder's target have changed: its own, or what is rendered for it.
+
+    Have the watch follow what was consulted, once that was read. Close it to end it.
 
     Raises:
         SourceError: the target has no folder, or it can't be watched.
@@ -201,7 +203,7 @@ def watch(target: Target, callback: Callable[[], None]) -> Watch:
     source = target.source.files if isinstance(target.source, Checkout) else target.source
     if not isinstance(source, WorktreeSource):
         raise SourceError(SourceFault.UNREADABLE, "a repository can't be watched, a folder can")
-    return source.watch(callback)
+    return source.watch(callback, consulted=target.reader.consulted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +258,19 @@ class Checkout:
 
 
 async def folder_target(
-    session: Session, path: Path, name: str, namespace: str, *, recursive: bool = True, manager: str = ""
+    session: Session,
+    path: Path,
+    name: str,
+    namespace: str,
+    *,
+    recursive: bool = True,
+    manager: str = "",
+    render: Render = Render.AUTO,
 ) -> Target:
     """Return the target of a local folder or file, under the Sync *name* if one is given.
 
     Unless *recursive*, folders in the folder are left out. *manager* is the field manager to apply as, if not the Sync's
-    or our own.
+    or our own; *render* how files become objects.
 
     Raises:
         SourceError: nothing is there.
@@ -269,16 +278,25 @@ async def folder_target(
         ApiError: the server refuses, or doesn't answer.
     """
     sync = _kept_by_hand(name, namespace, manager)
-    target = Target(sync, WorktreeSource(path, recursive=recursive, limits=session.git_limits), grouped=bool(name))
+    files = WorktreeSource(path, recursive=recursive, limits=session.git_limits, render=render)
+    target = Target(sync, files, grouped=bool(name))
     return await _with_parent(session, target, manager)
 
 
 async def repository_target(
-    session: Session, url: str, ref: str, path: str, name: str, namespace: str, *, manager: str = ""
+    session: Session,
+    url: str,
+    ref: str,
+    path: str,
+    name: str,
+    namespace: str,
+    *,
+    manager: str = "",
+    render: Render = Render.AUTO,
 ) -> Target:
     """Return the target of a repository, read with the user's own Git configuration and credentials.
 
-    *name* and *manager* are as in ``folder_target``.
+    *name*, *manager* and *render* are as in ``folder_target``.
 
     Raises:
         SourceError: the URL, the ref or the path can't be used.
@@ -286,7 +304,7 @@ async def repository_target(
         ApiError: the server refuses, or doesn't answer.
     """
     repository = Repository.of(url, allow_local=True, user_config=True)
-    source = _git_source(session, repository, Ref(RefKind.ANY, ref), path)
+    source = _git_source(session, repository, Ref(RefKind.ANY, ref), path, render)
     sync = _kept_by_hand(name, namespace, manager)
     target = Target(sync, source, grouped=bool(name), reader=session.reader())
     return await _with_parent(session, target, manager)

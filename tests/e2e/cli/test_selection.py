@@ -270,6 +270,32 @@ def test_each_save_shows_the_difference_anew(tmp_path, kubeconfig, namespace, cr
     assert watching.end() == ExitStatus.INTERRUPTED
 
 
+def test_each_save_of_whatever_an_overlay_consists_of_shows_the_difference_anew(
+    tmp_path, kubeconfig, namespace, crds, follow, git_server, renders
+):
+    files = {
+        "base/kustomization.yaml": "configMapGenerator: [{name: web, envs: [web.env]}]\n"
+        "generatorOptions: {disableNameSuffixHash: true}\n",
+        "base/web.env": "colour=red\n",
+        "prod/kustomization.yaml": "resources: [../base]\n",
+    }
+    git_server.push(files)
+    follow(git_server.url, path="prod", suspend=True)
+    tree = tmp_path / "tree"
+    subprocess.run(["git", "clone", "-q", git_server.url, tree], check=True, timeout=60)
+    watching = Watching("shop", "--local", str(tree), "--kubeconfig", kubeconfig, "-n", namespace)
+    watching.until("+  colour: red\n")
+    watching.until("1 to create, 0 unchanged\n")
+    (tree / "base" / "web.env").write_text("colour=blue\n")
+    watching.until("+  colour: blue\n")
+    watching.until("1 to create, 0 unchanged\n")
+    (tree / "prod" / "kustomization.yaml").write_text("resources: [../nowhere]\n")
+    watching.until("prod/kustomization.yaml:1: kustomize can't build it")
+    (tree / "prod" / "kustomization.yaml").write_text("resources: [../base]\nnamePrefix: p-\n")
+    watching.until("p-web")
+    assert watching.end() == ExitStatus.INTERRUPTED
+
+
 def test_only_files_can_be_watched():
     done = run("diff", "shop", "--watch", "--server", "https://127.0.0.1:1")
     assert (done.returncode, "it goes with -f FOLDER or --local FOLDER" in done.stderr) == (ExitStatus.USAGE, True)

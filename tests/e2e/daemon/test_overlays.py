@@ -73,6 +73,20 @@ def test_a_sync_says_how_its_path_is_rendered(daemon, follow, cluster, git_serve
         cluster.edit("Sync", "shop", {"spec": {"source": {"render": "Jsonnet"}}})
 
 
+def test_a_sync_of_an_overlay_is_created_by_its_path_alone(plugin, crds, git_server):
+    sha = git_server.push(FILES)[:7]
+    made = plugin("create", "shop", "--url", git_server.url, "--path", "prod", "--dry-run", "-o", "json")
+    assert (made.status, made.err) == (0, f"{sha} renders to 3 objects\n")
+    assert set(json.loads(made.out)["spec"]["source"]) == {"git"}
+    made = plugin(
+        "create", "shop", "--url", git_server.url, "--path", "base", "--render", "Raw", "--dry-run", "-o", "json"
+    )
+    assert (made.status, made.err) == (0, f"{sha} has 3 objects in 3 files\n")
+    assert json.loads(made.out)["spec"]["source"]["render"] == "Raw"
+    refused = plugin("diff", "shop", "--render", "Raw")
+    assert (refused.status, "a Sync says itself how its files are rendered" in refused.err) == (2, True)
+
+
 def test_what_git_changed_is_told_from_drift_by_what_the_overlay_was(plugin, follow, daemon, cluster, git_server):
     sync = follow(git_server.url, path="prod")
     sync.until_synced(git_server.push(FILES))
@@ -99,6 +113,11 @@ def test_every_command_that_reads_files_renders_them(plugin, follow, cluster, gi
     changed = plugin("diff", "-f", str(folder / "prod"), "--name", "shop")
     assert (changed.status, "tried" in changed.out) == (1, True)
     assert plugin("diff", "--repo", git_server.url, "--path", "prod").out == "no changes, 3 unchanged\n"
+    raw = plugin("diff", "-f", str(folder / "base"), "--render", "Raw", "-o", "name")
+    assert raw.out.splitlines() == ["configmap/old", "configmap/unlisted", "configmap/web"]
+    raw = plugin("diff", "--repo", git_server.url, "--path", "base", "--render", "Raw", "-o", "name")
+    assert "configmap/unlisted" in raw.out
+    assert "p-web" in plugin("explain", "configmap/p-web", "-f", str(folder / "prod")).out
     follow(git_server.url, path="prod", suspend=True)
     assert plugin("diff", "shop", "--local", str(folder)).status == 1
     branch = git_server.push({"prod/kustomization.yaml": "namePrefix: q-\nresources: [../base]\n"})

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.worktree import WorktreeSource
@@ -375,6 +377,44 @@ def test_a_single_file_is_watched_alone(folder, eventually):
         (folder / "new").rename(folder / "a.yaml")
         eventually(lambda: calls.count, "the file put in place is heard of")
     assert calls.count == 1
+
+
+def test_of_an_overlay_all_that_was_consulted_is_watched_wherever_it_is_and_nothing_else(renders, folder, eventually):
+    write(
+        folder,
+        {
+            "base/kustomization.yaml": "configMapGenerator: [{name: settings, envs: [settings.env]}]\n",
+            "base/settings.env": "A=1\n",
+            "base/unlisted.yaml": "1",
+            "more/kustomization.yaml": "configMapGenerator: [{name: more, files: [.hidden]}]\n",
+            "more/.hidden": "1",
+            "prod/kustomization.yaml": "resources: [../base]\n",
+            "prod/README.md": "1",
+            ".git/index": "1",
+        },
+    )
+    source, reader, calls = WorktreeSource(folder / "prod"), ManifestReader(), Calls()
+
+    def values(change: dict[str, str]) -> list[dict[str, str]]:
+        """What the overlay has after a change, once that was heard of."""
+        before = calls.count
+        write(folder, change)
+        eventually(lambda: calls.count > before, f"{change} is heard of")
+        time.sleep(0.3)  # each write has two events, which a busy machine may tell one after the other
+        return [each.manifest["data"] for each in reader.read(source).manifests]
+
+    with source.watch(calls, quiet_s=0.1, consulted=reader.consulted) as watch:
+        assert len(reader.read(source).manifests) == 1
+        assert watch.follow()
+        assert not watch.follow()
+        write(folder, {"prod/README.md": "2", "base/unlisted.yaml": "2", "more/.hidden": "2", ".git/index": "2"})
+        time.sleep(0.5)
+        assert calls.count == 0
+        assert values({"base/settings.env": "A=2\n"}) == [{"A": "2"}]
+        assert values({"prod/kustomization.yaml": "resources: [../base, ../more]\n"}) == [{".hidden": "2"}, {"A": "2"}]
+        watch.follow()
+        assert values({"more/.hidden": "3"}) == [{".hidden": "3"}, {"A": "2"}]
+        assert values({"prod/kustomization.yml": "resources: []\n"}) == []  # one of two: which was absent, before
 
 
 def test_a_closed_watch_is_silent_and_leaves_no_thread(folder, eventually):

@@ -6,6 +6,7 @@ import click
 
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import colour
+from kubectl_reconcile.cli.options.origin import rendering
 from kubectl_reconcile.cli.options.output import output
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
@@ -29,6 +30,7 @@ Examples:
 @click.option("--tag", metavar="NAME", help="Tag to stay at, instead of a branch.")
 @click.option("--commit", metavar="SHA", help="Commit to stay at, all 40 digits, instead of a branch.")
 @click.option("--path", default=".", show_default=True, metavar="PATH", help="Folder or file in the repository.")
+@rendering("How the files at the path become objects.")
 @click.option("--interval", default="1m", show_default=True, metavar="DURATION", help="How often to ask for news.")
 @click.option("--secret", metavar="NAME", help="Secret of the namespace with the repository's credentials.")
 @click.option(
