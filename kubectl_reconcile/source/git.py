@@ -27,7 +27,8 @@ from typing import Self
 
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.resources.sync import Render
-from kubectl_reconcile.source.clone import Clone
+from kubectl_reconcile.source.cloned.clone import Clone
+from kubectl_reconcile.source.cloned.refs import ClonedRefs
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.missing_files import MissingFiles
@@ -119,6 +120,7 @@ class GitSource:
         if self.ref.kind is RefKind.COMMIT and not _HASH.fullmatch(self.ref.name):
             raise SourceError(SourceFault.REFUSED, f"{self.ref} is no full hash", "give all 40 digits, in lower case")
         self._clone = Clone(repository, cache_dir, limits)
+        self._refs = ClonedRefs(self._clone)
         longest_s = self._clone.limits.seconds
         self._timeout_s, self._fetch_timeout_s = min(timeout_s, longest_s), fetch_timeout_s or longest_s
         self._state = threading.Lock()
@@ -143,18 +145,16 @@ class GitSource:
         Raises:
             SourceError: the server can't be reached or refuses, or has no such ref.
         """
-        if self.ref.kind is RefKind.COMMIT and self._admitted and self._clone.at(f"commits/{self.ref.name}"):
+        if self.ref.kind is RefKind.COMMIT and self._admitted and self._refs.at(f"commits/{self.ref.name}"):
             self.tip = self.ref.name
             return self.ref.name  # a commit never moves
         remote = self._remote()
         self._admitted = True
         name = self.ref_name = remote.name
         self.tip, self.tag = remote.sha, remote.tag
-        if not (name == remote.sha != self.ref.name and self._clone.has(remote.sha)) and not _holds(
-            self._clone, remote
-        ):
+        if not (name == remote.sha != self.ref.name and self._refs.has(remote.sha)) and not _holds(self._refs, remote):
             self.tip = self._clone.repairing(lambda: self._fetch(name, _ours(name)))
-            self.tag = _tag_at(self._clone, _ours(name))
+            self.tag = self._refs.tag_at(_ours(name))
         return self.tip
 
     def revision(self) -> Revision:
@@ -176,11 +176,11 @@ class GitSource:
                 self.require(sha)
                 self._listed = None
                 found = self._clone.repairing(
-                    lambda: listed(self._clone, self.repository, sha, self.path, self.files.bring, self._render),
+                    lambda: listed(self._clone, sha, self.path, self.files.bring, self._render),
                     renew=self._renew,
                 )
                 self.files.has_brought(sha)
-                self._sizes = weighed(self._clone, self.repository, found, self._sizes)
+                self._sizes = weighed(self._clone, found, self._sizes)
                 self._listed = found
             return self._listed
 
@@ -191,7 +191,7 @@ class GitSource:
             SourceError: it isn't in the clone.
         """
         self.require(sha)
-        return CommitTree.of(self._clone, self.repository, self.files, sha)
+        return contextlib.nullcontext(CommitTree(self._clone, self.files, sha))
 
     def require(self, sha: str) -> None:
         """Return if the commit *sha* is in the clone, or a damaged clone should have it.
@@ -201,7 +201,7 @@ class GitSource:
         """
         if not _HASH.fullmatch(sha):
             raise SourceError(SourceFault.REFUSED, f'"{sha}" is no full hash of a commit')
-        if not self._clone.has(sha) and not self._promised(sha):
+        if not self._refs.has(sha) and not self._promised(sha):
             message = f"{self.repository}: the local clone has no commit {sha[:7]}"
             raise SourceError(SourceFault.NO_SUCH_REF, message, "was the branch rewritten?")
 
@@ -260,7 +260,7 @@ class GitSource:
 
     def commit(self, sha: str) -> Commit | None:
         """Return who made the commit *sha*, when and why; None where it isn't in the clone."""
-        if not _HASH.fullmatch(sha) or not self._clone.has(sha):
+        if not _HASH.fullmatch(sha) or not self._refs.has(sha):
             return None
         output = self._clone.run(["log", "-z", "--max-count=1", f"--format={_COMMIT_FORM}", sha])
         return _commit(output.decode(errors="replace").rstrip("\0"))
@@ -274,7 +274,7 @@ class GitSource:
         if not _DIGITS.fullmatch(text) or not self._clone.exists():
             return ""
         listed = self._clone.run(["rev-parse", f"--disambiguate={text}"]).decode().split()
-        found = [each for each in listed if self._clone.has(each)]
+        found = [each for each in listed if self._refs.has(each)]
         if len(found) > 1:
             raise SourceError(SourceFault.REFUSED, f"{text} may be {' or '.join(found[:3])}", "give more digits")
         return found[0] if found else ""
@@ -337,7 +337,7 @@ class GitSource:
 
     def _promised(self, sha: str) -> bool:
         """Return whether a ref of the clone says that it has *sha*: if it hasn't, the clone is damaged."""
-        return sha in self._clone.tips()
+        return sha in self._refs.tips()
 
     def _renew(self, *, partial: bool = True) -> None:
         """Recreate the clone, with this ref in it, and with all its files unless *partial*."""
@@ -359,10 +359,10 @@ class GitSource:
                 if error.fault is SourceFault.NO_SUCH_REF:
                     raise self._no_such_ref() from None
                 raise
-            sha = self._clone.at(ours)
+            sha = self._refs.at(ours)
             if sha:
                 return sha
-            if self._clone.is_other_than_commit(ours):
+            if self._refs.is_other_than_commit(ours):
                 raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} is no commit")
             raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone is damaged")
 
@@ -391,16 +391,10 @@ def _ours(name: str) -> str:
     return f"commits/{name}" if _HASH.fullmatch(name) else name.removeprefix("refs/")
 
 
-def _holds(clone: Clone, remote: _RemoteRef) -> bool:
+def _holds(refs: ClonedRefs, remote: _RemoteRef) -> bool:
     """Tell whether the clone has what the ref is at now; a tag may be another one at the same commit."""
     ours = _ours(remote.name)
-    return clone.at(ours) == remote.sha and (not remote.tag or _tag_at(clone, ours) == remote.tag)
-
-
-def _tag_at(clone: Clone, name: str) -> str:
-    """Return the annotated tag that our ref *name* (below ``refs/``) is at; empty where it is at anything else."""
-    listed = clone.run(["for-each-ref", "--format=%(objecttype) %(objectname)", f"refs/{name}"]).decode().split()
-    return listed[1] if listed[:1] == ["tag"] else ""
+    return refs.at(ours) == remote.sha and (not remote.tag or refs.tag_at(ours) == remote.tag)
 
 
 def _commit(line: str) -> Commit:

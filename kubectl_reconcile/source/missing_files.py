@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 
-from kubectl_reconcile.source.clone import FETCH, Clone
+from kubectl_reconcile.source.cloned.clone import FETCH, Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.tree import listed
@@ -56,14 +56,11 @@ class MissingFiles:
         if self._clone.is_partial and sha not in self._brought:
             self.has_brought(sha)
             with contextlib.suppress(SourceError):
-                listed(self._clone, self._repository, sha, path, self.bring)
+                listed(self._clone, sha, path, self.bring)
 
     def _missing(self, blob_ids: Iterable[str]) -> list[str]:
-        questions = "".join(f"{blob_id}\n" for blob_id in blob_ids).encode()
-        if not questions:
-            return []
-        answers = self._clone.run(["cat-file", "--batch-check", "--buffer"], stdin=questions).decode().splitlines()
-        return [answer.removesuffix(" missing") for answer in answers if answer.endswith(" missing")]
+        wanted = list(blob_ids)
+        return [each for each, found in zip(wanted, self._clone.reader.facts(wanted), strict=True) if found is None]
 
     def _fetch(self, blob_ids: Iterable[str]) -> bool:
         """Fetch what nobody else has fetched meanwhile; return False if the server gives nothing by name. Call it locked."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_reconcile.core.redaction import without_credentials
-from kubectl_reconcile.source.clone import Clone
+from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref, RefKind
 from kubectl_reconcile.source.remote import Repository, check_path, check_ref

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -17,21 +17,24 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
 from kubectl_reconcile.core.resources.sync import Render
-from kubectl_reconcile.source.clone import Clone
+from kubectl_reconcile.source.cloned.clone import Clone
+from kubectl_reconcile.source.cloned.folders import (
+    FOLDER_MODE,
+    LINK_MODE,
+    NOTHING,
+    SUBMODULE_MODE,
+    CommitFolders,
+    too_many_entries,
+)
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, IgnoreTexts, raising, too_much
-from kubectl_reconcile.source.remote import Repository
 
-_FOLDER, _LINK, _SUBMODULE = "040000", "120000", "160000"
+Entry = tuple[str, str, str]
+"""Mode, id and path of a file, a folder or a link."""
 
 
 def listed(
-    clone: Clone,
-    repository: Repository,
-    sha: str,
-    path: str,
-    bring: Callable[[Iterable[str]], None],
-    render: Render = Render.AUTO,
+    clone: Clone, sha: str, path: str, bring: Callable[[Iterable[str]], None], render: Render = Render.AUTO
 ) -> Revision:
     """Return the revision of the commit *sha*: the manifest files at *path*, and what is wrong with others; or that it is an overlay.
 
@@ -40,113 +43,131 @@ def listed(
     Raises:
         SourceError: the commit has nothing at the path, or isn't in the clone.
     """
-    when = clone.run(["log", "--max-count=1", "--format=%ct", f"{sha}^{{commit}}"]).decode()
-    if _is_overlay(clone, repository, sha, path, render, bring):
-        return Revision(sha, rfc3339(when), {}, path=path or ".", overlay=path)
-    entries = _below(clone, repository, sha, path)
-    above = _ignore_files_above(clone, sha, path)
+    folders = CommitFolders(clone, sha)
+    when = committed_at(clone, sha)
+    top = _top(clone, folders, sha, path)
+    above = _ignore_files_above(folders, path)
+    if _is_overlay(clone, folders, top, render, above, bring):
+        return Revision(sha, when, {}, path=path or ".", overlay=path)
+    entries = _below(clone, folders, top)
     bring(blob for mode, blob, file in (*above, *entries) if _is_read(mode, file, path))
-    ignore = SourceIgnore(_ignore_files(clone, _where(repository, path), [*above, *entries]))
+    ignore = SourceIgnore(_ignore_files(clone, _where(clone, path), [*above, *entries]))
     files, problems = _select(entries, path, ignore)
     renderers = _renderers(entries, path, ignore)
     if render is Render.RAW:  # its own kustomization says nothing then; those below are other folders' still
         renderers = [each for each in renderers if each.rpartition("/")[0] != path]
     chosen = without_unrendered(files, renderers)
-    return Revision(
-        sha,
-        rfc3339(when),
-        chosen.files,
-        (*ignore.problems, *chosen.problems, *problems),
-        chosen.unrendered,
-        path or ".",
-    )
+    found = (*ignore.problems, *chosen.problems, *problems)
+    return Revision(sha, when, chosen.files, found, chosen.unrendered, path or ".")
+
+
+def inputs_at(clone: Clone, sha: str, path: str) -> tuple[Entry, ...]:
+    """Return all that decides which manifests the commit *sha* has at *path*, by ids: equal ones list the same files.
+
+    Raises:
+        SourceError: the commit isn't in the clone.
+    """
+    folders = CommitFolders(clone, sha)
+    return (*_ignore_files_above(folders, path), (*folders.at(path), path))
+
+
+def committed_at(clone: Clone, sha: str) -> str:
+    """Return the committer's time of a commit.
+
+    Raises:
+        SourceError: the commit can't be read.
+    """
+    found = clone.reader.ask(f"{sha}^{{commit}}", _MOST_COMMIT_BYTES)
+    head = (found.data if found else b"").partition(b"\n\n")[0]
+    when = re.search(rb"^committer .*> (\d{1,11}) [+-]\d{4}$", head, re.MULTILINE)
+    if when is None:
+        raise SourceError(SourceFault.CORRUPT, f"{clone.repository}: the commit {sha[:7]} can't be read")
+    return rfc3339(when[1].decode())
+
+
+_MOST_COMMIT_BYTES = 4 * MEBIBYTE
+"""How much is read of a commit; its committer stands near the beginning."""
 
 
 def _is_overlay(
     clone: Clone,
-    repository: Repository,
-    sha: str,
-    path: str,
+    folders: CommitFolders,
+    top: Entry,
     render: Render,
+    above: Sequence[Entry],
     bring: Callable[[Iterable[str]], None],
 ) -> bool:
-    """Return whether the folder at *path* is to be rendered: it has a kustomization file that isn't ignored, or is said to be one.
+    """Return whether the folder *top* is to be rendered: it has a kustomization file that isn't ignored, or is said to be one.
 
     Raises:
-        SourceError: there is no such folder.
+        SourceError: the folder can't be read.
     """
     if render is not Render.AUTO:
-        if render is Render.KUSTOMIZE:
-            _top(clone, repository, sha, path)
         return render is Render.KUSTOMIZE
-    prefix = f"{path}/" if path else ""
-    names = [f"{prefix}{name}" for name in (*KUSTOMIZATIONS, IGNORE_FILE)]
-    there = _entries(clone.run(["ls-tree", "-z", "--full-tree", sha, "--", *names]))
-    files = [
-        file
-        for mode, _, file in there
-        if mode != _FOLDER and not file.endswith(f"/{IGNORE_FILE}") and file != IGNORE_FILE
-    ]
+    mode, found, path = top
+    if mode != FOLDER_MODE:
+        return False
+    own, prefix = folders.folder(found), f"{path}/" if path else ""
+    files = [f"{prefix}{name}" for name in KUSTOMIZATIONS if own.get(name, NOTHING)[0] not in {"", FOLDER_MODE}]
     if not files:
         return False
-    ignoring = [*_ignore_files_above(clone, sha, path), *there]
-    bring(blob for mode, blob, file in ignoring if _is_ignore_file(mode, file))
-    ignore = SourceIgnore(_ignore_files(clone, _where(repository, path), ignoring))
+    ignoring = [*above, (*own.get(IGNORE_FILE, NOTHING), f"{prefix}{IGNORE_FILE}")]
+    ignoring = [each for each in ignoring if _is_ignore_file(each[0], each[2])]
+    bring(blob for _, blob, _ in ignoring)
+    ignore = SourceIgnore(_ignore_files(clone, _where(clone, path), ignoring))
     return any(not ignore.matches(file) for file in files)
 
 
-def _top(clone: Clone, repository: Repository, sha: str, path: str) -> tuple[str, str, str]:
+def _top(clone: Clone, folders: CommitFolders, sha: str, path: str) -> Entry:
     """Return the entry of *path* itself.
 
     Raises:
         SourceError: there is nothing.
     """
-    if not path:
-        return _FOLDER, sha, ""
-    if found := _entries(clone.run(["ls-tree", "-z", "--full-tree", sha, "--", path])):
-        return found[0]
+    mode, found = folders.at(path)
+    parent = folders.at(path.rpartition("/")[0])[0] if path else FOLDER_MODE
+    if mode and parent == FOLDER_MODE:
+        return mode, found, path
     raise SourceError(
         SourceFault.NO_SUCH_PATH,
-        f"{repository}: there is no {path} at {sha[:7]}",
+        f"{clone.repository}: there is no {path} at {sha[:7]}",
         "paths start at the root of the repository",
     )
 
 
-def _below(clone: Clone, repository: Repository, sha: str, path: str) -> list[tuple[str, str, str]]:
-    """Return mode, id and path of everything below the path that counts for something; of one file if that is what it names.
+def _below(clone: Clone, folders: CommitFolders, top: Entry) -> list[Entry]:
+    """Return mode, id and path of everything below *top* that counts for something; of one file if that is what it is.
 
-    Folders are listed too, and counted as they come: a few bytes may be folders of folders without end, with no file in them.
+    Folders are counted too, as they come: a few bytes may be folders of folders without end, with no file in them.
 
     Raises:
-        SourceError: there is nothing at the path, or too much of something.
+        SourceError: there is too much of something.
     """
-    top = _top(clone, repository, sha, path)
-    if top[0] != _FOLDER:
+    if top[0] != FOLDER_MODE:
         return [top]
-    below = ["--", f"{path}/"] if path else []
-    limits, where, found = clone.limits, _where(repository, path), []
+    path = top[2]
+    limits, where, found = clone.limits, _where(clone, path), []
     files, deepest = 0, limits.depth + (path.count("/") + 1 if path else 0)
-    with contextlib.closing(clone.pieces(["ls-tree", "-r", "-t", "-z", "--full-tree", sha, *below])) as pieces:
-        for count, piece in enumerate(pieces, 1):
-            entry = mode, _, file = _entry(piece)
-            files += mode != _FOLDER
-            if count > limits.entries:
-                raise _too_much(where, f"there are more than {limits.entries:,} files and folders", "entries")
-            if files > limits.files:
-                raise _too_much(where, f"there are more than {limits.files:,} files", "files")
-            if file.count("/") > deepest:
-                raise _too_much(where, f"{file[:80]}… is below more than {limits.depth} folders", "depth")
-            if len(piece) > LONGEST_PATH_BYTES:
-                raise _too_much(where, f"{file[:80]}… is no path that a file can have")
-            if _counts(mode, file, path):
-                found.append(entry)
+    for count, entry in enumerate(folders.below(top[1], f"{path}/" if path else ""), 1):
+        mode, _, file = entry
+        files += mode != FOLDER_MODE
+        if count > limits.entries:
+            raise too_many_entries(where, limits.entries)
+        if files > limits.files:
+            raise _too_much(where, f"there are more than {limits.files:,} files", "files")
+        if file.count("/") > deepest:
+            raise _too_much(where, f"{file[:80]}… is below more than {limits.depth} folders", "depth")
+        if len(file) > LONGEST_PATH_BYTES:
+            raise _too_much(where, f"{file[:80]}… is no path that a file can have")
+        if _counts(mode, file, path):
+            found.append(entry)
     return found
 
 
 def _counts(mode: str, file: str, path: str) -> bool:
     """Return whether an entry is read, is the reason why others aren't, or deserves a word."""
-    return mode != _FOLDER and (
-        _is_read(mode, file, path) or mode in {_LINK, _SUBMODULE} or is_renderer_path(_inside(file, path))
+    return mode != FOLDER_MODE and (
+        _is_read(mode, file, path) or mode in {LINK_MODE, SUBMODULE_MODE} or is_renderer_path(_inside(file, path))
     )
 
 
@@ -154,21 +175,22 @@ def _too_much(where: str, what: str, name: str = "") -> SourceError:
     return too_much(where, what, "follow a folder of it by path", raising(name) if name else "")
 
 
-def _where(repository: Repository, path: str) -> str:
-    return f"{repository}, {path}" if path not in {"", "."} else f"{repository}"
+def _where(clone: Clone, path: str) -> str:
+    return f"{clone.repository}, {path}" if path not in {"", "."} else f"{clone.repository}"
 
 
-def _ignore_files_above(clone: Clone, sha: str, path: str) -> list[tuple[str, str, str]]:
+def _ignore_files_above(folders: CommitFolders, path: str) -> list[Entry]:
     """Return the entries of what the folders above the path ignore."""
     parts = path.split("/") if path else []
     names = ["/".join([*parts[:length], IGNORE_FILE]) for length in range(len(parts))]
-    return _entries(clone.run(["ls-tree", "-z", "--full-tree", sha, "--", *names])) if names else []
+    found = [(*folders.at(name), name) for name in names]
+    return [each for each in found if each[0]]
 
 
 def _is_read(mode: str, file: str, path: str) -> bool:
     """Return whether the content of *file* counts when the revision at *path* is read."""
     wanted = file == path or is_manifest_path(_inside(file, path)) or _is_ignore_file(mode, file)
-    return wanted and mode not in {_FOLDER, _LINK, _SUBMODULE}
+    return wanted and mode not in {FOLDER_MODE, LINK_MODE, SUBMODULE_MODE}
 
 
 def _ignore_files(clone: Clone, where: str, entries: list[tuple[str, str, str]]) -> dict[str, bytes]:
@@ -179,25 +201,14 @@ def _ignore_files(clone: Clone, where: str, entries: list[tuple[str, str, str]])
     """
     found = [(file.rpartition("/")[0], blob) for mode, blob, file in entries if _is_ignore_file(mode, file)]
     texts = IgnoreTexts(where)
-    with contextlib.closing(clone.objects([blob for _, blob in found])) as contents:
-        for (folder, _), data in zip(found, contents, strict=True):
-            texts.add(folder, data or b"")
+    for folder, blob in found:
+        content = clone.reader.ask(blob)
+        texts.add(folder, content.data if content else b"")
     return texts.by_folder
 
 
-def _entries(listing: bytes) -> list[tuple[str, str, str]]:
-    return [_entry(piece) for piece in listing.split(b"\0") if piece]
-
-
-def _entry(piece: bytes) -> tuple[str, str, str]:
-    """Return mode, id and path of one line of a listing."""
-    facts, _, path = piece.decode(errors="surrogateescape").partition("\t")
-    mode, _, blob = facts.split(" ")
-    return mode, blob, path
-
-
 def _is_ignore_file(mode: str, path: str) -> bool:
-    return path.rpartition("/")[2] == IGNORE_FILE and mode not in {_FOLDER, _LINK, _SUBMODULE}
+    return path.rpartition("/")[2] == IGNORE_FILE and mode not in {"", FOLDER_MODE, LINK_MODE, SUBMODULE_MODE}
 
 
 def _inside(path: str, root: str) -> str:
@@ -208,7 +219,9 @@ def _inside(path: str, root: str) -> str:
 def _renderers(entries: list[tuple[str, str, str]], root: str, ignore: SourceIgnore) -> list[str]:
     """Return the files among *entries* that make their folder the input of a renderer."""
     files = (
-        path for mode, _, path in entries if mode not in {_FOLDER, _SUBMODULE} and is_renderer_path(_inside(path, root))
+        path
+        for mode, _, path in entries
+        if mode not in {FOLDER_MODE, SUBMODULE_MODE} and is_renderer_path(_inside(path, root))
     )
     return [path for path in files if path.isprintable() and not ignore.matches(path)]
 
@@ -222,7 +235,7 @@ def _select(
     for mode, blob, path in entries:
         inside = _inside(path, root)
         chosen = path == root or is_manifest_path(inside)
-        if mode in {_LINK, _SUBMODULE}:
+        if mode in {LINK_MODE, SUBMODULE_MODE}:
             chosen = chosen or (
                 "." not in inside.rpartition("/")[2] and not inside.startswith(".") and "/." not in inside
             )
@@ -233,13 +246,13 @@ def _select(
             problems.append(
                 Problem(one_line(shown), 0, "a file name with control characters or not in UTF-8", "rename it")
             )
-        elif mode == _LINK:
+        elif mode == LINK_MODE:
             problems.append(
                 Problem(
                     path, 0, "a symbolic link, which isn't followed", f"commit the file, or list it in {IGNORE_FILE}"
                 )
             )
-        elif mode == _SUBMODULE:
+        elif mode == SUBMODULE_MODE:
             problems.append(
                 Problem(
                     path,
@@ -280,7 +293,7 @@ def rfc3339(epoch_s: str) -> str:
     return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def weighed(clone: Clone, repository: Repository, revision: Revision, known: Mapping[str, int]) -> dict[str, int]:
+def weighed(clone: Clone, revision: Revision, known: Mapping[str, int]) -> dict[str, int]:
     """Return the sizes of the files of *revision* by their ids, if they aren't too large altogether; those *known* needn't be asked for.
 
     Raises:
@@ -288,17 +301,9 @@ def weighed(clone: Clone, repository: Repository, revision: Revision, known: Map
     """
     blobs, most = list(dict.fromkeys(revision.files.values())), clone.limits.revision_bytes
     new = [blob for blob in blobs if blob not in known]
-    sizes = {blob: known[blob] for blob in blobs if blob in known} | dict(zip(new, _sizes(clone, new), strict=True))
+    found = {blob: facts.size if facts else 0 for blob, facts in zip(new, clone.reader.facts(new), strict=True)}
+    sizes = {blob: known[blob] for blob in blobs if blob in known} | found
     if sum(sizes[blob] for blob in revision.files.values()) > most:
-        where = _where(repository, revision.path)
+        where = _where(clone, revision.path)
         raise _too_much(where, f"its files take more than {most // MEBIBYTE} MiB", "revision_bytes")
     return sizes
-
-
-def _sizes(clone: Clone, blob_ids: list[str]) -> list[int]:
-    """Return how many bytes each of these files has; of one that isn't here none."""
-    if not blob_ids:
-        return []
-    questions = "".join(f"{blob_id}\n" for blob_id in blob_ids).encode()
-    answers = clone.run(["cat-file", "--batch-check=%(objectsize)", "--buffer"], stdin=questions).split(b"\n")
-    return [int(answer) if answer.isdigit() else 0 for answer in answers[: len(blob_ids)]]

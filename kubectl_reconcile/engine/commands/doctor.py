@@ -36,7 +36,7 @@ from kubectl_reconcile.engine.commands.rights.survey import survey
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import check_keys
 from kubectl_reconcile.engine.sync.targets import listed, may_read, source_of
-from kubectl_reconcile.source.clone import git_version
+from kubectl_reconcile.source.cloned.clone import git_version
 from kubectl_reconcile.source.errors import SourceError
 
 _OLDEST_GIT = (2, 31)

@@ -29,7 +29,7 @@ from kubectl_reconcile.core.resources.signatures import (
     verdict_of,
 )
 from kubectl_reconcile.core.resources.trusted_keys import TrustedKeys
-from kubectl_reconcile.source.clone import Clone
+from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 
 PROGRAMS: Final = {SignatureFormat.OPENPGP: "gpg", SignatureFormat.SSH: "ssh-keygen"}

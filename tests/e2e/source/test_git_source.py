@@ -804,7 +804,7 @@ HOLDER = """
 import sys
 from ipaddress import ip_address
 from pathlib import Path
-from kubectl_reconcile.source.clone import Clone
+from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.remote import Repository
 with Clone(Repository.of(sys.argv[1]), Path(sys.argv[2])).locked(30):
     print("held", flush=True)

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import blame
 from kubectl_reconcile.sandbox.gitserver import ServedRepository
-from kubectl_reconcile.source.clone import git_version, never_fetches_lazily
+from kubectl_reconcile.source.cloned.clone import git_version, never_fetches_lazily
 from kubectl_reconcile.source.commit import FilesCommit
 from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
 from kubectl_reconcile.source.restore import RestoreCommit

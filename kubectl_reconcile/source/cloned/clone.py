@@ -25,10 +25,10 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from kubectl_reconcile.source.cloned.objects import ABSENT, GONE, announced, content, reader_of
 from kubectl_reconcile.source.complaints import explained, judge, unread
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, MOST_REFS_BYTES, GitLimits, raising
-from kubectl_reconcile.source.objects import ABSENT, GONE, announced, content
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.budget import PARSING
 from kubectl_reconcile.source.running.ending import ending
@@ -41,6 +41,9 @@ FETCH = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse
 
 _VERSION_TIMEOUT_S = 60.0
 """How long git may take to say its version, in seconds."""
+
+_FEW = 64
+"""Up to so many objects are asked for one by one."""
 
 _ABANDONED_S = 3600.0
 """After how long a pack that isn't written to any more is what a killed fetch has left."""
@@ -55,55 +58,29 @@ class Clone:
     def __init__(self, repository: Repository, cache_dir: Path, limits: GitLimits | None = None) -> None:
         self.limits = limits or GitLimits()
         digest = hashlib.sha256(repository.url.encode()).hexdigest()[:32]
-        self._repository = repository
-        self._folder = cache_dir / f"{digest}.git"
+        self.repository = repository
+        self.folder = cache_dir / f"{digest}.git"
         self._lock_file = cache_dir / f"{digest}.lock"
+        self.reader = reader_of(repository, self.folder, self.place(), self.limits)
         self.by_sha256 = False
         """Whether the server names objects by SHA-256: a clone that is made then does too."""
 
     def exists(self) -> bool:
         """Return whether there is a clone, sound or not. Without a proper HEAD git takes a folder for nothing at all."""
         try:
-            head = (self._folder / "HEAD").read_bytes()
+            head = (self.folder / "HEAD").read_bytes()
         except OSError:
             return False
-        return head.startswith(b"ref: refs/") and (self._folder / "objects").is_dir()
-
-    def at(self, name: str) -> str:
-        """Return the commit that our ref *name* (below ``refs/``) is at; empty where there is none."""
-        if not self.exists():
-            return ""
-        return self._asked(["rev-parse", "--verify", "--quiet", f"refs/{name}^{{commit}}"]) or ""
-
-    def has(self, sha: str) -> bool:
-        """Return whether the commit *sha* is here and whole enough to be looked at."""
-        return self.exists() and self._asked(["cat-file", "-e", f"{sha}^{{commit}}"]) is not None
-
-    def tips(self) -> frozenset[str]:
-        """Return what our refs point at, whether or not it is there."""
-        listed = self._asked(["for-each-ref", "--format=%(objectname)"]) if self.exists() else None
-        return frozenset((listed or "").split())
-
-    def is_other_than_commit(self, name: str) -> bool:
-        """Return whether our ref *name* points at a file or a folder instead of a commit."""
-        return self._asked(["cat-file", "-t", f"refs/{name}^{{}}"]) in {"blob", "tree"}
-
-    def _asked(self, arguments: list[str]) -> str | None:
-        try:
-            return self.run(arguments).decode().strip()
-        except SourceError as error:
-            if error.fault is SourceFault.ENDED:
-                raise
-            return None
+        return head.startswith(b"ref: refs/") and (self.folder / "objects").is_dir()
 
     def ready(self) -> None:
         """Make the clone if it isn't there, and remove the locks of a git that was killed. Call it locked."""
         partial = never_fetches_lazily(git_version())
-        if not self.exists() or (self.is_partial and not partial) or _is_by_sha256(self._folder) != self.by_sha256:
+        if not self.exists() or (self.is_partial and not partial) or _is_by_sha256(self.folder) != self.by_sha256:
             self.begin(partial=partial)
-        for stale in (*self._folder.glob("*.lock"), *self._folder.glob("refs/**/*.lock")):
+        for stale in (*self.folder.glob("*.lock"), *self.folder.glob("refs/**/*.lock")):
             stale.unlink(missing_ok=True)
-        for begun, facts in _packs(self._folder):
+        for begun, facts in _packs(self.folder):
             if begun.name.startswith("tmp_") and time.time() - facts.st_mtime > _ABANDONED_S:
                 begun.unlink(missing_ok=True)
 
@@ -111,14 +88,14 @@ class Clone:
         """Make an empty clone in place of what is there. Call it locked."""
         self.discard()
         form = "sha256" if self.by_sha256 else "sha1"
-        self.run(["init", "--quiet", "--bare", "--template=", f"--object-format={form}", "--", str(self._folder)])
+        self.run(["init", "--quiet", "--bare", "--template=", f"--object-format={form}", "--", str(self.folder)])
         if partial:
-            (self._folder / _PARTIAL).touch()
+            (self.folder / _PARTIAL).touch()
 
     @property
     def is_partial(self) -> bool:
         """Whether files may be missing from it that its commits hold."""
-        return (self._folder / _PARTIAL).exists()
+        return (self.folder / _PARTIAL).exists()
 
     def fetch(self, refspec: str, timeout_s: float) -> None:
         """Fetch a ref with its history, into a partial clone without files. Call it locked.
@@ -127,17 +104,18 @@ class Clone:
             SourceError: the server can't be reached or refuses, or has no such ref.
         """
         self.talk(
-            [*FETCH, "--force", "--update-shallow", "--", self._repository.url, refspec],
+            [*FETCH, "--force", "--update-shallow", "--", self.repository.url, refspec],
             timeout_s,
             fills=self.is_partial,
         )
 
     def discard(self) -> None:
         """Remove the clone, or whatever else is in its place. Call it locked."""
-        if self._folder.is_dir() and not self._folder.is_symlink():
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self.reader.close()
+        if self.folder.is_dir() and not self.folder.is_symlink():
+            shutil.rmtree(self.folder, ignore_errors=True)
         else:
-            self._folder.unlink(missing_ok=True)
+            self.folder.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def locked(self, timeout_s: float) -> Iterator[None]:
@@ -154,7 +132,7 @@ class Clone:
             raise SourceError(SourceFault.UNREADABLE, message, "the cache folder must be writable") from None
         try:
             if not _held_within(lock, timeout_s):
-                message = f"{self._repository}: another process is still fetching it"
+                message = f"{self.repository}: another process is still fetching it"
                 raise SourceError(SourceFault.UNREACHABLE, message, f"see who holds {self._lock_file}")
             yield
         finally:
@@ -191,7 +169,7 @@ class Clone:
         with running(arguments, {**QUIET, **self.place()}, self.limits, self.limits.seconds) as git:
             with git.complaints() as (complaint, excess):
                 yield from git.pieces()
-            judge(self._repository, git, bytes(complaint), "".join(excess[:1]), self.limits.seconds)
+            judge(self.repository, git, bytes(complaint), "".join(excess[:1]), self.limits.seconds)
 
     def talk(self, arguments: list[str], timeout_s: float, *, stdin: bytes = b"", fills: bool = False) -> bytes:
         """Run a git command that talks to the server and return what it prints; it *fills* a partial clone.
@@ -200,28 +178,30 @@ class Clone:
             SourceError: it failed, or took longer than *timeout_s*.
         """
         place = NOWHERE if arguments[0] == "ls-remote" else self.place()
-        before = {file for file, _ in _packs(self._folder)}
+        before = {file for file, _ in _packs(self.folder)}
         try:
-            with self._repository.environment(partial=fills) as environment:
+            with self.repository.environment(partial=fills) as environment:
                 output = self._run(arguments, {**QUIET, **place, **environment}, timeout_s, stdin)
         except SourceError as error:
-            _remove_begun(self._folder, before)
+            _remove_begun(self.folder, before)
             if error.fault is not SourceFault.UNTRUSTED:
                 raise
-            why = why_untrusted(self._repository.url, self._repository.credentials.ca_bundle)
-            raise (explained(self._repository, why) if why else error) from None
-        if FETCH[0] in arguments and _bytes_of(self._folder) > (most := self.limits.clone_bytes):
+            why = why_untrusted(self.repository.url, self.repository.credentials.ca_bundle)
+            raise (explained(self.repository, why) if why else error) from None
+        if FETCH[0] in arguments and _bytes_of(self.folder) > (most := self.limits.clone_bytes):
             self.discard()
-            message = f"{self._repository}: its clone takes more than {most // MEBIBYTE} MiB"
+            message = f"{self.repository}: its clone takes more than {most // MEBIBYTE} MiB"
             raise SourceError(SourceFault.REFUSED, message, raising("clone_bytes"))
         return output
 
     def objects(self, names: list[str], *, kind: bytes = b"blob") -> Generator[bytes | None]:
         """Yield the content of each object of that kind, None for any other; one byte more of it than may be parsed.
 
-        Each is reckoned with in what is held of files that are parsed, until the next is asked for.
+        Each is reckoned with in what is held of files that are parsed, until the next is asked for. Many have a git of their own,
+        which needn't wait for each question.
         """
-        if not names:
+        if len(names) <= _FEW:
+            yield from self._few(names, kind)
             return
         questions = "".join(f"{name}\n" for name in names).encode()
         command = ["cat-file", "--batch", "--buffer"]
@@ -232,7 +212,7 @@ class Clone:
             for _ in names:
                 found, size = announced(git.popen.stdout)
                 if found == GONE:
-                    raise unread(self._repository, git)
+                    raise unread(self.repository, git)
                 if found == ABSENT:
                     yield None
                     continue
@@ -240,17 +220,26 @@ class Clone:
                 with PARSING.room(kept, self.limits.parsing_bytes):
                     data = content(git.popen.stdout, kept, size)
                     if data is None:
-                        raise unread(self._repository, git)
+                        raise unread(self.repository, git)
                     yield data if found == kind else None
+
+    def _few(self, names: list[str], kind: bytes) -> Generator[bytes | None]:
+        for name, facts in zip(names, self.reader.facts(names), strict=True):
+            if facts is None or facts.kind != kind:
+                yield None
+                continue
+            with PARSING.room(min(facts.size, self.limits.file_bytes + 1), self.limits.parsing_bytes):
+                found = self.reader.ask(name)
+                yield found.data if found else None
 
     def place(self) -> dict[str, str]:
         """Return what tells git where the clone is."""
-        return {"GIT_DIR": str(self._folder), "GIT_OBJECT_DIRECTORY": str(self._folder / "objects")}
+        return {"GIT_DIR": str(self.folder), "GIT_OBJECT_DIRECTORY": str(self.folder / "objects")}
 
     def _run(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, data: bytes = b"") -> bytes:
         with given(data) as stdin, running(arguments, environment, self.limits, timeout_s, stdin) as git:
             output, complaint, excess = git.heard(MOST_REFS_BYTES if arguments[0] == "ls-remote" else MOST_OUTPUT_BYTES)
-            judge(self._repository, git, complaint, excess, timeout_s)
+            judge(self.repository, git, complaint, excess, timeout_s)
         return output
 
 

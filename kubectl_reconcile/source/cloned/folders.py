@@ -1,0 +1,147 @@
+"""Folders of commits, read once: a folder's id names all that is in it, for ever, so one that is known is never read again.
+
+Those used last are kept for all who follow a clone, so a new commit costs the folders that it changed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from kubectl_reconcile.source.cloned.clone import Clone
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.limits import MEBIBYTE, raising, too_much
+from kubectl_reconcile.source.running.budget import PARSING
+
+FOLDER_MODE, LINK_MODE, SUBMODULE_MODE = "040000", "120000", "160000"
+"""The modes of what isn't a file."""
+
+NOTHING: Final = ("", "")
+"""Mode and id where nothing is."""
+
+Folder = Mapping[str, tuple[str, str]]
+"""What a folder of a commit has: mode and id by name, in git's order."""
+
+_MOST_FOLDERS: Final = 20_000
+_MOST_ENTRIES: Final = 200_000
+_MOST_BYTES: Final = 64 * MEBIBYTE
+"""How much is read of one folder."""
+
+
+def too_many_entries(where: str, most: int) -> SourceError:
+    """Return the error that there are more than *most* files and folders."""
+    what = f"there are more than {most:,} files and folders"
+    return too_much(where, what, "follow a folder of it by path", raising("entries"))
+
+
+class _KnownFolders:
+    """Folders by clone and id."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._known: OrderedDict[tuple[Path, str], Folder] = OrderedDict()
+        self._entries = 0
+
+    def find(self, key: tuple[Path, str]) -> Folder | None:
+        with self._guard:
+            if (found := self._known.get(key)) is not None:
+                self._known.move_to_end(key)
+            return found
+
+    def keep(self, key: tuple[Path, str], folder: Folder) -> None:
+        with self._guard:
+            self._entries += len(folder) - len(self._known.get(key, ()))
+            self._known[key] = folder
+            while self._entries > _MOST_ENTRIES or len(self._known) > _MOST_FOLDERS:
+                _, gone = self._known.popitem(last=False)
+                self._entries -= len(gone)
+
+
+_KNOWN: Final = _KnownFolders()
+
+
+class CommitFolders:
+    """The folders of the commit *sha* in a clone."""
+
+    def __init__(self, clone: Clone, sha: str) -> None:
+        self._clone, self._sha, self._root = clone, sha, ""
+
+    def at(self, path: str) -> tuple[str, str]:
+        """Return mode and id of what is at *path*, a link's where it leads through one; both are empty where nothing is.
+
+        Raises:
+            SourceError: the commit can't be read from the clone.
+        """
+        found = FOLDER_MODE, self._top()
+        for name in filter(None, path.split("/")):
+            if found[0] in {LINK_MODE, SUBMODULE_MODE}:
+                return found
+            if found[0] != FOLDER_MODE:
+                return NOTHING
+            found = self.folder(found[1]).get(name, NOTHING)
+        return found
+
+    def _top(self) -> str:
+        """Return the id of the commit's own folder."""
+        if not self._root:
+            [found] = self._clone.reader.facts([f"{self._sha}^{{tree}}"])
+            if found is None:
+                raise self._unreadable()
+            self._root = found.name
+        return self._root
+
+    def _unreadable(self) -> SourceError:
+        return SourceError(SourceFault.CORRUPT, f"a folder of {self._sha[:7]} can't be read from the local clone")
+
+    def folder(self, name: str) -> Folder:
+        """Return what the folder of that id has.
+
+        Raises:
+            SourceError: it can't be read from the clone, or has too many entries.
+        """
+        key = self._clone.folder, name
+        if (known := _KNOWN.find(key)) is not None:
+            return known
+        found = self._clone.reader.ask(name, _MOST_BYTES)
+        if found is None or found.kind != b"tree":
+            raise self._unreadable()
+        most = self._clone.limits.entries
+        with PARSING.room(len(found.data), self._clone.limits.parsing_bytes):
+            folder = dict(itertools.islice(_entries(found.data, len(self._sha) // 2), most + 1))
+        if len(folder) > most or len(found.data) > _MOST_BYTES:
+            raise too_many_entries(f"{self._clone.repository}", most)
+        _KNOWN.keep(key, folder)
+        return folder
+
+    def below(self, top: str, prefix: str) -> Iterator[tuple[str, str, str]]:
+        """Yield mode, id and path of all below the folder of id *top*, a folder before what it has; paths begin with *prefix*.
+
+        Raises:
+            SourceError: as ``folder``.
+        """
+        ways = [(prefix, iter(self.folder(top).items()))]
+        while ways:
+            where, rest = ways[-1]
+            for name, (mode, found) in rest:
+                yield mode, found, f"{where}{name}"
+                if mode == FOLDER_MODE:
+                    ways.append((f"{where}{name}/", iter(self.folder(found).items())))
+                    break
+            else:
+                ways.pop()
+
+
+def _entries(tree: bytes, id_bytes: int) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield name, mode and id of each entry of a folder as git stores it: mode, space, name, zero byte, id, and the next."""
+    at = 0
+    while (end := tree.find(b"\0", at)) >= 0:
+        mode, _, name = tree[at:end].partition(b" ")
+        at = end + 1 + id_bytes
+        yield (
+            name.decode(errors="surrogateescape"),
+            (mode.decode(errors="replace").zfill(6), tree[end + 1 : at].hex()),
+        )
