@@ -119,9 +119,14 @@ class MemberFeeds:
                 self._end(feed)
 
     def _end(self, feed: Feed) -> None:
-        task = asyncio.ensure_future(self.cache.unfollow(feed))
+        task = asyncio.ensure_future(self._unfollow(feed))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+
+    async def _unfollow(self, feed: Feed) -> None:
+        """Let go of a feed, unless somebody has come to need it since that was decided."""
+        if feed not in self._users:
+            await self.cache.unfollow(feed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ What an event means is decided in ``core.daemon.watch_events``. Called in the ev
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kubectl_reconcile.cluster.cache import Event, StoredObject
+from kubectl_reconcile.cluster.cache import Event, EventKind, StoredObject
 from kubectl_reconcile.core.annotations import RESUME_REQUESTED_AT
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.priority import Priority
@@ -41,6 +41,7 @@ class WatchRouter:
 
     def on_event(self, happened: Event) -> None:
         """Say which items an event concerns."""
+        happened = self._of_the_cluster(happened)
         newest = happened.new or happened.old
         if newest is None:
             return
@@ -61,6 +62,11 @@ class WatchRouter:
         # A status that we gave a nested CR is our own write, and news for the CR above it.
         if not happened.own or is_of_module:
             self._on_child(newest)
+
+    def _of_the_cluster(self, happened: Event) -> Event:
+        """Return what an event means for the cluster: what has gone from one feed, as by the loss of a label, another may still show."""
+        still = self.context.cache.snapshot().stored(happened.ref) if happened.new is None else None
+        return happened if still is None else replace(happened, kind=EventKind.MODIFIED, new=still)
 
     def top_of(self, ref: ObjectRef) -> ObjectRef:
         """Return the item by which an item is shared out among replicas: the CR on top of a nested one, else itself."""

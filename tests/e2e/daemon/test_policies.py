@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from kubectl_reconcile.core.resources.applyset import PART_OF
 from tests.e2e.conftest import ROOT
 
 
@@ -144,6 +145,36 @@ def test_a_sync_of_another_namespace_is_waited_for_as_far_as_the_account_may_rea
     cluster.trust()
     eventually(
         lambda: "default/net to be Ready: it doesn't exist" in sync.condition("Synced")["message"], "it is looked for"
+    )
+
+
+def test_what_is_no_member_any_more_is_looked_after_all_the_same(
+    follow, cluster, git_server, config_map, memcached, eventually
+):
+    source = {"git": {"url": git_server.url, "path": "below", "interval": "1s"}}
+    child = {
+        "apiVersion": "reconcile.dev/v1alpha1",
+        "kind": "Sync",
+        "metadata": {"name": "below"},
+        "spec": {"source": source},
+    }
+    above = {"above/below.json": json.dumps(child), "above/cache.json": memcached("cache", size=1)}
+    sha = git_server.push({**above, "below/a.yaml": config_map("a", color="red")})
+    sync = follow(git_server.url, "above", path="above")
+    sync.until_synced(sha)
+    eventually(lambda: colour(cluster, "a") == "red", "the Sync that is a member is followed")
+    eventually(lambda: cluster.get("Deployment", "cache"), "the custom resource that is a member is looked after")
+    sync.change(suspend=True)
+    sync.until("Suspended")
+    for kind, name in (("Sync", "below"), ("Memcached", "cache")):
+        cluster.edit(kind, name, {"metadata": {"labels": {PART_OF: None}}})
+    git_server.push({"below/a.yaml": config_map("a", color="blue")})
+    eventually(lambda: colour(cluster, "a") == "blue", "it is followed still")
+    gone = cluster.get("Deployment", "cache")["metadata"]["uid"]
+    cluster.delete("Deployment", "cache")
+    eventually(
+        lambda: (cluster.get("Deployment", "cache") or {"metadata": {"uid": gone}})["metadata"]["uid"] != gone,
+        "it is made again",
     )
 
 
