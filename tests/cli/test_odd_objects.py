@@ -18,6 +18,7 @@ from kubectl_reconcile.cli.output.masking import _manifest
 from kubectl_reconcile.cli.output.render import PlanView, yaml_of
 from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Terminal, is_clean
+from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.objects import annotations_of
 from kubectl_reconcile.core.resources.history import previous_of
 from kubectl_reconcile.engine.api import sync_requests
@@ -112,7 +113,7 @@ def test_status_and_get_show_a_sync_of_any_shape(found, width):
 @settings(deadline=None, max_examples=200)
 @given(found=syncs, below=st.lists(live_objects, max_size=2), width=widths)
 def test_tree_shows_objects_of_any_shape(found, below, width):
-    root = OwnedObject(found, tuple(OwnedObject(each) for each in (*below, found)))
+    root = OwnedObject(found, health(found), tuple(OwnedObject(each, health(each)) for each in (*below, found)))
     for output, one in itertools.product(OUTPUTS[:-1], (root, tree._unwell(root))):
         text = shown(tree._shown(one, output, width))
         if output == "json":

@@ -20,7 +20,9 @@ from kubectl_reconcile.cli.output.masking import HIDDEN
 from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import EMPTY, Line, Span, Tone, clean, line, table, terminals
 from kubectl_reconcile.cli.session import readable, run
-from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.silence import expected_of
+from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.explain import DIFFERS, ExplainedField, FieldState, outlook
@@ -109,9 +111,15 @@ class _View:
     def _since(self, each: ExplainedField) -> str:
         return age_of(each.owners[0].time, self.now) if each.owners else ""
 
+    def _health(self) -> Health:
+        facts = self.found.facts
+        rules = facts.sync.health if facts.sync is not None else HealthRules()
+        expected = expected_of(self.found.ref.group_kind, has_status=facts.schema.has_status)
+        return rules.judge(facts.live, expected=expected, now=self.now)
+
     def _head(self, width: int | None) -> Iterator[Line]:
         found = self.found
-        yield (Span(str(found.ref), Tone.TITLE), Span(f"  {health(found.facts.live)}"))
+        yield (Span(str(found.ref), Tone.TITLE), Span(f"  {self._health()}"))
         file = f", from {place_of(found.file, found.line)}" if found.file else ""
         commit = f", last changed by {self._commit(found.commit)}" if found.commit else ""
         yield from (line(text) for text in _wrapped(f"{found.asker}{file}{commit}", width))

@@ -62,7 +62,9 @@ def _unwell(relative: OwnedObject) -> OwnedObject:
     """Return *relative* without those below that are well themselves and have only the like below them."""
     below = (_unwell(child) for child in relative.children)
     return OwnedObject(
-        relative.manifest, tuple(each for each in below if each.children or each.health.status not in _WELL)
+        relative.manifest,
+        relative.health,
+        tuple(each for each in below if each.children or each.health.status not in _WELL),
     )
 
 

@@ -22,16 +22,22 @@ Drift: TypeAlias = Mapping[ObjectRef, str]
 """What somebody changed and is left as it is: one sentence per object."""
 
 _NAMED = 5
+_DELETED = "somebody deleted it"
 
 
 def drift_note(change: Change) -> str:
     """Name the fields that somebody changed, and who that was."""
     if change.op is Op.CREATE:
-        return "somebody deleted it"
+        return _DELETED
     drifted = [each for each in change.fields if each.reason is not Reason.GIT]
     managers = sorted({each.manager for each in drifted if each.manager})
     fields = ", ".join(str(each.path) for each in drifted[:_NAMED]) or "its metadata"
     return f"{', '.join(managers) or 'somebody'} changed {fields}"
+
+
+def deleted_in(drift: Drift) -> frozenset[ObjectRef]:
+    """Return the objects that aren't there any more, and are left so."""
+    return frozenset(ref for ref, note in drift.items() if note == _DELETED)
 
 
 def is_mere_ownership(change: Change) -> bool:

@@ -174,6 +174,10 @@ class ItemIndex:
         """Return the Sync whose member an object with these labels is."""
         return self._sets.get(labels.get(PART_OF, ""))
 
+    def cr_of(self, uid: str) -> ObjectRef | None:
+        """Return the CR with this uid, None where none is known."""
+        return self._owners.get(uid)
+
     def owners_of(self, ref: ObjectRef, labels: Mapping[str, str], controller_uid: str) -> frozenset[ObjectRef]:
         """Return the CRs that a child belongs to, by its labels and by its owner."""
         key = _Instance(labels.get(MODULE_LABEL, ""), ref.namespace, labels.get(INSTANCE_LABEL, ""))

@@ -21,6 +21,7 @@ from typing import Any, Final, Self
 from kubectl_reconcile.core.health.cel_cost import MOST_STEPS, USUAL, Size, UnreadableError, steps
 from kubectl_reconcile.core.health.kind_table import KindRule
 from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
+from kubectl_reconcile.core.health.silence import is_young
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 
 _ASKED: Final = (
@@ -30,7 +31,7 @@ _ASKED: Final = (
 )
 _CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 _JOB: Final = GroupKind("batch", "Job")
-_LIMITS: Final = frozenset(
+LIMITS: Final = frozenset(
     {
         GroupKind("", "LimitRange"),
         GroupKind("", "ResourceQuota"),
@@ -126,22 +127,30 @@ class HealthRules:
         """Return the health of a live object; *expected* and *now* are as for `health`."""
         return self._judged(manifest, strict=self.strict, expected=expected, now=now)
 
-    def passes(self, manifest: Manifest | None, *, hook: bool = False) -> Health:
+    def passes(
+        self,
+        manifest: Manifest | None,
+        *,
+        hook: bool = False,
+        expected: Expected = Expected.NOT_KNOWN,
+        now: str = "",
+    ) -> Health:
         """Return the health that decides whether a later wave may start.
 
         A Job has to complete, unless it is suspended; a *hook* has to in any case. A claim needs no volume yet: it may be bound only when a pod of that
         later wave uses it, so waiting for it could last for ever. A budget, a quota or an autoscaler
-        only limits what others do: its verdict is about them, and they may come later.
+        only limits what others do: its verdict is about them, and they may come later. What has just been made gets a moment in which
+        its controller may say its first word.
         """
         kind = GroupVersionKind.of(manifest).group_kind if manifest is not None else None
-        found = self._judged(manifest, strict=self.strict or kind == _JOB)
-        if kind in _LIMITS and found.status is not HealthStatus.TERMINATING:
+        found = self._judged(manifest, strict=self.strict or kind == _JOB, expected=expected, now=now)
+        if kind in LIMITS and found.status is not HealthStatus.TERMINATING:
             return Health(HealthStatus.CURRENT, found.message)
         if hook and found.status is HealthStatus.SUSPENDED:
             return Health(HealthStatus.IN_PROGRESS, f"{found.message}; a hook has to complete")
         if kind == _CLAIM and found.status is HealthStatus.IN_PROGRESS:
             return Health(HealthStatus.CURRENT, found.message)
-        return found
+        return Health(HealthStatus.IN_PROGRESS, found.message) if is_young(found) else found
 
     def _judged(
         self, manifest: Manifest | None, *, strict: bool, expected: Expected = Expected.NOT_KNOWN, now: str = ""

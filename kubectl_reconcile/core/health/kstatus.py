@@ -5,7 +5,7 @@ decides: ``deletionTimestamp``; that the object is paused; an ``observedGenerati
 ``Reconciling``; the condition ``Stalled``; the rule of the kind, built in or from the data in ``kinds``; the general rule.
 
 An object that says nothing is current where nobody knows better, as most kinds have nothing to say. Who knows whether the kind
-has a status, and how old the object is, tells so: then it is in progress for a while, and after that nobody can tell.
+has a status, and what time it is, tells so: then ``silence`` has the word.
 
 The *strict* profile asks whether the object has done its work, not whether the server has
 taken it: a Job has completed, a load balancer and an Ingress have an address, an autoscaler
@@ -17,13 +17,12 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
-from enum import Enum
-from math import inf
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from kubectl_reconcile.core.health import general_rule, kind_rules, workload_rules
 from kubectl_reconcile.core.health.kind_table import KindRule, rule_of
+from kubectl_reconcile.core.health.silence import Expected, age_of, silent
 from kubectl_reconcile.core.health.verdict import (
     Health,
     HealthStatus,
@@ -31,29 +30,11 @@ from kubectl_reconcile.core.health.verdict import (
     has_status,
     in_progress,
     status_of,
-    unknown,
     why,
 )
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of, metadata_of, number_of
 
 __all__ = ["Expected", "Health", "HealthStatus", "health"]
-
-
-SILENCE_S: Final = 60.0
-"""How long an object may say nothing before nobody waits for its word any more."""
-
-
-class Expected(Enum):
-    """Whether a status is to be expected of an object that has none, besides what the rules of its kind know."""
-
-    NOT_KNOWN = "not known"
-    """Nobody has looked: as kstatus has it, an object without a status is current."""
-    NEVER = "never"
-    """The kind has no status: there is nothing to wait for."""
-    POSSIBLE = "possible"
-    """The kind has a status; whether something writes it isn't known."""
-    SURE = "sure"
-    """Another object of the kind has one, so its controller is there."""
 
 
 def health(
@@ -113,39 +94,26 @@ def _finalizers_text(metadata: Manifest) -> str:
 def _by_general_rule(manifest: Manifest, expected: Expected, now: str) -> Health:
     if status_of(manifest) or expected in {Expected.NOT_KNOWN, Expected.NEVER}:
         return general_rule.by_conditions(manifest)
-    if expected is Expected.SURE:
-        return in_progress("its controller has said nothing of it yet, though it has of others of its kind")
-    age_s = _age_s(manifest, now)
-    if age_s is not None and age_s < SILENCE_S:
-        return in_progress("nothing has said anything of it yet")
-    return unknown("nothing has ever said anything of it; is a controller for its kind running?")
+    return silent(manifest, expected, now)
 
 
 def _unschedulable(manifest: Manifest, kind: GroupKind, now: str) -> Health | None:
-    """Return that a pod has found no node for too long; None where it has one, or where its age isn't known."""
+    """Return what a pod is that finds no node: failed after a while. None where it has one, or where its age isn't known."""
     if kind != _POD or status_of(manifest).get("phase") != "Pending":
         return None
     scheduled = condition_of(manifest, "PodScheduled")
     if not has_status(scheduled, "False") or (scheduled or {}).get("reason") != "Unschedulable":
         return None
-    age_s = _age_s(manifest, now)
-    return failed(why(scheduled)) if age_s is not None and age_s > _TO_SCHEDULE_S else None
+    age_s = age_of(manifest, now)
+    if age_s is None:
+        return None
+    if age_s > _TO_SCHEDULE_S:
+        return failed(why(scheduled))
+    return replace(workload_rules.pod(manifest), lasts_s=_TO_SCHEDULE_S - age_s)
 
 
 _POD: Final = GroupKind("", "Pod")
 _TO_SCHEDULE_S: Final = 15.0
-
-
-def _age_s(manifest: Manifest, now: str) -> float | None:
-    """Return the age of an object; without a birthday it is infinitely old. None where it can't be told."""
-    born = metadata_of(manifest).get("creationTimestamp")
-    if not born:
-        return inf
-    try:
-        age: timedelta = datetime.fromisoformat(now) - datetime.fromisoformat(str(born))
-    except (ValueError, TypeError):
-        return None
-    return age.total_seconds()
 
 
 _Rule: TypeAlias = Callable[[Manifest], Health]

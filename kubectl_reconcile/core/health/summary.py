@@ -2,7 +2,7 @@
 
 Vocabulary: an object *ails* while its verdict isn't that all is as it should be; it *holds up* its set unless the verdict says
 that nothing more is to be expected of it (unknown, suspended). The *cause* of an ailment is what lies below the object, such
-as a pod that crashes.
+as a pod that crashes. What a member owns, and what that owns, is *below* it: a member is no better than what is below it.
 
 A tally is kept up verdict by verdict, so that a member that changes costs the look at that member alone.
 
@@ -14,10 +14,11 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.cel_rules import LIMITS, HealthRules
+from kubectl_reconcile.core.health.silence import EXPECTED, Expected
 from kubectl_reconcile.core.health.verdict import Health, HealthStatus, spec_of
 from kubectl_reconcile.core.objects import (
     API_GROUP,
@@ -34,7 +35,6 @@ from kubectl_reconcile.core.objects import (
 MOST_NAMED: Final = 10
 _SENTENCE: Final = 512
 _SYNC: Final = GroupKind(API_GROUP, "Sync")
-_CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 _JOB: Final = GroupKind("batch", "Job")
 
 _GRAVITY: Final = (
@@ -49,8 +49,10 @@ _GRAVITY: Final = (
 _HOLD_UP: Final = frozenset(_GRAVITY) - {HealthStatus.UNKNOWN}
 
 
-def member_health(rules: HealthRules, live: Manifest) -> Health:
-    """Return the verdict that counts for the set of which *live* is a member.
+def member_health(
+    rules: HealthRules, live: Manifest, *, expected: Expected = Expected.NOT_KNOWN, now: str = ""
+) -> Health:
+    """Return the verdict that counts for the set of which *live* is a member; *expected* and *now* are as for `health`.
 
     It is what the rules say of the object itself. One that only limits what others do (a budget, a quota) holds nobody up while it
     is in progress, since it is those others that are short, and they are judged themselves. A claim has to be bound, and a
@@ -60,10 +62,42 @@ def member_health(rules: HealthRules, live: Manifest) -> Health:
     kind = GroupVersionKind.of(live).group_kind
     if kind == _SYNC and (said := _sync_health(live)) is not None:
         return said
-    found = rules.passes(live) if kind == _JOB else rules.judge(live)
-    if found.status is not HealthStatus.IN_PROGRESS or kind == _CLAIM:
-        return found
-    return Health(HealthStatus.CURRENT, found.message) if _only_limits(rules, live) else found
+    found = rules.passes(live) if kind == _JOB else rules.judge(live, expected=expected, now=now)
+    return _of_a_set(live, found)
+
+
+def health_below(
+    rules: HealthRules, live: Manifest, *, expected: Expected = Expected.NOT_KNOWN, now: str = ""
+) -> Health:
+    """Return the verdict that counts for the member that *live* belongs to; *expected* and *now* are as for `health`.
+
+    It is that of a member, but for a Job: whether it has to complete, its owner knows. One that is being deleted is wanted no more.
+    """
+    found = _of_a_set(live, rules.judge(live, expected=expected, now=now))
+    return Health(HealthStatus.CURRENT, found.message) if found.status is HealthStatus.TERMINATING else found
+
+
+def _of_a_set(live: Manifest, found: Health) -> Health:
+    is_about_others = found.status is HealthStatus.IN_PROGRESS and GroupVersionKind.of(live).group_kind in LIMITS
+    return Health(HealthStatus.CURRENT, found.message) if is_about_others else found
+
+
+def worst_of(own: Health, below: Mapping[ObjectRef, Health]) -> Health:
+    """Return the health of an object by its own and by that of what is *below* it: the worse, which names what it is about.
+
+    What is suspended, or is being deleted, is waited for no more, whatever is below it.
+    """
+    if not below or own.status in {HealthStatus.SUSPENDED, HealthStatus.TERMINATING}:
+        return own
+    first = min(below, key=lambda ref: (_GRAVITY.index(below[ref].status), ref))
+    if own.status in _GRAVITY and _GRAVITY.index(own.status) <= _GRAVITY.index(below[first].status):
+        return own if str(first) in own.message else replace(own, message=_joined(own.message, first, below[first]))
+    return Health(below[first].status, _joined("", first, below[first]))
+
+
+def _joined(before: str, ref: ObjectRef, found: Health) -> str:
+    sentence = f"{ref}: {found.message or found.status}"
+    return f"{before}; {sentence}" if before else sentence
 
 
 def _sync_health(live: Manifest) -> Health | None:
@@ -74,10 +108,6 @@ def _sync_health(live: Manifest) -> Health | None:
     if spec.get("suspend") is True:
         return Health(HealthStatus.SUSPENDED, "suspended")
     return None if condition_of(live, "Ready") else Health(HealthStatus.IN_PROGRESS, "no daemon has looked at it yet")
-
-
-def _only_limits(rules: HealthRules, live: Manifest) -> bool:
-    return rules.passes(live).status is HealthStatus.CURRENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +177,20 @@ class HealthSummary:
 
 @dataclass(slots=True)
 class HealthTally:
-    """The verdicts of one set's members. *remembered* is since when objects ailed by an earlier tally, by object and verdict."""
+    """The verdicts of one set's members. *remembered* is since when objects ailed by an earlier tally, by object and verdict.
+
+    *spoken* are the kinds of which some member has a status, as far as it was told of them.
+    """
 
     remembered: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    counts: Counter[HealthStatus] = field(default_factory=Counter)
+    spoken: set[GroupKind] = field(default_factory=set)
     _verdicts: dict[ObjectRef, HealthStatus] = field(default_factory=dict)
     _ailing: dict[ObjectRef, Ailment] = field(default_factory=dict)
+    _worst: list[Ailment] | None = None
     _causes: dict[ObjectRef, str] = field(default_factory=dict)
-    counts: Counter[HealthStatus] = field(default_factory=Counter)
+    _silent: dict[GroupKind, set[ObjectRef]] = field(default_factory=dict)
+    _below: dict[ObjectRef, dict[ObjectRef, Health]] = field(default_factory=dict)
 
     @staticmethod
     def since(status: Mapping[str, Any]) -> dict[tuple[str, str], str]:
@@ -161,19 +198,31 @@ class HealthTally:
         told = maps_in(map_at(status, "health").get("unhealthy"))
         return {(str(each.get("object")), str(each.get("health"))): str(each.get("since")) for each in told}
 
-    def note(self, ref: ObjectRef, found: Health | None, now: str) -> bool:
-        """Take in the verdict on a member, None where it is gone; tell whether there is news."""
+    def note(self, ref: ObjectRef, own: Health | None, now: str) -> bool:
+        """Take in the verdict on a member by itself, None where it is gone; tell whether there is news."""
+        self._note_silence(ref, own)
+        if own is None:
+            self._below.pop(ref, None)
+        found = worst_of(own, self._below.get(ref, {})) if own else None
         before, status = self._verdicts.get(ref), found.status if found else None
         if before is not status:
             self._count(ref, before, status)
         if found is None or status not in _GRAVITY:
             self._causes.pop(ref, None)
-            return self._ailing.pop(ref, None) is not None or before is not status
+            return self._cured(ref) or before is not status
         known = self._ailing.get(ref)
         since = known.since if known and before is status else self.remembered.get((str(ref), str(status)), now)
         ailment = Ailment(ref, found.status, found.message[:_SENTENCE], since)
-        self._ailing[ref] = ailment
-        return ailment != known
+        if ailment == known:
+            return False
+        self._ailing[ref], self._worst = ailment, None
+        return True
+
+    def _cured(self, ref: ObjectRef) -> bool:
+        if self._ailing.pop(ref, None) is None:
+            return False
+        self._worst = None
+        return True
 
     def _count(self, ref: ObjectRef, before: HealthStatus | None, after: HealthStatus | None) -> None:
         if before is not None:
@@ -184,6 +233,38 @@ class HealthTally:
         self._verdicts[ref] = after
         self.counts[after] += 1
 
+    def _note_silence(self, ref: ObjectRef, own: Health | None) -> None:
+        if own is not None and own.is_silent:
+            self._silent.setdefault(ref.group_kind, set()).add(ref)
+        elif ref.group_kind in self._silent:
+            self._silent[ref.group_kind].discard(ref)
+
+    def note_spoken(self, kind: GroupKind, now: str) -> bool:
+        """Note that a member of a kind has a status, which is to be expected of the others from now on; tell whether there is news."""
+        if kind in self.spoken:
+            return False
+        self.spoken.add(kind)
+        waiting = tuple(self._silent.get(kind, ()))
+        for ref in waiting:
+            self.note(ref, EXPECTED, now)
+        return bool(waiting)
+
+    def note_below(self, member: ObjectRef, ref: ObjectRef, found: Health | None) -> bool:
+        """Take in the verdict on what is below a member, None where it is gone; tell whether the member is to be judged anew."""
+        ailing = self._below.get(member, {})
+        before = ailing.pop(ref, None)
+        if found is not None and found.status.holds_up:
+            self._below[member] = {**ailing, ref: found}
+            return before is None or (before.status, before.message) != (found.status, found.message)
+        if before is not None and not ailing:
+            del self._below[member]
+        return before is not None
+
+    def below(self, member: ObjectRef) -> list[ObjectRef]:
+        """Return what ails below a member, the gravest first."""
+        known = self._below.get(member, {})
+        return sorted(known, key=lambda ref: (_GRAVITY.index(known[ref].status), ref))
+
     def blame(self, ref: ObjectRef, cause: str) -> bool:
         """Note what below an object makes it ail, empty where nothing is known to; tell whether that is news."""
         if ref not in self._ailing or self._causes.get(ref, "") == cause:
@@ -193,7 +274,9 @@ class HealthTally:
 
     def worst(self) -> list[Ailment]:
         """Return what ails most: the gravest first, of these what has ailed longest."""
-        return heapq.nsmallest(MOST_NAMED, self._ailing.values(), key=_gravity)
+        if self._worst is None:
+            self._worst = heapq.nsmallest(MOST_NAMED, self._ailing.values(), key=_gravity)
+        return self._worst
 
     def summary(self, *, is_awaited: bool = True) -> HealthSummary:
         """Return how the set is now."""

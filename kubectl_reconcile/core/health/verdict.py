@@ -45,10 +45,16 @@ _HOLDS_NOBODY_UP = frozenset({HealthStatus.CURRENT, HealthStatus.SUSPENDED, Heal
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A verdict and its reason in words: which count is short, which pod, why. Prints as one line."""
+    """A verdict and its reason in words: which count is short, which pod, why. Prints as one line.
+
+    *lasts_s* tells for how many seconds it holds of an object that doesn't change, None where time plays no part;
+    *is_silent* that it is about an object that has said nothing.
+    """
 
     status: HealthStatus
     message: str = ""
+    lasts_s: float | None = None
+    is_silent: bool = False
 
     def __str__(self) -> str:
         return f"{self.status}: {self.message}" if self.message else str(self.status)

@@ -3,6 +3,7 @@
 A wait ends early where it can't end well: a Job that failed, a rollout past its progress deadline, a pod
 of the newest template that keeps crashing or whose image can't be had. A pod gets some seconds
 for that: many crash once because something they need starts a little later. So does a custom resource that says it failed.
+What an object's silence means ``core.health.silence`` says.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.annotations import HOOK
 from kubectl_reconcile.core.health.cel_rules import HealthRules
-from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
+from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
+from kubectl_reconcile.core.health.silence import expected_of
 from kubectl_reconcile.core.health.workload_rules import removes_itself
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.kinds import WORKLOADS, Kind
+from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.broken_pods import Pods
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 
@@ -27,7 +30,6 @@ _FIRST_POLL_S = 0.1
 _SLOWEST_POLL_S = 2.0
 _PODS_EVERY_S = 1.0
 _PATIENCE_S = 10.0
-_STATUSLESS_S = 2.0
 
 
 @dataclass(slots=True)
@@ -36,6 +38,7 @@ class HealthWait:
 
     *told* hears what an object still lacks at each look, and an empty text once the wait for it is over;
     *tend* is asked to do what can be done for it meanwhile. *judge* says how an object is, where that isn't whether a later wave may start.
+    *spoken* are kinds of which an object has a status.
     """
 
     client: Client
@@ -45,7 +48,8 @@ class HealthWait:
     stopped: Callable[[], bool]
     told: Callable[[ObjectRef, str], None] = lambda _ref, _why: None
     tend: Callable[[Manifest], Awaitable[None]] | None = None
-    judge: Callable[[Manifest | None], Health] | None = None
+    judge: Callable[[Manifest | None, Expected], Health] | None = None
+    spoken: set[GroupKind] = field(default_factory=set)
 
     @property
     def is_over(self) -> bool:
@@ -60,21 +64,21 @@ class HealthWait:
             self.told(ref, "")
 
     async def _until_healthy(self, ref: ObjectRef, kind: Kind, live: Manifest | None) -> str:
-        began_s, poll_s, broken = time.monotonic(), _FIRST_POLL_S, _Broken(self)
+        poll_s, broken = _FIRST_POLL_S, _Broken(self)
         path, seen = kind.path(ref.namespace, ref.name), live
         while True:
             live = live or await self._get(path)
             if live is None and seen is not None and removes_itself(seen):
                 return ""  # it has ended, as far as anybody can tell any more
             seen = live
-            found = self._verdict(live)
-            if not found.status.holds_up and not self._is_silent(kind, live, began_s):
+            found = self._verdict(kind, live)
+            if not found.status.holds_up:
                 return ""
             why = found.message or str(found.status)
             if broken.is_final(kind, found.status):
                 return await broken.explained(ref, live, why)
             if pod := await broken.for_good(ref, live):
-                return f"{why}; {pod}" if found.status.holds_up else pod
+                return f"{why}; {pod}"
             if self.is_over:
                 late = "stopped waiting for it" if self.stopped() else "not healthy in time"
                 return await broken.explained(ref, live, f"{late}: {why}")
@@ -84,16 +88,17 @@ class HealthWait:
             await asyncio.sleep(poll_s)
             poll_s, live = min(poll_s * 1.5, _SLOWEST_POLL_S), None
 
-    def _verdict(self, live: Manifest | None) -> Health:
-        if self.judge is not None:
-            return self.judge(live)
-        return self.rules.passes(live, hook=HOOK in annotations_of(live or {}))
+    def learn(self, live: Manifest) -> None:
+        """Take in that an object has a status, which is to be expected of others of its kind from now on."""
+        if live.get("status"):
+            self.spoken.add(GroupVersionKind.of(live).group_kind)
 
-    def _is_silent(self, kind: Kind, live: Manifest | None, began_s: float) -> bool:
-        """Tell whether a custom resource has no status yet that its controller may still give it."""
-        if not (kind.custom and kind.has_status) or (live or {}).get("status"):
-            return False
-        return not self.is_over and time.monotonic() - began_s < _STATUSLESS_S
+    def _verdict(self, kind: Kind, live: Manifest | None) -> Health:
+        self.learn(live or {})
+        expected = expected_of(kind.gvk.group_kind, has_status=kind.has_status, spoken=self.spoken)
+        if self.judge is not None:
+            return self.judge(live, expected)
+        return self.rules.passes(live, hook=HOOK in annotations_of(live or {}), expected=expected, now=now_text())
 
     async def until_gone(self, ref: ObjectRef, kind: Kind, uid: str) -> str:
         """Return what keeps a deleted object by the end of the wait; empty once it is gone."""

@@ -191,6 +191,7 @@ class _Run:
 
     def _learn(self, change: Change, live: Manifest | None) -> None:
         if live is not None:
+            self._watcher.learn(live)
             if change.op is not Op.ACT:
                 self._objects.uids[change.ref] = live["metadata"]["uid"]
             self._hooks.wrote(live)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -19,10 +19,15 @@ import orjson
 
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
-from kubectl_reconcile.core.health.kstatus import Health, health
-from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef
+from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.silence import expected_of
+from kubectl_reconcile.core.health.summary import member_health
+from kubectl_reconcile.core.health.verdict import Health
+from kubectl_reconcile.core.module.api import health_of
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us, may_be_member
-from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
+from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.sync.session import Session
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -36,23 +41,21 @@ _ORDER = ("Namespace", "CustomResourceDefinition")
 _Sets: TypeAlias = Mapping[str, Sequence[Manifest]]
 """Members by the uid of their Sync."""
 
+_Judge: TypeAlias = Callable[[Manifest], Health]
+
 
 @dataclass(frozen=True, slots=True)
 class OwnedObject:
-    """A live object and what it owns, in order of kind and name."""
+    """A live object, how it is, and what it owns, in order of kind and name."""
 
     manifest: Manifest
+    health: Health
     children: tuple[OwnedObject, ...] = ()
 
     @property
     def ref(self) -> ObjectRef:
         """Which object it is."""
         return ObjectRef.of(self.manifest)
-
-    @property
-    def health(self) -> Health:
-        """How it is by its own account."""
-        return health(self.manifest)
 
 
 @dataclass(slots=True)
@@ -69,7 +72,7 @@ async def of_sync(session: Session, sync: Manifest) -> OwnerTree:
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
-    look = _Lookup(session)
+    look = _Lookup(session, _rules_of(session, sync))
     contents = Contents.recorded(sync)
     members = await look.members(contents, applyset_id(ObjectRef.of(sync)))
     sets, namespaces = await look.child_sets(members, sync)
@@ -83,14 +86,24 @@ async def of_object(session: Session, manifest: Manifest) -> OwnerTree:
         ApiError: the server refuses, or doesn't answer.
     """
     namespace = ObjectRef.of(manifest).namespace
-    return await _Lookup(session).family(manifest, None, frozenset({namespace} if namespace else ()))
+    look = _Lookup(session, HealthRules(kinds=health_of(session.modules.values())))
+    return await look.family(manifest, None, frozenset({namespace} if namespace else ()))
+
+
+def _rules_of(session: Session, sync: Manifest) -> HealthRules:
+    """Return how the members of a Sync are judged; what can't be meant as it is written adds nothing."""
+    try:
+        return session.health_of(Sync.of(sync))
+    except SyncSpecError:
+        return HealthRules(kinds=health_of(session.modules.values()))
 
 
 @dataclass(slots=True)
 class _Lookup:
-    """One look at the cluster."""
+    """One look at the cluster, whose objects are judged by *rules*."""
 
     session: Session
+    rules: HealthRules
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     unseen: set[GroupKind] = field(default_factory=set)
 
@@ -145,9 +158,25 @@ class _Lookup:
         known = [*tops, *(each for found in sets.values() for each in found)]
         wanted = _below(owned, [each["metadata"]["uid"] for each in known])
         whole = {each["metadata"]["uid"]: each for each in await self._whole(wanted)}
-        relatives = tuple(_relative(each, owned, whole, sets) for each in sorted(tops, key=_order))
-        top = relatives[0] if members is None else OwnedObject(root, relatives)
+        judge = self._judge([root, *known, *whole.values()])
+        relatives = tuple(_relative(each, owned, whole, sets, judge) for each in sorted(tops, key=_order))
+        top = relatives[0] if members is None else OwnedObject(root, judge(root), relatives)
         return OwnerTree(top, tuple(sorted(self.unseen)))
+
+    def _judge(self, found: Iterable[Manifest]) -> _Judge:
+        """Return what judges objects of a family by themselves, a member as its Sync does; *found* are all of them."""
+        spoken, now = {GroupVersionKind.of(each).group_kind for each in found if each.get("status")}, now_text()
+
+        def judge(manifest: Manifest) -> Health:
+            gvk = GroupVersionKind.of(manifest)
+            resource = self.session.discovery.find(gvk.api_version, gvk.kind)
+            has_status = resource is not None and resource.has_status
+            expected = expected_of(gvk.group_kind, has_status=has_status, spoken=spoken)
+            if PART_OF in labels_of(manifest):
+                return member_health(self.rules, manifest, expected=expected, now=now)
+            return self.rules.judge(manifest, expected=expected, now=now)
+
+        return judge
 
     async def _owned(self, namespaces: frozenset[str]) -> dict[str, list[tuple[str, Resource, ObjectRef]]]:
         """Return what there is with an owner, by the owner's uid: uid, resource and reference of each."""
@@ -240,6 +269,7 @@ def _relative(
     owned: Mapping[str, list[tuple[str, Resource, ObjectRef]]],
     whole: Mapping[str, Manifest],
     sets: _Sets,
+    judge: _Judge,
     above: frozenset[str] = frozenset(),
 ) -> OwnedObject:
     """Return *manifest* with what it owns, a Sync with its members; what is below itself isn't followed round."""
@@ -248,7 +278,8 @@ def _relative(
     children = [whole[each] for each, _, _ in owned.get(uid, ()) if each in whole]
     below = {each["metadata"]["uid"]: each for each in (*children, *sets.get(uid, ()))}
     shown = sorted((each for key, each in below.items() if key not in line), key=_order)
-    return OwnedObject(manifest, tuple(_relative(each, owned, whole, sets, line) for each in shown))
+    relatives = tuple(_relative(each, owned, whole, sets, judge, line) for each in shown)
+    return OwnedObject(manifest, judge(manifest), relatives)
 
 
 def _order(manifest: Manifest) -> tuple[bool, ObjectRef]:

@@ -184,12 +184,12 @@ class Daemon:
         self._held: set[ObjectRef] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._lanes = GitLanes(context.metrics, git_jobs)
-        health = HealthWatch(context, lambda ref: self._fences.around(lambda: self._owns(ref)))
+        self._index = ItemIndex(namespace)
+        health = HealthWatch(context, lambda ref: self._fences.around(lambda: self._owns(ref)), self._index.cr_of)
         self._lent = 0
         self._spares: set[asyncio.Task[None]] = set()
         self._syncs = SyncController(context, self._lanes, health, lease_namespace, self._lend)
         self._crs = CrController(context)
-        self._index = ItemIndex(namespace)
         changed = asyncio.Event()
         self._router = WatchRouter(context, self._syncs, self._index, changed.set)
         self._kinds = KindsWatch(

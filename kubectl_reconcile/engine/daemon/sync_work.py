@@ -17,6 +17,7 @@ from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.annotations import APPROVED_PLAN
 from kubectl_reconcile.core.apply.results import ResultState, refused_namespaces, report_of
 from kubectl_reconcile.core.daemon import pass_events as on
+from kubectl_reconcile.core.daemon.drift import deleted_in
 from kubectl_reconcile.core.daemon.pass_state import PassState, step
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.parse import Located
@@ -130,7 +131,7 @@ class SyncWork:
             case on.Announce():
                 await self._announce(ref, instruction)
             case on.Tell():
-                await self._tell(ref, instruction)
+                await self._tell(ref, followed, instruction)
             case on.ForgetFailures():
                 self.context.queue.succeeded(ref)
             case on.LookAgain():
@@ -322,11 +323,12 @@ class SyncWork:
             live.get("status") or {}, message, generation=live["metadata"]["generation"], now=now_text()
         ))  # fmt: skip
 
-    async def _tell(self, ref: ObjectRef, told: on.Tell) -> None:
+    async def _tell(self, ref: ObjectRef, followed: FollowedSync, told: on.Tell) -> None:
         """Write how it went onto the Sync, and which request that answers."""
         contended = [str(contention) for contention in self.context.contention.of(ref)]
         report = replace(told.report, contended=contended)
         await self._learn_health(ref)
+        self.health.miss(ref, deleted_in(followed.state.drift))
         is_new = told.scope is on.Scope.SET and report.counts.wrote
         health = self.health.summary(ref, is_new=is_new)
         status = partial(status_after, report=report, answers=told.answers, health=health)

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.silence import Expected, expected_of
 from kubectl_reconcile.core.health.summary import member_health
 from kubectl_reconcile.core.health.verdict import Health, HealthStatus
-from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Op, Plan
+from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
 from kubectl_reconcile.engine.apply.health_wait import HealthWait
 
@@ -30,14 +32,16 @@ class MembersHealth:
 
     rules: HealthRules
     _unwell: set[ObjectRef] = field(default_factory=set)
+    _silent: set[ObjectRef] = field(default_factory=set)
+    _spoken: set[GroupKind] = field(default_factory=set)
 
     def learn(self, live: Manifest) -> None:
         """Take in a live object that was written."""
         ref = ObjectRef.of(live)
-        if self._judge(live).status.holds_up:
-            self._unwell.add(ref)
-        else:
-            self._unwell.discard(ref)
+        _keep(self._unwell, ref, if_=self._judge(live, Expected.NOT_KNOWN).status.holds_up)
+        _keep(self._silent, ref, if_=not live.get("status"))
+        if live.get("status"):
+            self._spoken.add(ref.group_kind)
 
     def found(self, made: Plan) -> None:
         """Take in what wasn't well before, as a plan tells it; what is written is learnt of later."""
@@ -52,15 +56,26 @@ class MembersHealth:
             ApiError: the server refuses, or doesn't answer.
         """
         kinds = {each.ref: each.kind for each in made.changes if each.kind is not None and each.op is not Op.DELETE}
-        waited = [(ref, kinds[ref]) for ref in sorted(self._unwell & kinds.keys())]
+        unwell = self._unwell | {ref for ref in self._silent & kinds.keys() if self._is_to_speak(kinds[ref])}
+        waited = [(ref, kinds[ref]) for ref in sorted(unwell & kinds.keys())]
         end_s = time.monotonic() + timeout_s
         waiting = HealthWait(
-            client, FlowControl(), self.rules, end_s, stopped=lambda: False, told=told, judge=self._judge
-        )
+            client, FlowControl(), self.rules, end_s, stopped=lambda: False, told=told, judge=self._judge,
+            spoken=self._spoken,
+        )  # fmt: skip
         return [each for each in await _each(waiting, waited) if each]
 
-    def _judge(self, live: Manifest | None) -> Health:
-        return member_health(self.rules, live) if live is not None else Health(HealthStatus.NOT_FOUND, "it is gone")
+    def _is_to_speak(self, kind: Kind) -> bool:
+        return expected_of(kind.gvk.group_kind, has_status=kind.has_status, spoken=self._spoken) is Expected.SURE
+
+    def _judge(self, live: Manifest | None, expected: Expected) -> Health:
+        if live is None:
+            return Health(HealthStatus.NOT_FOUND, "it is gone")
+        return member_health(self.rules, live, expected=expected, now=now_text())
+
+
+def _keep(among: set[ObjectRef], ref: ObjectRef, *, if_: bool) -> None:
+    among.add(ref) if if_ else among.discard(ref)
 
 
 async def _each(waiting: HealthWait, waited: Iterable[tuple[ObjectRef, Kind]]) -> list[str]:

@@ -184,7 +184,7 @@ async def preview(session: Session, target: Target) -> Plan:
     """
     view = OneShotView(Cache(session.client))
     made = await plan_for(session, target, await read(target), view)
-    return with_health(made, view.snapshot(), session.health_of(target.sync))
+    return with_health(made, view.snapshot(), session.health_of(target.sync), now_text())
 
 
 async def plan_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -392,7 +393,7 @@ AGES = {
     "a time without a zone": (UNSCHEDULABLE, Expected.NOT_KNOWN, "2026-01-01T00:00:16", IN_PROGRESS),
     "nothing said, nobody looked": (custom(creationTimestamp=BORN), Expected.NOT_KNOWN, "2026-01-02T00:00:00Z", CURRENT),
     "nothing said, and nothing ever will be": (custom(creationTimestamp=BORN), Expected.NEVER, "2026-01-02T00:00:00Z", CURRENT),
-    "nothing said yet": (custom(creationTimestamp=BORN), Expected.POSSIBLE, "2026-01-01T00:00:59Z", IN_PROGRESS),
+    "nothing said yet": (custom(creationTimestamp=BORN), Expected.POSSIBLE, "2026-01-01T00:00:59Z", CURRENT),
     "nothing said in a minute": (custom(creationTimestamp=BORN), Expected.POSSIBLE, "2026-01-01T00:01:00Z", UNKNOWN),
     "nothing said, and no time to tell by": (custom(creationTimestamp=BORN), Expected.POSSIBLE, "", UNKNOWN),
     "nothing said, though of others of its kind": (custom(creationTimestamp=BORN), Expected.SURE, "2026-01-02T00:00:00Z", IN_PROGRESS),
@@ -404,8 +405,27 @@ AGES = {
 
 
 @pytest.mark.parametrize(("manifest", "expected", "now", "status"), AGES.values(), ids=AGES)
-def test_what_says_nothing_is_waited_for_as_long_as_it_may_speak(manifest, expected, now, status):
+def test_what_says_nothing_is_judged_by_its_age_and_by_what_is_expected_of_it(manifest, expected, now, status):
     assert health(manifest, expected=expected, now=now).status is status
+
+
+LASTING = {
+    "what is silent for a second": (custom(creationTimestamp=BORN), "2026-01-01T00:00:01Z", 59.0),
+    "what is silent for a minute": (custom(creationTimestamp=BORN), "2026-01-01T00:01:00Z", None),
+    "what speaks": (custom({"replicas": 1}, creationTimestamp=BORN), "2026-01-01T00:00:01Z", None),
+    "a pod without a node for a second": (UNSCHEDULABLE, "2026-01-01T00:00:01Z", 14.0),
+    "a pod without a node for long": (UNSCHEDULABLE, "2026-01-01T00:00:16Z", None),
+    "a pod without a node, and no time to tell by": (UNSCHEDULABLE, "", None),
+}
+
+
+@pytest.mark.parametrize(("manifest", "now", "lasts_s"), LASTING.values(), ids=LASTING)
+def test_a_verdict_says_for_how_long_it_holds_where_time_alone_changes_it(manifest, now, lasts_s):
+    found = health(manifest, expected=Expected.POSSIBLE, now=now)
+    assert found.lasts_s == lasts_s
+    if lasts_s is not None:
+        due = (datetime.fromisoformat(now) + timedelta(seconds=lasts_s, milliseconds=1)).isoformat()
+        assert health(manifest, expected=Expected.POSSIBLE, now=due).status is not found.status
 
 
 STRICT = {

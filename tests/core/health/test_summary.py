@@ -14,7 +14,9 @@ from kubectl_reconcile.core.health.summary import (
     MOST_NAMED,
     HealthTally,
     Steadiness,
+    health_below,
     member_health,
+    worst_of,
 )
 from kubectl_reconcile.core.health.verdict import Health, HealthStatus
 from kubectl_reconcile.core.objects import ObjectRef
@@ -104,6 +106,64 @@ def test_a_cause_is_told_as_long_as_the_object_ails():
     tally.note(ref("web"), GOOD, TIMES[1])
     tally.note(ref("web"), bad(), TIMES[2])
     assert tally.summary().worst[0].why == "0 of 1 replicas are available"
+
+
+FAILED, IN_PROGRESS = HealthStatus.FAILED, HealthStatus.IN_PROGRESS
+BELOW = {
+    "all is well below": (GOOD, {}, "Current"),
+    "well itself, and something below isn't": (
+        GOOD, {"web": bad("0 of 1")}, "InProgress: Deployment.apps shop/web: 0 of 1",
+    ),
+    "the gravest below is named": (
+        GOOD, {"a": bad("0 of 1"), "b": bad("crashed", FAILED)}, "Failed: Deployment.apps shop/b: crashed",
+    ),
+    "worse itself": (bad("broken", FAILED), {"web": bad("0 of 1")}, "Failed: broken; Deployment.apps shop/web: 0 of 1"),
+    "as bad itself": (bad("not yet"), {"web": bad("0 of 1")}, "InProgress: not yet; Deployment.apps shop/web: 0 of 1"),
+    "it says so already": (
+        bad("Deployment.apps shop/web isn't ready"), {"web": bad("0 of 1")}, "InProgress: Deployment.apps shop/web isn't ready",
+    ),
+    "suspended": (bad("by hand", HealthStatus.SUSPENDED), {"web": bad("0 of 1", FAILED)}, "Suspended: by hand"),
+    "nobody can tell itself": (
+        bad("silent", HealthStatus.UNKNOWN), {"web": bad("0 of 1")}, "InProgress: Deployment.apps shop/web: 0 of 1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("own", "below", "told"), BELOW.values(), ids=BELOW)
+def test_a_member_is_no_better_than_what_is_below_it(own, below, told):
+    assert str(worst_of(own, {ref(name): found for name, found in below.items()})) == told
+
+
+def test_what_is_below_counts_for_the_member_as_long_as_it_ails():
+    tally = HealthTally()
+    tally.note(ref("top"), GOOD, TIMES[0])
+    assert not tally.note_below(ref("top"), ref("web"), GOOD)
+    assert tally.note_below(ref("top"), ref("web"), bad())
+    assert not tally.note_below(ref("top"), ref("web"), bad()), "the member need not be judged again"
+    assert tally.note(ref("top"), GOOD, TIMES[1])
+    assert tally.summary().counts == {IN_PROGRESS: 1}
+    assert tally.below(ref("top")) == [ref("web")]
+    assert tally.note_below(ref("top"), ref("web"), None)
+    assert tally.note(ref("top"), GOOD, TIMES[2])
+    assert tally.summary().is_healthy
+    tally.note_below(ref("top"), ref("web"), bad())
+    tally.note(ref("top"), None, TIMES[3])
+    assert tally.note(ref("top"), GOOD, TIMES[4])
+    assert tally.summary().is_healthy, "what was below one that is gone says nothing of its successor"
+
+
+def test_below_a_member_a_job_may_run_and_what_goes_is_wanted_no_more():
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "x"},
+        "status": {"startTime": TIMES[0], "active": 1},
+    }
+    assert health_below(HealthRules(), job).status is HealthStatus.CURRENT
+    assert member_health(HealthRules(), job).status is IN_PROGRESS
+    going = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "deletionTimestamp": TIMES[0]}}
+    assert health_below(HealthRules(), going).status is HealthStatus.CURRENT
+    assert member_health(HealthRules(), going).status is HealthStatus.TERMINATING
 
 
 def test_what_is_told_is_bounded():

@@ -105,6 +105,95 @@ def test_a_claim_that_stays_pending_is_named(follow, cluster, git_server):
     assert "PersistentVolumeClaim" in until_ready(sync, "InProgress")["message"]
 
 
+WIDGETS = "/apis/silence.example.com/v1"
+WIDGET_CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.silence.example.com"},
+    "spec": {
+        "group": "silence.example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+        "versions": [
+            {
+                "name": "v1", "served": True, "storage": True, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}  # fmt: skip
+
+
+def widget(name):
+    return json.dumps({"apiVersion": "silence.example.com/v1", "kind": "Widget", "metadata": {"name": name}})
+
+
+def test_time_and_siblings_tell_what_silence_means_without_any_event_or_request(follow, cluster, git_server, daemon):
+    cluster.kubectl("apply", "--server-side", "-f", "-", stdin=[WIDGET_CRD])
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/widgets.silence.example.com")
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "alone"},
+        "spec": {"containers": [CONTAINER], **NOWHERE},
+    }
+    sync = follow(git_server.url, interval="1h")
+    files = {"a.json": widget("a"), "b.json": widget("b"), "pod.json": json.dumps(pod)}
+    sync.until_synced(git_server.push(files))
+
+    def counts():
+        return sync.status["health"]["counts"]
+
+    def say(name):
+        path = f"{WIDGETS}/namespaces/{cluster.namespace}/widgets/{name}/status?fieldManager=by-hand"
+        cluster.api.ask(path, method="PATCH", body={"status": {"phase": "Ready"}}, type_="application/merge-patch+json")
+
+    assert counts().get("Current") == 2, "who says nothing holds nobody up"
+    say("a")
+    patiently(lambda: counts().get("Current") == 1, "once another of its kind has spoken, a word is awaited")
+    named = {each["object"]: each["message"] for each in sync.status["health"]["unhealthy"]}
+    assert "though it has of others of its kind" in named[f"Widget.silence.example.com {cluster.namespace}/b"]
+    say("b")
+    patiently(lambda: counts().get("Current") == 2, "it has spoken")
+    patiently(lambda: counts().get("Failed") == 1, "a pod that finds no node for a quarter of a minute has failed")
+    assert until_ready(sync, "Failed", within="Pod ")["status"] == "False"
+
+
+def test_what_a_module_makes_counts_for_its_custom_resource_down_to_the_pod(follow, cluster, git_server):
+    cache = {
+        "apiVersion": "cache.example.com/v1alpha1",
+        "kind": "Memcached",
+        "metadata": {"name": "sessions"},
+        "spec": {"size": 1, "image": "registry.invalid/memcached:1"},
+    }
+    sync = follow(git_server.url)
+    sync.until_synced(git_server.push({"cache.json": json.dumps(cache)}))
+    ready = until_ready(sync, "Failed", within="0 of 1 replicas are available; pod sessions")
+    assert f"Memcached.cache.example.com {cluster.namespace}/sessions: " in ready["message"]
+    assert f"Deployment.apps {cluster.namespace}/sessions: 0 of 1" in ready["message"]
+    assert sync.status["health"]["counts"] == {"Failed": 1}, "members are counted"
+    cache["spec"]["image"] = "memcached:1"
+    git_server.push({"cache.json": json.dumps(cache)})
+    until_ready(sync, "Synced")
+    assert sync.status["health"] == {"counts": {"Current": 1}, "unhealthy": []}
+
+
+def test_what_somebody_deleted_and_is_left_so_is_not_found(follow, cluster, git_server, config_map, daemon):
+    sync = follow(git_server.url, drift="Report")
+    sync.until_synced(git_server.push({"a.yaml": config_map("a"), "b.yaml": config_map("b")}))
+    cluster.delete("ConfigMap", "a")
+    ready = until_ready(sync, "InProgress", within=f"ConfigMap {cluster.namespace}/a: somebody deleted it")
+    assert ready["status"] == "False"
+    assert sync.condition("Synced")["status"] == "True"
+    daemon.stop()
+    daemon.start()
+    cluster.edit("ConfigMap", "b", {"metadata": {"annotations": {"seen": "yes"}}})
+    patiently(lambda: "b" in sync.condition("Drifted")["message"].split("ConfigMap")[-1], "drift is told anew")
+    assert sync.status["health"]["counts"] == {"Current": 1, "NotFound": 1}
+    cluster.apply(json.loads(config_map("a")))
+    until_ready(sync, "Synced")
+
+
 def test_a_sync_that_does_not_wait_for_health_is_ready_when_it_is_synced(follow, git_server):
     sync = follow(git_server.url, health={"wait": False})
     sync.until_synced(git_server.push({"web.yaml": deployment(**NOWHERE)}))
@@ -191,7 +280,7 @@ def test_members_whose_statuses_move_all_the_time_cost_one_write_a_second_and_no
     assert writes() - before <= 4 * (lasted_s + 2), "status, event and lease"
 
 
-MANY = 30
+MANY = 100
 """More than a daemon has workers."""
 
 
@@ -203,22 +292,28 @@ def later(config_map, name):
 
 
 def test_syncs_that_never_become_healthy_hold_up_nobody(follow, cluster, git_server, config_map):
-    files = {f"never-{number}/web.yaml": deployment(f"web-{number}", **NOWHERE) for number in range(MANY)}
-    waves = {f"never-{number}/last.yaml": later(config_map, f"last-{number}") for number in range(MANY)}
-    git_server.push({**files, **waves, "other/a.yaml": config_map("a", color="red")})
-    never = [
-        follow(git_server.url, f"never-{number}", path=f"never-{number}", interval="1h", timeout="10m")
-        for number in range(MANY)
-    ]
-    for sync in never:
-        patiently(lambda sync=sync: sync.condition("Reconciling").get("reason") == "Applying", "a wave is waited for")
-    patiently(lambda: len(cluster.list("Deployment")) == MANY, "all wait")
+    first = {f"never-{number}/first.yaml": config_map(f"first-{number}") for number in range(MANY)}
+    last = {f"never-{number}/last.yaml": later(config_map, f"last-{number}") for number in range(MANY)}
+    git_server.push({**first, **last, "other/a.yaml": config_map("a", color="red")})
+    never = {"rules": [{"kind": "ConfigMap", "current": "self.data.done == 'yes'"}]}
+    for number in range(MANY):
+        follow(git_server.url, f"never-{number}", path=f"never-{number}", interval="1h", timeout="10m", health=never)
+
+    def waiting():
+        found = [each for sync in cluster.list("Sync") for each in sync.get("status", {}).get("conditions", ())]
+        return sum(each["reason"] == "Applying" and each["status"] == "True" for each in found)
+
+    patiently(lambda: waiting() == MANY, "all wait for their first wave")
+    patiently(
+        lambda: cluster.names("ConfigMap") >= {f"first-{number}" for number in range(MANY)}, "and have written it"
+    )
     other = follow(git_server.url, "other", path="other", interval="1h")
     other.until("Synced")
     sha = git_server.push({"other/a.yaml": config_map("a", color="blue")})
     other.ask()
     other.until_synced(sha)
     assert cluster.get("ConfigMap", "a")["data"] == {"color": "blue"}
+    assert waiting() == MANY
     assert not cluster.names("ConfigMap") & {f"last-{number}" for number in range(MANY)}
 
 
@@ -245,3 +340,25 @@ def test_waiting_for_a_wave_ends_for_a_commit_another_spec_and_a_suspension(foll
     changed.change(source={"git": {"url": git_server.url, "path": "other", "interval": "1h"}})
     changed.until("Synced", sha)
     assert cluster.get("ConfigMap", "other")
+
+
+def test_waiting_for_a_wave_ends_for_an_approval(follow, cluster, git_server, config_map, plugin):
+    sync = follow(git_server.url, timeout="10m", maxDeletes=0)
+    kept = {f"old-{number}.yaml": config_map(f"old-{number}") for number in range(3)}
+    sync.until_synced(git_server.push({**kept, "keep.yaml": config_map("keep")}))
+    git_server.push(dict.fromkeys(kept))
+    sync.until("Held")
+    git_server.push({"web.yaml": deployment(**NOWHERE), "z.yaml": later(config_map, "z")})
+
+    def to_write():
+        busy = sync.condition("Reconciling")
+        return busy["message"].partition(" ")[0] if busy["reason"] == "Applying" else ""
+
+    patiently(lambda: cluster.get("Deployment", "web") and to_write() == "2", "the first wave is waited for")
+    assert plugin("approve", "shop", "--yes").status == 0
+    patiently(
+        lambda: to_write() == "4", "the plan that was approved is carried out: the later wave, and three deletions"
+    )
+    sync.until_synced(git_server.push({"web.yaml": deployment()}))
+    assert cluster.names("ConfigMap") >= {"keep", "z"}
+    assert not cluster.names("ConfigMap") & {"old-0", "old-1", "old-2"}

@@ -140,6 +140,20 @@ def test_a_cat_set_rolls_and_goes_pod_by_pod(cluster, plugin, tmp_path, eventual
 
 
 @pytest.mark.usefixtures("hooks")
+def test_a_set_that_says_nothing_of_its_health_is_no_better_than_its_pods(follow, cluster, git_server, eventually):
+    def told():
+        return sync.condition("Ready").get("message", "")
+
+    git_server.push({"cats.json": json.dumps(parent("CatSet", "cats", replicas=2, image="registry.invalid/cat:1"))})
+    sync = follow(git_server.url)
+    named = f"CatSet.hooks.example.com {cluster.namespace}/cats: Pod {cluster.namespace}/cats-"
+    eventually(lambda: named in told() and "ImagePullBackOff" in told(), "the pod that can't be pulled is named")
+    assert sync.status["health"]["counts"] == {"Failed": 1}
+    git_server.push({"cats.json": json.dumps(parent("CatSet", "cats", replicas=2, image="cat:2"))})
+    eventually(lambda: sync.condition("Ready").get("status") == "True", "its pods run")
+
+
+@pytest.mark.usefixtures("hooks")
 def test_each_pod_has_a_service(cluster, eventually):
     put(cluster, parent("PerPod", "one", replicas=2))
     eventually(lambda: cluster.names("Service") == {"one-0", "one-1"}, "two Services")

@@ -8,26 +8,52 @@ Pure: asks the snapshot, never the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import replace
 
 from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.silence import Expected, expected_of
 from kubectl_reconcile.core.health.summary import member_health
 from kubectl_reconcile.core.health.verdict import HealthStatus
-from kubectl_reconcile.core.planning.plan import Op, Plan, Unhealthy
+from kubectl_reconcile.core.objects import GroupKind
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unhealthy
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 
 _ILL = frozenset({HealthStatus.FAILED, HealthStatus.IN_PROGRESS})
 _STAYS = frozenset({Op.UPDATE, Op.REPLACE, Op.UNCHANGED})
 
 
-def with_health(made: Plan, live: Snapshot, rules: HealthRules) -> Plan:
-    """Return *made* with those of its objects that aren't well now, as *rules* judge; those that go don't count."""
-    return replace(made, unhealthy=tuple(_unhealthy(made, live, rules)))
+def with_health(made: Plan, live: Snapshot, rules: HealthRules, now: str) -> Plan:
+    """Return *made* with those of its objects that aren't well at *now*, as *rules* judge; those that go don't count."""
+    return replace(made, unhealthy=tuple(_unhealthy(made, live, rules, now)))
 
 
-def _unhealthy(made: Plan, live: Snapshot, rules: HealthRules) -> Iterator[Unhealthy]:
-    for change in made.changes:
-        stored = live.stored(change.ref) if change.op in _STAYS else None
-        if stored is not None and (health := member_health(rules, stored.manifest())).status in _ILL:
-            yield Unhealthy(change.ref, health)
+def _unhealthy(made: Plan, live: Snapshot, rules: HealthRules, now: str) -> list[Unhealthy]:
+    """Return them in the order of the plan; the silent are looked at last, since what is expected of them others of their kinds tell."""
+    staying = [(at, change) for at, change in enumerate(made.changes) if change.op in _STAYS]
+    found: dict[int, Unhealthy] = {}
+    silent: list[tuple[int, Change]] = []
+    spoken: set[GroupKind] = set()
+
+    def judge(at: int, change: Change, expected: Expected) -> None:
+        if (stored := live.stored(change.ref)) is None:
+            return
+        manifest = stored.manifest()
+        if manifest.get("status"):
+            spoken.add(change.ref.group_kind)
+        elif expected is Expected.NOT_KNOWN and _expected(change) is not Expected.NEVER:
+            silent.append((at, change))
+            return
+        if (health := member_health(rules, manifest, expected=expected, now=now)).status in _ILL:
+            found[at] = Unhealthy(change.ref, health)
+
+    for at, change in staying:
+        judge(at, change, Expected.NOT_KNOWN)
+    for at, change in silent:
+        judge(at, change, _expected(change, spoken))
+    return [found[at] for at in sorted(found)]
+
+
+def _expected(change: Change, spoken: Collection[GroupKind] = ()) -> Expected:
+    has_status = change.kind is not None and change.kind.has_status
+    return expected_of(change.ref.group_kind, has_status=has_status, spoken=spoken)

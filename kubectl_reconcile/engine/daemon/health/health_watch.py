@@ -4,11 +4,11 @@ A member that changes is judged by itself, in the event loop, without a request;
 news is written a moment later, at most once a second for a Sync; while nothing changes, nothing is written. No worker waits
 for health: whoever wants to know whether a Sync is healthy looks at its status.
 
+What a module makes of a member, and of what that owns, counts for the member: it is in the caches anyway. Where time alone changes a
+verdict, the object is looked at again when it does, by the alarm that the Sync has in any case.
+
 Why a workload ails is learnt from its pods: these are listed, as the Sync's account, of the few members that are named as
 the worst, and only while they ail, later and later.
-
-What counts as a member carries the mark of the Sync, put there by its field manager, in a namespace that the Sync writes to: a
-stranger's object says nothing of it.
 """
 
 from __future__ import annotations
@@ -21,81 +21,49 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from kubectl_reconcile.cluster.cache import Event, StoredObject
+from kubectl_reconcile.cluster.cache import Event
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.health.summary import HealthSummary, HealthTally, Steadiness, member_health
+from kubectl_reconcile.core.health.summary import HealthSummary, HealthTally, Steadiness
 from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of, map_at
 from kubectl_reconcile.core.planning.kinds import WORKLOADS
-from kubectl_reconcile.core.planning.plan import set_id_of
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, is_marked_by_us
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.status import health_status
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.broken_pods import Pods
 from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.daemon.health.judging import Judging
+from kubectl_reconcile.engine.daemon.health.watched import FIRST_PODS_S, PodLook, Watched
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.telemetry.logs import event
 
 _EVERY_S = 1.0
 _AGAIN_S = 4.0
 _SETTLE_S = 0.05
-_AT_A_TIME = 100
-_FIRST_PODS_S = 2.0
 _SLOWEST_PODS_S = 30.0
 
 log = logging.getLogger("kubectl_reconcile.daemon")
 
 
 @dataclass(slots=True)
-class _Look:
-    """When the pods of a member are listed next, and how long the pause after that is."""
-
-    at_s: float
-    pause_s: float = _FIRST_PODS_S
-
-
-@dataclass(slots=True)
-class _Watched:
-    """One Sync's members. *told_s* is when its status was written last, *told* the word of it; *is_news* that it isn't up to date.
-
-    *places* are the namespaces that the Sync writes to, *is_whole* tells that all members were judged once.
-    """
-
-    sync: Sync
-    places: frozenset[str]
-    tally: HealthTally
-    steady: Steadiness = field(default_factory=Steadiness)
-    looks: dict[ObjectRef, _Look] = field(default_factory=dict)
-    is_whole: bool = False
-    told: str = ""
-    told_s: float = 0.0
-    is_news: bool = False
-    steady_at_s: float | None = None
-    due_s: float = 0.0
-    timer: asyncio.TimerHandle | None = None
-    task: asyncio.Task[None] | None = None
-
-    def end(self) -> None:
-        """Tell nothing any more."""
-        if self.timer is not None:
-            self.timer.cancel()
-        if self.task is not None:
-            self.task.cancel()
-
-
-@dataclass(slots=True)
 class HealthWatch:
-    """The health of all sets that are followed; *fenced* stands around what is written for a Sync."""
+    """The health of all sets that are followed; *fenced* stands around what is written for a Sync.
+
+    *cr_of* returns the custom resource that has a module and this uid, None where there is none.
+    """
 
     context: DaemonContext
     fenced: Callable[[ObjectRef], AbstractContextManager[object]]
-    _watched: dict[ObjectRef, _Watched] = field(default_factory=dict)
-    _by_set: dict[str, ObjectRef] = field(default_factory=dict)
+    cr_of: Callable[[str], ObjectRef | None]
+    _judging: Judging = field(init=False)
+    _watched: dict[ObjectRef, Watched] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Have verdicts counted whenever somebody asks for metrics."""
+        """Make what judges, and have verdicts counted whenever somebody asks for metrics."""
+        self._judging = Judging(self.context, self.cr_of)
+        self._watched = self._judging.watched
         for status in HealthStatus:
             members = self.context.metrics.health.members.labels(str(status))
             members.set_function(functools.partial(self._count, status))
@@ -119,25 +87,13 @@ class HealthWatch:
             return
         tally = HealthTally(HealthTally.since(map_at(live, "status")))
         told = str((condition_of(live, "Healthy") or {}).get("reason") or "")
-        watched = _Watched(sync, places, tally, known.steady if known else Steadiness(), told=told)
+        watched = Watched(sync, places, tally, known.steady if known else Steadiness(), told=told)
         if known is not None:
-            watched.told_s = known.told_s
+            watched.told_s, watched.missing = known.told_s, known.missing
             known.end()
-        self._watched[sync.ref], self._by_set[set_id_of(sync)] = watched, sync.ref
-        await self._judge_all(watched)
+        self._judging.begin(watched)
+        await self._judging.judge_all(watched)
         self._plan(sync.ref, watched)
-
-    async def _judge_all(self, watched: _Watched) -> None:
-        """Judge all members as they are, some at a time: others have their turn in between."""
-        view, set_id = self.context.view.of(watched.sync), set_id_of(watched.sync)
-        refs = [stored.ref for stored in view.snapshot().labelled(PART_OF, set_id)]
-        for at in range(0, len(refs), _AT_A_TIME):
-            snapshot = view.snapshot()
-            for ref in refs[at : at + _AT_A_TIME]:
-                stored = snapshot.stored(ref)
-                self._judge(watched, ref, stored.manifest() if stored is not None else None)
-            await asyncio.sleep(0)
-        watched.is_whole = True
 
     async def learn(self, sync: Sync, live: Manifest) -> None:
         """Watch the members that a Sync says it has, where no plan has shown them: it is suspended, or its source can't be read."""
@@ -154,9 +110,9 @@ class HealthWatch:
 
     def forget(self, ref: ObjectRef) -> None:
         """Watch the members of a Sync no more: it is gone, going, or another replica's."""
-        if (watched := self._watched.pop(ref, None)) is not None:
+        if (watched := self._watched.get(ref)) is not None:
             watched.end()
-            self._by_set.pop(set_id_of(watched.sync), None)
+            self._judging.end(watched)
 
     def close(self) -> None:
         """Watch nothing any more."""
@@ -166,26 +122,18 @@ class HealthWatch:
     # What happens ----------------------------------------------------------------------------
 
     def on_event(self, happened: Event) -> None:
-        """Judge an object that came, changed or went, for the set whose member it is."""
-        for ref in {self._set_of(stored) for stored in (happened.old, happened.new) if stored}:
-            watched = self._watched.get(ref) if ref else None
-            if ref is None or watched is None:
-                continue
-            new = happened.new or self.context.cache.snapshot().stored(happened.ref)
-            is_member = new is not None and self._set_of(new) == ref
-            if self._judge(watched, happened.ref, new.manifest() if new is not None and is_member else None):
-                self._soon(ref, watched, self._tells_at_s(watched))
+        """Judge an object that came, changed or went, for the set whose member it is, or whose member it belongs to."""
+        for watched in self._judging.on_event(happened):
+            self._soon(watched.sync.ref, watched, self._tells_at_s(watched))
 
-    def _set_of(self, stored: StoredObject) -> ObjectRef | None:
-        return self._by_set.get(stored.labels.get(PART_OF, ""))
-
-    def _judge(self, watched: _Watched, ref: ObjectRef, live: Manifest | None) -> bool:
-        sync = watched.sync
-        is_ours = ref.namespace in watched.places and live is not None and is_marked_by_us(live, sync.field_manager)
-        found = member_health(sync.health, live) if live is not None and is_ours else None
-        is_news = watched.tally.note(ref, found, now_text())
-        watched.is_news |= is_news
-        return is_news
+    def miss(self, sync: ObjectRef, missing: frozenset[ObjectRef]) -> None:
+        """Count members that somebody deleted and that are left so as not found."""
+        watched = self._watched.get(sync)
+        if watched is None or watched.missing == missing:
+            return
+        changed, watched.missing = watched.missing ^ missing, missing
+        for ref in changed:
+            self._judging.judge(watched, ref, self.context.live(ref))
 
     # What is told ----------------------------------------------------------------------------
 
@@ -226,37 +174,37 @@ class HealthWatch:
             await self.context.hear(ref, on.HealthChanged(summary.reason, summary.sentence))
 
     @staticmethod
-    def _tells_at_s(watched: _Watched) -> float:
+    def _tells_at_s(watched: Watched) -> float:
         """Return when news may be told: a moment later, since it comes in bursts, and not twice within a second."""
         return max(watched.told_s + _EVERY_S, time.monotonic() + _SETTLE_S)
 
-    def _plan(self, ref: ObjectRef, watched: _Watched) -> None:
+    def _plan(self, ref: ObjectRef, watched: Watched) -> None:
         """Have news told, what may have become steady looked at, and pods looked at, each when it is time."""
         now_s = time.monotonic()
         due_s = [self._tells_at_s(watched)] if watched.is_news else []
         due_s += [watched.steady_at_s] if watched.steady_at_s is not None else []
         due_s += [look.at_s for look in self._looks(watched, now_s).values()]
+        due_s += [at_s] if (at_s := watched.again.next_s()) is not None else []
         if due_s:
             self._soon(ref, watched, min(due_s))
 
-    def _soon(self, ref: ObjectRef, watched: _Watched, at_s: float) -> None:
+    def _soon(self, ref: ObjectRef, watched: Watched, at_s: float) -> None:
         """Have a Sync looked at by then; what is under way plans anew when it ends."""
-        if watched.task is not None or (watched.timer is not None and watched.due_s <= at_s):
+        if watched.task is not None or (watched.timer is not None and watched.timer.when() <= at_s):
             return
         if watched.timer is not None:
             watched.timer.cancel()
-        delay_s = max(at_s - time.monotonic(), 0.0)
-        watched.due_s = at_s
-        watched.timer = asyncio.get_running_loop().call_later(delay_s, self._begin, ref, watched)
+        watched.timer = asyncio.get_running_loop().call_at(at_s, self._begin, ref, watched)
 
-    def _begin(self, ref: ObjectRef, watched: _Watched) -> None:
+    def _begin(self, ref: ObjectRef, watched: Watched) -> None:
         watched.timer = None
         watched.task = asyncio.create_task(self._tell(ref, watched), name=f"health of {ref}")
 
-    async def _tell(self, ref: ObjectRef, watched: _Watched) -> None:
+    async def _tell(self, ref: ObjectRef, watched: Watched) -> None:
         try:
             if not self.context.stop(ref).is_set():
                 with self.fenced(ref):
+                    self._judging.judge_again(watched)
                     await self._write(ref, watched)
                     await self._look_below(watched)
         except Exception as error:  # noqa: BLE001 - one poison object must not stop the others
@@ -266,7 +214,7 @@ class HealthWatch:
         if self._watched.get(ref) is watched and not self.context.stop(ref).is_set():
             self._plan(ref, watched)
 
-    async def _write(self, ref: ObjectRef, watched: _Watched) -> None:
+    async def _write(self, ref: ObjectRef, watched: Watched) -> None:
         is_steady = watched.steady_at_s is not None and time.monotonic() >= watched.steady_at_s
         if not watched.is_news and not is_steady:
             return
@@ -280,23 +228,34 @@ class HealthWatch:
 
     # What is below -----------------------------------------------------------------------------
 
-    def _looks(self, watched: _Watched, now_s: float) -> dict[ObjectRef, _Look]:
-        """Return the workloads among the worst, and when their pods are looked at next."""
-        wanted = [each.ref for each in watched.tally.worst() if each.ref.group_kind in WORKLOADS]
-        watched.looks = {ref: watched.looks.get(ref) or _Look(now_s + _FIRST_PODS_S) for ref in wanted}
+    @staticmethod
+    def _ailing_workloads(watched: Watched) -> dict[ObjectRef, ObjectRef]:
+        """Return the workloads among the worst, and among what is below these, each with the member that it belongs to."""
+        found = {}
+        for each in watched.tally.worst():
+            ailing = [each.ref, *watched.tally.below(each.ref)]
+            workload = next((ref for ref in ailing if ref.group_kind in WORKLOADS), None)
+            if workload is not None:
+                found[workload] = each.ref
+        return found
+
+    def _looks(self, watched: Watched, now_s: float) -> dict[ObjectRef, PodLook]:
+        """Return when the pods of ailing workloads are looked at next."""
+        wanted = self._ailing_workloads(watched)
+        watched.looks = {ref: watched.looks.get(ref) or PodLook(now_s + FIRST_PODS_S) for ref in wanted}
         return watched.looks
 
-    async def _look_below(self, watched: _Watched) -> None:
-        now_s = time.monotonic()
+    async def _look_below(self, watched: Watched) -> None:
+        now_s, members = time.monotonic(), self._ailing_workloads(watched)
         pods = Pods(self.context.session_of(watched.sync).client)
-        for member, look in self._looks(watched, now_s).items():
+        for workload, look in self._looks(watched, now_s).items():
             if look.at_s > now_s:
                 continue
             look.pause_s = min(look.pause_s * 2, _SLOWEST_PODS_S)
             look.at_s = now_s + look.pause_s
-            live = self.context.live(member)
+            live = self.context.live(workload)
             try:
-                cause = await pods.to_blame(member, live) if live is not None else ""
+                cause = await pods.to_blame(workload, live) if live is not None else ""
             except ApiError:
                 continue  # who may not look at pods still tells what the object says
-            watched.is_news |= watched.tally.blame(member, cause)
+            watched.is_news |= watched.tally.blame(members[workload], cause)
