@@ -35,7 +35,7 @@ from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.broken_pods import Pods
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.health.judging import Judging
-from kubectl_reconcile.engine.daemon.health.watched import FIRST_PODS_S, PodLook, Watched
+from kubectl_reconcile.engine.daemon.health.watched import FIRST_PODS_S, PodLook, WatchedMembers
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.telemetry.logs import event
 
@@ -58,7 +58,7 @@ class HealthWatch:
     fenced: Callable[[ObjectRef], AbstractContextManager[object]]
     cr_of: Callable[[str], ObjectRef | None]
     _judging: Judging = field(init=False)
-    _watched: dict[ObjectRef, Watched] = field(init=False)
+    _watched: dict[ObjectRef, WatchedMembers] = field(init=False)
 
     def __post_init__(self) -> None:
         """Make what judges, and have verdicts counted whenever somebody asks for metrics."""
@@ -87,7 +87,7 @@ class HealthWatch:
             return
         tally = HealthTally(HealthTally.since(map_at(live, "status")))
         told = str((condition_of(live, "Healthy") or {}).get("reason") or "")
-        watched = Watched(sync, places, tally, known.steady if known else Steadiness(), told=told)
+        watched = WatchedMembers(sync, places, tally, known.steady if known else Steadiness(), told=told)
         if known is not None:
             watched.told_s, watched.missing = known.told_s, known.missing
             known.end()
@@ -174,11 +174,11 @@ class HealthWatch:
             await self.context.hear(ref, on.HealthChanged(summary.reason, summary.sentence))
 
     @staticmethod
-    def _tells_at_s(watched: Watched) -> float:
+    def _tells_at_s(watched: WatchedMembers) -> float:
         """Return when news may be told: a moment later, since it comes in bursts, and not twice within a second."""
         return max(watched.told_s + _EVERY_S, time.monotonic() + _SETTLE_S)
 
-    def _plan(self, ref: ObjectRef, watched: Watched) -> None:
+    def _plan(self, ref: ObjectRef, watched: WatchedMembers) -> None:
         """Have news told, what may have become steady looked at, and pods looked at, each when it is time."""
         now_s = time.monotonic()
         due_s = [self._tells_at_s(watched)] if watched.is_news else []
@@ -188,7 +188,7 @@ class HealthWatch:
         if due_s:
             self._soon(ref, watched, min(due_s))
 
-    def _soon(self, ref: ObjectRef, watched: Watched, at_s: float) -> None:
+    def _soon(self, ref: ObjectRef, watched: WatchedMembers, at_s: float) -> None:
         """Have a Sync looked at by then; what is under way plans anew when it ends."""
         if watched.task is not None or (watched.timer is not None and watched.timer.when() <= at_s):
             return
@@ -196,11 +196,11 @@ class HealthWatch:
             watched.timer.cancel()
         watched.timer = asyncio.get_running_loop().call_at(at_s, self._begin, ref, watched)
 
-    def _begin(self, ref: ObjectRef, watched: Watched) -> None:
+    def _begin(self, ref: ObjectRef, watched: WatchedMembers) -> None:
         watched.timer = None
         watched.task = asyncio.create_task(self._tell(ref, watched), name=f"health of {ref}")
 
-    async def _tell(self, ref: ObjectRef, watched: Watched) -> None:
+    async def _tell(self, ref: ObjectRef, watched: WatchedMembers) -> None:
         try:
             if not self.context.stop(ref).is_set():
                 with self.fenced(ref):
@@ -214,7 +214,7 @@ class HealthWatch:
         if self._watched.get(ref) is watched and not self.context.stop(ref).is_set():
             self._plan(ref, watched)
 
-    async def _write(self, ref: ObjectRef, watched: Watched) -> None:
+    async def _write(self, ref: ObjectRef, watched: WatchedMembers) -> None:
         is_steady = watched.steady_at_s is not None and time.monotonic() >= watched.steady_at_s
         if not watched.is_news and not is_steady:
             return
@@ -229,7 +229,7 @@ class HealthWatch:
     # What is below -----------------------------------------------------------------------------
 
     @staticmethod
-    def _ailing_workloads(watched: Watched) -> dict[ObjectRef, ObjectRef]:
+    def _ailing_workloads(watched: WatchedMembers) -> dict[ObjectRef, ObjectRef]:
         """Return the workloads among the worst, and among what is below these, each with the member that it belongs to."""
         found = {}
         for each in watched.tally.worst():
@@ -239,13 +239,13 @@ class HealthWatch:
                 found[workload] = each.ref
         return found
 
-    def _looks(self, watched: Watched, now_s: float) -> dict[ObjectRef, PodLook]:
+    def _looks(self, watched: WatchedMembers, now_s: float) -> dict[ObjectRef, PodLook]:
         """Return when the pods of ailing workloads are looked at next."""
         wanted = self._ailing_workloads(watched)
         watched.looks = {ref: watched.looks.get(ref) or PodLook(now_s + FIRST_PODS_S) for ref in wanted}
         return watched.looks
 
-    async def _look_below(self, watched: Watched) -> None:
+    async def _look_below(self, watched: WatchedMembers) -> None:
         now_s, members = time.monotonic(), self._ailing_workloads(watched)
         pods = Pods(self.context.session_of(watched.sync).client)
         for workload, look in self._looks(watched, now_s).items():

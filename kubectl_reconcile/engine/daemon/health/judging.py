@@ -23,7 +23,7 @@ from kubectl_reconcile.core.resources.applyset import PART_OF, is_marked_by_us
 from kubectl_reconcile.core.ssa.managed_fields import entry_of
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
-from kubectl_reconcile.engine.daemon.health.watched import Watched
+from kubectl_reconcile.engine.daemon.health.watched import WatchedMembers
 
 _AT_A_TIME: Final = 100
 _DEEPEST: Final = 8
@@ -37,21 +37,21 @@ class Judging:
 
     context: DaemonContext
     cr_of: Callable[[str], ObjectRef | None]
-    watched: dict[ObjectRef, Watched] = field(default_factory=dict)
+    watched: dict[ObjectRef, WatchedMembers] = field(default_factory=dict)
     _by_set: dict[str, ObjectRef] = field(default_factory=dict)
 
-    def begin(self, watched: Watched) -> None:
+    def begin(self, watched: WatchedMembers) -> None:
         """Have what happens to members of a Sync counted from now on."""
         self.watched[watched.sync.ref], self._by_set[set_id_of(watched.sync)] = watched, watched.sync.ref
 
-    def end(self, watched: Watched) -> None:
+    def end(self, watched: WatchedMembers) -> None:
         """Count no more what happens to members of a Sync."""
         self.watched.pop(watched.sync.ref, None)
         self._by_set.pop(set_id_of(watched.sync), None)
 
     # All at once -----------------------------------------------------------------------------
 
-    async def judge_all(self, watched: Watched) -> None:
+    async def judge_all(self, watched: WatchedMembers) -> None:
         """Judge all members as they are, some at a time: others have their turn in between."""
         view, set_id = self.context.view.of(watched.sync), set_id_of(watched.sync)
         refs = [stored.ref for stored in view.snapshot().labelled(PART_OF, set_id)]
@@ -76,7 +76,7 @@ class Judging:
 
     # As it happens ---------------------------------------------------------------------------
 
-    def on_event(self, happened: Event) -> Iterator[Watched]:
+    def on_event(self, happened: Event) -> Iterator[WatchedMembers]:
         """Judge an object that came, changed or went; yield those for whose members, or what is below these, that is news."""
         for sync in {self._set_of(stored) for stored in (happened.old, happened.new) if stored}:
             watched = self.watched.get(sync) if sync else None
@@ -87,7 +87,7 @@ class Judging:
         if above is not None and self._judge_below(*above, happened.ref, happened.new):
             yield above[0]
 
-    def _judge_member(self, watched: Watched, happened: Event) -> bool:
+    def _judge_member(self, watched: WatchedMembers, happened: Event) -> bool:
         new = happened.new or self.context.cache.snapshot().stored(happened.ref)
         is_member = new is not None and self._set_of(new) == watched.sync.ref
         return self.judge(watched, happened.ref, new.manifest() if new is not None and is_member else None)
@@ -95,7 +95,7 @@ class Judging:
     def _set_of(self, stored: StoredObject) -> ObjectRef | None:
         return self._by_set.get(stored.labels.get(PART_OF, ""))
 
-    def _member_above(self, uid: str) -> tuple[Watched, ObjectRef] | None:
+    def _member_above(self, uid: str) -> tuple[WatchedMembers, ObjectRef] | None:
         """Return the member, and what is known of its set, that an object with this owner belongs to by way of modules."""
         snapshot = self.context.cache.snapshot()
         for _ in range(_DEEPEST):
@@ -111,7 +111,7 @@ class Judging:
 
     # One object ------------------------------------------------------------------------------
 
-    def judge(self, watched: Watched, ref: ObjectRef, live: Manifest | None) -> bool:
+    def judge(self, watched: WatchedMembers, ref: ObjectRef, live: Manifest | None) -> bool:
         """Judge a member, None where it isn't there or is none any more; tell whether there is news."""
         sync, now = watched.sync, now_text()
         is_ours = ref.namespace in watched.places and live is not None and is_marked_by_us(live, sync.field_manager)
@@ -124,7 +124,7 @@ class Judging:
         watched.is_news |= is_news
         return is_news
 
-    def _expected(self, watched: Watched, live: Manifest) -> Expected:
+    def _expected(self, watched: WatchedMembers, live: Manifest) -> Expected:
         """Return whether a status is to be expected of a member that has none; a module gives its custom resources one."""
         if live.get("status"):
             return Expected.NOT_KNOWN
@@ -135,7 +135,9 @@ class Judging:
             return Expected.SURE
         return expected_of(gvk.group_kind, has_status=has_status, spoken=watched.tally.spoken)
 
-    def _judge_below(self, watched: Watched, member: ObjectRef, ref: ObjectRef, stored: StoredObject | None) -> bool:
+    def _judge_below(
+        self, watched: WatchedMembers, member: ObjectRef, ref: ObjectRef, stored: StoredObject | None
+    ) -> bool:
         """Judge what is below a member, None where it is gone, and the member where that changes it; tell whether there is news."""
         live, found = stored.manifest() if stored is not None else None, None
         if live is not None:
@@ -149,7 +151,7 @@ class Judging:
         name, modules = labels_of(live).get(MODULE_LABEL), self.context.session.modules.values()
         return any(each.name == name and entry_of(live, each.manager) for each in modules)
 
-    def judge_again(self, watched: Watched) -> None:
+    def judge_again(self, watched: WatchedMembers) -> None:
         """Judge what time alone may have changed."""
         snapshot = self.context.cache.snapshot()
         for ref in watched.again.take(time.monotonic()):
@@ -160,7 +162,7 @@ class Judging:
                 self._judge_below(*above, ref, stored)
 
 
-def _note_again(watched: Watched, ref: ObjectRef, found: Health | None) -> None:
+def _note_again(watched: WatchedMembers, ref: ObjectRef, found: Health | None) -> None:
     """Have an object looked at again when time alone changes its verdict."""
     lasts_s = found.lasts_s if found else None
     watched.again.note(ref, time.monotonic() + lasts_s if lasts_s is not None else None)

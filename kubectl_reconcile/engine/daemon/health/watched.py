@@ -24,7 +24,7 @@ class PodLook:
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedMembers:
     """One Sync's members. *told_s* is when its status was written last, *told* the word of it; *is_news* that it isn't up to date.
 
     *places* are the namespaces that the Sync writes to, *is_whole* tells that all members were judged once. *missing* are members that
