@@ -31,8 +31,8 @@ $(READY): requirements-dev.lock pyproject.toml setup.py
 sandbox: $(READY) ## Build the sandbox's control plane (some six minutes the first time)
 	@folder=$$($(BIN)/kubectl-reconcile sandbox build) && echo "==> the control plane's programs are in $$folder"
 
-render: $(READY) ## Build the program that renders overlays (some minutes the first time)
-	@program=$$($(BIN)/python -m kubectl_reconcile.source.render) && echo "==> the program that renders overlays is $$program"
+render: $(READY) ## Build the program that renders overlays and charts (some minutes the first time)
+	@program=$$($(BIN)/python -m kubectl_reconcile.source.render) && echo "==> the program that renders overlays and charts is $$program"
 
 demo: sandbox ## See it work: git push to running pods on a real control plane (KEEP=1 leaves it running)
 	@$(BIN)/python examples/demo.py $(if $(KEEP),--keep)

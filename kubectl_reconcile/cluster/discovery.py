@@ -69,6 +69,7 @@ class _Index:
     by_gvk: Mapping[GroupVersionKind, Resource] = field(default_factory=dict)
     by_kind: Mapping[GroupKind, Resource] = field(default_factory=dict)
     by_name: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
+    api_versions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, resources: tuple[Resource, ...], unavailable: Mapping[str, str]) -> Self:
@@ -78,7 +79,9 @@ class _Index:
             by_kind.setdefault(resource.gvk.group_kind, resource)
             for name in dict.fromkeys(_names(resource)):
                 by_name[name] = (*by_name.get(name, ()), resource)
-        return cls(resources, unavailable, {resource.gvk: resource for resource in resources}, by_kind, by_name)
+        by_gvk = {resource.gvk: resource for resource in resources}
+        served = {each.api_version for each in by_gvk} | {f"{each.api_version}/{each.kind}" for each in by_gvk}
+        return cls(resources, unavailable, by_gvk, by_kind, by_name, tuple(sorted(served)))
 
 
 class Discovery:
@@ -90,6 +93,7 @@ class Discovery:
         self._etags: dict[str, str] = {}
         self._answers: dict[str, dict[str, Any]] = {}
         self._index = _Index()
+        self._version = ""
 
     @classmethod
     async def load(cls, client: Client, cache_dir: Path | None = None) -> Self:
@@ -119,7 +123,10 @@ class Discovery:
             if document.trouble:
                 unavailable[document.group_version] = document.trouble
         before, self._index = self._index, _Index.of(_with_preference(resources), unavailable)
-        return (before.resources, before.unavailable) != (self._index.resources, self._index.unavailable)
+        is_news = (before.resources, before.unavailable) != (self._index.resources, self._index.unavailable)
+        if is_news or not self._version:  # no version of Kubernetes serves just what another does
+            self._version = await self._server_version()
+        return is_news
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -130,6 +137,16 @@ class Discovery:
     def unavailable(self) -> Mapping[str, str]:
         """Group-versions whose kinds can't be known at the moment (``metrics.k8s.io/v1beta1``), and why."""
         return self._index.unavailable
+
+    @property
+    def api_versions(self) -> tuple[str, ...]:
+        """What charts may ask for: each version of a group, and each kind with it (``apps/v1``, ``apps/v1/Deployment``)."""
+        return self._index.api_versions
+
+    @property
+    def version(self) -> str:
+        """The server's version, ``v1.34.2``; empty where it doesn't say."""
+        return self._version
 
     def find(self, api_version: str, kind: str) -> Resource | None:
         """Return the resource of exactly this ``apiVersion`` and ``kind``, None if it isn't served."""
@@ -176,6 +193,13 @@ class Discovery:
             self._answers[path] = found
             self._etags[path] = answer.headers.get("Etag", "")
         return self._answers[path]
+
+    async def _server_version(self) -> str:
+        """Return the server's version; the one before where it doesn't say."""
+        try:
+            return str((await self._client.get("/version")).get("gitVersion") or "")
+        except ApiError:
+            return self._version
 
     async def _legacy(self, core: Mapping[str, Any], groups: Mapping[str, Any]) -> Iterable[_Document]:
         """Ask for each group-version by itself, as before Kubernetes 1.26."""

@@ -15,7 +15,7 @@ from kubectl_reconcile.core.manifests.files import (
 )
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
+from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.folders import (
@@ -36,7 +36,7 @@ Entry = tuple[str, str, str]
 def listed(
     clone: Clone, sha: str, path: str, bring: Callable[[Iterable[str]], None], render: Render = Render.AUTO
 ) -> Revision:
-    """Return the revision of the commit *sha*: the manifest files at *path*, and what is wrong with others; or that it is an overlay.
+    """Return the revision of the commit *sha*: the manifest files at *path*, and what is wrong with others; or that it is to be rendered.
 
     *bring* is asked once, for the ids of all files that will be read: it fetches those that aren't in the clone.
 
@@ -47,14 +47,17 @@ def listed(
     when = committed_at(clone, sha)
     top = _top(clone, folders, sha, path)
     above = _ignore_files_above(folders, path)
-    if _is_overlay(clone, folders, top, render, above, bring):
-        return Revision(sha, when, {}, path=path or ".", overlay=path)
+    goes = _way(clone, folders, top, render, above, bring)
+    if goes is Render.AUTO:
+        return Revision(sha, when, {}, (undecided(path),), ("",), path or ".")
+    if goes is not Render.RAW:
+        return Revision(sha, when, {}, path=path or ".", overlay=path, is_chart=goes is Render.HELM)
     entries = _below(clone, folders, top)
     bring(blob for mode, blob, file in (*above, *entries) if _is_read(mode, file, path))
     ignore = SourceIgnore(_ignore_files(clone, _where(clone, path), [*above, *entries]))
     files, problems = _select(entries, path, ignore)
     renderers = _renderers(entries, path, ignore)
-    if render is Render.RAW:  # its own kustomization says nothing then; those below are other folders' still
+    if render is Render.RAW:  # its own renderer's file says nothing then; those below are other folders' still
         renderers = [each for each in renderers if each.rpartition("/")[0] != path]
     chosen = without_unrendered(files, renderers)
     found = (*ignore.problems, *chosen.problems, *problems)
@@ -89,33 +92,33 @@ _MOST_COMMIT_BYTES = 4 * MEBIBYTE
 """How much is read of a commit; its committer stands near the beginning."""
 
 
-def _is_overlay(
+def _way(
     clone: Clone,
     folders: CommitFolders,
     top: Entry,
     render: Render,
     above: Sequence[Entry],
     bring: Callable[[Iterable[str]], None],
-) -> bool:
-    """Return whether the folder *top* is to be rendered: it has a kustomization file that isn't ignored, or is said to be one.
+) -> Render:
+    """Return which way the folder *top* goes, by those of its files that tell and aren't ignored.
 
     Raises:
         SourceError: the folder can't be read.
     """
     if render is not Render.AUTO:
-        return render is Render.KUSTOMIZE
+        return render
     mode, found, path = top
     if mode != FOLDER_MODE:
-        return False
+        return Render.RAW
     own, prefix = folders.folder(found), f"{path}/" if path else ""
-    files = [f"{prefix}{name}" for name in KUSTOMIZATIONS if own.get(name, NOTHING)[0] not in {"", FOLDER_MODE}]
+    files = [f"{prefix}{name}" for name in TELLING if own.get(name, NOTHING)[0] not in {"", FOLDER_MODE}]
     if not files:
-        return False
+        return Render.RAW
     ignoring = [*above, (*own.get(IGNORE_FILE, NOTHING), f"{prefix}{IGNORE_FILE}")]
     ignoring = [each for each in ignoring if _is_ignore_file(each[0], each[2])]
     bring(blob for _, blob, _ in ignoring)
     ignore = SourceIgnore(_ignore_files(clone, _where(clone, path), ignoring))
-    return any(not ignore.matches(file) for file in files)
+    return way(render, (file for file in files if not ignore.matches(file)))
 
 
 def _top(clone: Clone, folders: CommitFolders, sha: str, path: str) -> Entry:

@@ -35,7 +35,7 @@ from kubectl_reconcile.core.manifests.files import (
 )
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
+from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, IgnoreTexts, too_much, variable
@@ -104,8 +104,12 @@ class WorktreeSource:
             SourceError: the location is gone, the folder itself can't be read, or it holds too much.
         """
         with self._state:
-            if not self._is_file and self._has_kustomization():
-                return Revision(_OVERLAY_SHA, "", {}, path=self._label(), overlay=self._overlay())
+            goes = self._way()
+            if goes is Render.AUTO:
+                return Revision(_OVERLAY_SHA, "", {}, (undecided(self._overlay()),), ("",), self._label())
+            if goes is not Render.RAW:
+                is_chart = goes is Render.HELM
+                return Revision(_OVERLAY_SHA, "", {}, path=self._label(), overlay=self._overlay(), is_chart=is_chart)
             found = self._single() if self._is_file else self._walk().done()
             files: dict[str, str] = {}
             problems = list(found.problems)
@@ -181,18 +185,16 @@ class WorktreeSource:
 
         return Watch(Watched(self.location, self._is_file, self._top(), consulted), callback, quiet_s)
 
-    def _has_kustomization(self) -> bool:
-        """Return whether the folder is to be rendered: it has a kustomization file that isn't ignored, or is said to be one."""
-        if self._is_file or self._render is Render.RAW:
-            return False
-        if self._render is Render.KUSTOMIZE:
-            return True
-        there = [name for name in KUSTOMIZATIONS if os.path.lexists(self.location / name)]
+    def _way(self) -> Render:
+        """Return which way the location goes, by those of its files that tell and aren't ignored."""
+        if self._is_file or self._render is not Render.AUTO:
+            return Render.RAW if self._is_file else self._render
+        there = [name for name in TELLING if os.path.lexists(self.location / name)]
         if not there:
-            return False
+            return Render.RAW
         prefix = f"{self._below}/" if self._below else ""
         ignore = SourceIgnore(self._walk().ignored_here())
-        return any(not ignore.matches(prefix + name) for name in there)
+        return way(self._render, (name for name in there if not ignore.matches(prefix + name)))
 
     def _top(self) -> Path:
         """Return the folder whose files an overlay here may ask for."""
@@ -343,7 +345,7 @@ class _Walk:
         read_anyway = set(self._found.files.values())
         for path, target in self._links:
             self._link(path, target, read_anyway)
-        if self._raw:  # its own kustomization says nothing then; those below are other folders' still
+        if self._raw:  # its own renderer's file says nothing then; those below are other folders' still
             self._found.renderers = [each for each in self._found.renderers if each.rpartition("/")[0] != self._below]
         return self._found.readable(SourceIgnore(self._ignored.by_folder))
 

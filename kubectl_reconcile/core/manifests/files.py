@@ -49,7 +49,10 @@ _KUSTOMIZE = (
     "a kustomization",
     "it is rendered where its folder is followed itself; list this file in .reconcileignore to have the others taken as they are",
 )
-_HELM = ("a Helm chart", 'apply what "helm template" prints, or list its folder in .reconcileignore to leave it out')
+_HELM = (
+    "a Helm chart",
+    "it is rendered where its folder is followed itself; list its folder in .reconcileignore to leave it out",
+)
 
 RENDERER_FILES: Final[Mapping[str, tuple[str, str]]] = {
     "kustomization.yaml": _KUSTOMIZE,

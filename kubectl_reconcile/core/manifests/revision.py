@@ -33,7 +33,7 @@ class Revision:
     folders of which nothing is listed, since they are the input of a renderer (kustomize, Helm).
     *path* is what was looked at, as problems name it. Of an *overlay*, a folder by its path from the root, nothing is listed before
     it was rendered: what it renders to is in files that it doesn't hold. Then *files* are those that objects come from, and
-    their ids are of what came from each.
+    their ids are of what came from each. One that *is_chart* is rendered by Helm.
     """
 
     sha: str
@@ -43,6 +43,7 @@ class Revision:
     unrendered: tuple[str, ...] = ()
     path: str = "."
     overlay: str | None = None
+    is_chart: bool = False
 
     @property
     def short(self) -> str:

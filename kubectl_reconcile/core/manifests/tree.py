@@ -5,7 +5,7 @@ Pure: what a tree is; the ones that there are read a clone or a folder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -39,6 +39,13 @@ class Tree(Protocol):
 
     def look(self, path: str) -> TreeEntry:
         """Return what is at *path*; nothing is beyond a link.
+
+        Raises:
+            SourceError: the revision can't be read.
+        """
+
+    def names(self, path: str) -> Mapping[str, EntryKind]:
+        """Return what is in the folder at *path* by name; nothing where none is there, or it is a link.
 
         Raises:
             SourceError: the revision can't be read.

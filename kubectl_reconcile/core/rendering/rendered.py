@@ -16,19 +16,28 @@ from typing import Final
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
 from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.manifests.tree import Tree, TreeEntry
+from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
 from kubectl_reconcile.core.objects import Problem, errors_among
 
 _AS_YAML = "rendered.yaml"
 """Rendered text is YAML, whatever the file is that it comes from."""
 
 Consulted = Mapping[str, TreeEntry]
-"""What a rendering looked at, by path."""
+"""What a rendering looked at, by path; by that of a folder and a slash, which names are in it."""
 
 
 def still_holds(consulted: Consulted, tree: Tree) -> bool:
     """Tell whether *tree* has at all these paths what was found there."""
-    return all(tree.look(path) == entry for path, entry in consulted.items())
+    return all(_found(path, tree) == entry for path, entry in consulted.items())
+
+
+def _found(path: str, tree: Tree) -> TreeEntry:
+    return listing(tree.names(path[:-1])) if path.endswith("/") else tree.look(path)
+
+
+def listing(names: Mapping[str, EntryKind]) -> TreeEntry:
+    """Return what stands for the names in a folder: it is the same for the same names and kinds."""
+    return TreeEntry(EntryKind.FOLDER, _hash("".join(f"{name}\0{kind}\n" for name, kind in sorted(names.items()))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,7 @@ class RenderedObject:
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What an overlay renders to, or the problem that it doesn't, and what that depends on."""
+    """What an overlay or a chart renders to, or the problem that it doesn't, and what that depends on."""
 
     objects: tuple[RenderedObject, ...]
     problems: tuple[Problem, ...]

@@ -26,6 +26,7 @@ from kubectl_reconcile.core.objects import (
     ObjectRef,
     annotations_of,
 )
+from kubectl_reconcile.core.resources.helm import HelmSpec, HelmSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
@@ -57,11 +58,13 @@ class Render(StrEnum):
     """``spec.source.render``: how the files at the path become objects."""
 
     AUTO = "Auto"
-    """A folder with a kustomization file is rendered, any other is read as manifests."""
+    """A folder with a kustomization file or a chart is rendered, any other is read as manifests."""
     RAW = "Raw"
-    """Files are manifests, also beside a kustomization file."""
+    """Files are manifests, also beside a kustomization file or a chart's."""
     KUSTOMIZE = "Kustomize"
     """The folder is an overlay, and it is a problem if it isn't."""
+    HELM = "Helm"
+    """The folder is a chart, and it is a problem if it isn't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class GitSpec:
     webhook_secret: str = ""
     verify: VerifySpec | None = None
     render: Render = Render.AUTO
+    helm: HelmSpec = field(default_factory=HelmSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +288,16 @@ def _git(spec: Manifest) -> GitSpec | None:
         secret=(git.get("secretRef") or {}).get("name", ""),
         webhook_secret=(git.get("webhookSecretRef") or {}).get("name", ""),
         verify=_verify(git),
-        render=Render((spec.get("source") or {}).get("render", Render.AUTO)),
+        render=_one_of(Render, spec.get("source") or {}, "render", Render.AUTO, "spec.source"),
+        helm=_helm(spec),
     )
+
+
+def _helm(spec: Manifest) -> HelmSpec:
+    try:
+        return HelmSpec.of((spec.get("source") or {}).get("helm") or {})
+    except HelmSpecError as error:
+        raise SyncSpecError(f"spec.source.helm.{error.field}", error.message) from None
 
 
 def _verify(git: Manifest) -> VerifySpec | None:
@@ -316,12 +328,12 @@ def _conflicts(spec: Manifest) -> ConflictPolicy:
         raise SyncSpecError("spec.conflicts", f"{text!r} is none of Override, Yield, Fail") from None
 
 
-def _one_of(policy: type[_Policy], spec: Manifest, field: str, default: _Policy) -> _Policy:
+def _one_of(policy: type[_Policy], spec: Manifest, field: str, default: _Policy, above: str = "spec") -> _Policy:
     text = spec.get(field, default)
     try:
         return policy(text)
     except ValueError:
-        raise SyncSpecError(f"spec.{field}", f"{text!r} is none of {', '.join(policy)}") from None
+        raise SyncSpecError(f"{above}.{field}", f"{text!r} is none of {', '.join(policy)}") from None
 
 
 def _depends_on(spec: Manifest, namespace: str) -> tuple[Dependency, ...]:

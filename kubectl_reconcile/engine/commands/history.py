@@ -140,7 +140,8 @@ async def target_at(session: Session, live: Manifest, sha: str) -> Target:
     """
     sync, git = _followed(live)
     pinned = replace(git, branch="", tag="", commit=sha)
-    return Target(replace(sync, git=pinned), await source_of(session, sync, pinned), parent=live)
+    source = await source_of(session, sync, pinned)
+    return Target(replace(sync, git=pinned), source, parent=live, reader=session.reader())
 
 
 async def restore(session: Session, live: Manifest, sha: str) -> tuple[str, str]:

@@ -6,18 +6,25 @@ file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
+from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.rendering.rendered import Consulted, Rendering, objects_of, revision_of
 from kubectl_reconcile.core.resources.history import digest_of
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
+
+_NOBODY: Final = Sync("", "")
+"""Whoever reads files without a Sync."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +43,30 @@ class Desired:
 
 @dataclass(slots=True)
 class ManifestReader:
-    """Reads revisions of one source, rendered where they are overlays; keeps what it parsed of the newest, and with *kept* of all on disk."""
+    """Reads revisions of one source; keeps what it parsed of the newest, and with *kept* of all on disk.
+
+    Overlays are rendered, and charts with the release that *release_of* gives a Sync at the time.
+    """
 
     kept: ParsedFiles | None = None
     limits: GitLimits = field(default_factory=GitLimits)
     _parsed: dict[tuple[str, str], Parsed] = field(default_factory=dict)
     renderer: Renderer = RENDERER
+    release_of: Callable[[Sync], Release] = lambda _: Release()
     _newest: Desired | None = None
     _rendered: tuple[Rendering, Parsed] | None = None
+    _release: Release | None = None
 
-    def read(self, source: Source) -> Desired:
-        """Return the source's newest revision, parsed. Blocks while it fetches.
+    def read(self, source: Source, sync: Sync | None = None) -> Desired:
+        """Return the source's newest revision, parsed; a chart is rendered as *sync* says. Blocks while it fetches.
 
         Raises:
             SourceError: the source can't be read; the message says why.
         """
         revision = source.revision()
         if revision.overlay is not None:
-            return self._read_overlay(source, revision, revision.overlay)
+            release = self.release_of(sync or _NOBODY) if revision.is_chart else None
+            return self._read_overlay(source, revision, revision.overlay, release)
         if self._newest is not None and self._newest.revision == revision:
             return self._newest
         self._parse(source, revision)
@@ -64,14 +77,15 @@ class ManifestReader:
         self._newest = Desired(revision, manifests, problems, digest=digest)
         return self._newest
 
-    def rendered_at(self, source: Source, sha: str, overlay: str) -> tuple[Located, ...]:
-        """Return what the folder *overlay* rendered to at an earlier commit, as far as it can be rendered. Blocks.
+    def rendered_at(self, source: Source, sha: str, like: Revision) -> tuple[Located, ...]:
+        """Return what an earlier commit rendered to, by the same way as the revision *like*, as far as it can be rendered. Blocks.
 
         Raises:
             SourceError: the commit can't be read.
         """
         with source.tree(sha) as tree:
-            return objects_of(self.renderer.render(overlay, tree, self.limits)).manifests
+            release = self._release if like.is_chart else None
+            return objects_of(self.renderer.render(like.overlay or "", tree, self.limits, release)).manifests
 
     def consulted(self) -> Consulted:
         """Return what was consulted to render what was read last; nothing where that wasn't rendered."""
@@ -79,14 +93,20 @@ class ManifestReader:
         is_rendered = newest is not None and newest.revision.overlay is not None
         return rendered[0].consulted if is_rendered and rendered is not None else {}
 
-    def _read_overlay(self, source: Source, revision: Revision, overlay: str) -> Desired:
-        """Return what an overlay renders to; the same as before while nothing that it consists of changes."""
+    def _read_overlay(self, source: Source, revision: Revision, overlay: str, release: Release | None) -> Desired:
+        """Return what an overlay or a chart renders to; the same as before while nothing that it consists of changes."""
         newest = self._newest
-        is_known = newest is not None and newest.revision.overlay == overlay and newest.revision.sha == revision.sha
+        is_known = (
+            newest is not None
+            and newest.revision.overlay == overlay
+            and newest.revision.sha == revision.sha
+            and self._release == release
+        )
         if newest is not None and is_known and self._rendered is not None and self._rendered[0].consulted:
             return newest
         with source.tree(revision.sha) as tree:
-            rendering = self.renderer.render(overlay, tree, self.limits)
+            rendering = self.renderer.render(overlay, tree, self.limits, release)
+        self._release = release
         if self._rendered is None or self._rendered[0] is not rendering:
             self._rendered = rendering, objects_of(rendering)
         found = self._rendered[1]

@@ -18,7 +18,7 @@ from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located, parse
-from kubectl_reconcile.core.manifests.revision import Source
+from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at, maps_in
 from kubectl_reconcile.core.planning import planner
@@ -146,13 +146,13 @@ def read_with_bases(target: Target, applied: str) -> Desired:
     Raises:
         SourceError: the source can't be read.
     """
-    desired = target.reader.read(target.source)
+    desired = target.reader.read(target.source, target.sync)
     if applied and applied != desired.revision.sha and isinstance(target.source, GitSource):
-        if (overlay := desired.revision.overlay) is None:
+        if desired.revision.overlay is None:
             target.source.files.bring_revision(applied, target.source.path)
         else:
             with suppress(SourceError):
-                target.reader.rendered_at(target.source, applied, overlay)
+                target.reader.rendered_at(target.source, applied, desired.revision)
     return desired
 
 
@@ -162,7 +162,7 @@ async def read(target: Target) -> Desired:
     Raises:
         SourceError: the source can't be read.
     """
-    return await asyncio.to_thread(target.reader.read, target.source)
+    return await asyncio.to_thread(target.reader.read, target.source, target.sync)
 
 
 async def plan(session: Session, target: Target) -> Plan:
@@ -267,8 +267,8 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
             return None
         history = functools.partial(history, offline=True) if target.locally else history
         namespace = target.sync.default_namespace
-        if (overlay := inputs.revision.overlay) is not None:
-            look_up = functools.partial(_rendered_at, target, applied, overlay, updates, namespace)
+        if inputs.revision.overlay is not None:
+            look_up = functools.partial(_rendered_at, target, applied, inputs.revision, updates, namespace)
         else:
             look_up = functools.partial(_manifests_at, history, applied, updates, namespace)
         none: dict[ObjectRef, Manifest] = {}
@@ -289,11 +289,11 @@ def _manifests_at(
 
 
 def _rendered_at(
-    target: Target, sha: str, overlay: str, updates: Sequence[Change], namespace: str
+    target: Target, sha: str, like: Revision, updates: Sequence[Change], namespace: str
 ) -> dict[ObjectRef, Manifest]:
-    """Return the manifests of *updates* as the overlay rendered at *sha*; none where that can't be read any more."""
+    """Return the manifests of *updates* as what is like the revision *like* rendered at *sha*; none where that can't be read any more."""
     try:
-        return _of_updates(target.reader.rendered_at(target.source, sha, overlay), updates, namespace)
+        return _of_updates(target.reader.rendered_at(target.source, sha, like), updates, namespace)
     except SourceError:
         return {}
 

@@ -25,6 +25,8 @@ from kubectl_reconcile.core.module.api import Module, health_of, modules_in
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.rights.writes import grant_command
+from kubectl_reconcile.core.rendering.charts import Release
+from kubectl_reconcile.core.resources.helm import HelmSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.core.ssa.schema import Schema
@@ -104,7 +106,15 @@ class Session:
 
     def reader(self) -> ManifestReader:
         """Return what reads a source, and remembers on disk what it parsed."""
-        return ManifestReader(ParsedFiles(self.cache_dir / "parsed.sqlite"), self.git_limits)
+        return ManifestReader(
+            ParsedFiles(self.cache_dir / "parsed.sqlite"), self.git_limits, release_of=self.release_of
+        )
+
+    def release_of(self, sync: Sync) -> Release:
+        """Return what a chart of a Sync is rendered with on this cluster, as it is now."""
+        spec = sync.git.helm if sync.git else HelmSpec()
+        known = self.discovery
+        return Release(sync.name, sync.default_namespace, spec, known.version, known.api_versions)
 
     @classmethod
     @asynccontextmanager

@@ -279,7 +279,7 @@ async def folder_target(
     """
     sync = _kept_by_hand(name, namespace, manager)
     files = WorktreeSource(path, recursive=recursive, limits=session.git_limits, render=render)
-    target = Target(sync, files, grouped=bool(name))
+    target = Target(sync, files, grouped=bool(name), reader=session.reader())
     return await _with_parent(session, target, manager)
 
 

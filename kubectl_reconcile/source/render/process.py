@@ -39,7 +39,7 @@ _SAID_BYTES: Final = 64 * 1024
 _NO_MEMORY: Final = ("out of memory", "cannot allocate memory", "failed to reserve")
 
 Answer = Callable[[str, str], Mapping[str, Any]]
-"""Answers a question, ``look`` or ``read``, about a path."""
+"""Answers a question, ``look``, ``read`` or ``list``, about a path."""
 
 
 class RenderingEndedError(Exception):
@@ -193,7 +193,7 @@ class RenderProcess:
 
 
 def _found(frame: Mapping[str, Any], answer: Answer) -> Mapping[str, Any]:
-    for question in ("look", "read"):
+    for question in ("look", "read", "list"):
         if isinstance(path := frame.get(question), str):
             found = answer(question, path)
             data = found.get("data")

@@ -17,13 +17,14 @@ from kubectl_reconcile.go_programs import DIGEST, GoProgram, Log, cache_dir
 NAME: Final = "reconcile-render"
 
 SOURCES: Final = GoProgram(
-    "the program that renders overlays",
+    "the program that renders overlays and charts",
     Path(__file__).parent / "program",
     (
         "go.mod", "go.sum", "main.go", "frames.go", "files.go", "kustomize.go", "steps.go",
+        "helm.go", "helm_checks.go", "helm_functions.go", "helm_objects.go",
         "fence_linux.go", "fence_linux_amd64.go", "fence_linux_arm64.go", "fence_other.go",
     ),
-    "or do without overlays: manifests are applied as they are without it",
+    "or do without overlays and charts: manifests are applied as they are without it",
 )  # fmt: skip
 
 _FLAGS: Final = (

@@ -1,8 +1,8 @@
 """Rendering, once for as long as what it consulted stays the same.
 
-One process renders, one overlay after the other; it is started when the first overlay is met, and anew when it was killed.
-What an overlay rendered to is kept with all that was looked at for it: a revision that has the same at those paths renders
-nothing, whoever follows it. So it is with an overlay that kills the process: nobody tries it again until something it looked
+One process renders, one overlay or chart after the other; it is started when the first is met, and anew when it was killed.
+What it rendered to is kept with all that was looked at for it: a revision that has the same at those paths renders nothing,
+whoever follows it; of a chart, with the same release. So it is with an overlay that kills the process: nobody tries it again until something it looked
 at has changed.
 """
 
@@ -13,15 +13,25 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
 from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.rendering import charts
+from kubectl_reconcile.core.rendering.charts import Release, chart_file
 from kubectl_reconcile.core.rendering.entries import BuildStep, kustomization_among
 from kubectl_reconcile.core.rendering.kustomization import failure, notices, unmatched, unused_configurations
-from kubectl_reconcile.core.rendering.rendered import Consulted, RenderedObject, Rendering, kind_of, still_holds
+from kubectl_reconcile.core.rendering.rendered import (
+    Consulted,
+    RenderedObject,
+    Rendering,
+    kind_of,
+    listing,
+    still_holds,
+)
+from kubectl_reconcile.core.resources.helm import HelmSpecError
 from kubectl_reconcile.go_programs import GoBuildError, Log
 from kubectl_reconcile.source.errors import SourceError, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
@@ -41,15 +51,19 @@ _MOST_FETCHES: Final = 100
 _LOOK_S: Final = 0.1
 
 
+_Key = tuple[str, str]
+"""The path of an overlay or a chart, and what names the release of a chart."""
+
+
 @dataclass(slots=True)
 class _Kept:
-    """What was rendered, by the path of the overlay; beyond a bound the ones go that were used longest ago."""
+    """What was rendered, by the path of the overlay and what it was rendered with; beyond a bound the ones go that were used longest ago."""
 
     _guard: threading.Lock = field(default_factory=threading.Lock)
-    _by_overlay: OrderedDict[str, list[Rendering]] = field(default_factory=OrderedDict)
+    _by_overlay: OrderedDict[_Key, list[Rendering]] = field(default_factory=OrderedDict)
     _bytes: int = 0
 
-    def find(self, overlay: str, tree: Tree) -> Rendering | None:
+    def find(self, overlay: _Key, tree: Tree) -> Rendering | None:
         with self._guard:
             candidates = list(self._by_overlay.get(overlay, ()))
         for each in reversed(candidates):
@@ -60,7 +74,7 @@ class _Kept:
                 return each
         return None
 
-    def keep(self, overlay: str, rendering: Rendering) -> None:
+    def keep(self, overlay: _Key, rendering: Rendering) -> None:
         if not rendering.consulted:
             return  # it depends on something else
         with self._guard:
@@ -77,7 +91,7 @@ class _Kept:
 
 @dataclass(slots=True, eq=False)
 class Renderer:
-    """Renders overlays, from any thread; one at a time, each for *seconds* at most. *rendered* counts them.
+    """Renders overlays and charts, from any thread; one at a time, each for *seconds* at most. *rendered* counts them.
 
     Where the program isn't there it is built if *build_log* is set, which hears of it: that takes minutes.
     """
@@ -89,27 +103,32 @@ class Renderer:
     _process: RenderProcess | None = None
     _kept: _Kept = field(default_factory=_Kept)
 
-    def render(self, overlay: str, tree: Tree, limits: GitLimits) -> Rendering:
-        """Return what the folder *overlay* of *tree* renders to; where it can't be rendered, that is among its problems. Blocks.
+    def render(self, overlay: str, tree: Tree, limits: GitLimits, release: Release | None = None) -> Rendering:
+        """Return what the folder *overlay* of *tree* renders to: as an overlay, or as a chart with a *release*. Blocks.
+
+        Where it can't be rendered, that is among its problems.
 
         Raises:
             SourceError: the tree can't be read, or nobody waits for it any more.
         """
-        if (known := self._kept.find(overlay, tree)) is not None:
+        wanted = _Wanted(overlay, release)
+        if (known := self._kept.find(wanted.key, tree)) is not None:
             return known
         for _ in range(_MOST_FETCHES):
             recorder = _Recorder(tree, limits)
             with self._my_turn():
-                if (known := self._kept.find(overlay, tree)) is not None:  # rendered by somebody else while we waited
+                if (
+                    known := self._kept.find(wanted.key, tree)
+                ) is not None:  # rendered by somebody else while we waited
                     return known
-                rendering = self._render(overlay, recorder)
+                rendering = self._render(wanted, recorder)
                 if not recorder.missing:
                     self.rendered += 1
-                    self._kept.keep(overlay, rendering)
+                    self._kept.keep(wanted.key, rendering)
                     return rendering
             tree.bring(recorder.missing)  # never in our turn: a server may be slow, and others wait for theirs
         said = f"its files aren't here after {_MOST_FETCHES} fetches: bases of bases are nested too deeply"
-        return Rendering((), (Problem(kustomization_among(overlay, ()), 0, said, _SMALLER),), {})
+        return wanted.problem(said, _SMALLER, {})
 
     def close(self) -> None:
         """End the process, if there is one; the next overlay starts another."""
@@ -140,15 +159,18 @@ class Renderer:
             raise GoBuildError("the program that renders isn't here")
         return program.build(self.build_log)
 
-    def _render(self, overlay: str, recorder: _Recorder) -> Rendering:
+    def _render(self, wanted: _Wanted, recorder: _Recorder) -> Rendering:
         try:
             place = self._program()
         except GoBuildError as error:
-            said = f"a kustomization, which can't be rendered: {error.message}"
-            return Rendering((), (Problem(kustomization_among(overlay, ()), 0, said, program.HOW_TO_GET),), {})
+            said = f"{wanted.what}, which can't be rendered: {error.message}"
+            return wanted.problem(said, program.HOW_TO_GET, {})
         waited = ending()
         waited.check()
-        order = {"kustomize": {"path": overlay, "mostBytes": MOST_OUTPUT_BYTES}}
+        try:
+            order = wanted.order()
+        except HelmSpecError as error:
+            return wanted.problem(f"spec.source.helm.{error}", "", {})
         try:
             if self._process is not None and not self._process.is_alive:
                 self._process.close()
@@ -159,17 +181,14 @@ class Renderer:
         except RenderingEndedError as error:
             self._process = None
             waited.check()
-            problem = Problem(
-                kustomization_among(overlay, recorder.files), 0, f"it can't be rendered: {error}", _SMALLER
-            )
-            return Rendering((), (problem,), recorder.consulted)
+            return wanted.problem(f"it can't be rendered: {error}", _SMALLER, recorder.consulted)
         except SourceError:
             self._process = None
             raise
-        return _rendering(overlay, done, recorder)
+        return wanted.rendering(done, recorder)
 
 
-_SMALLER: Final = "split it into smaller overlays, or follow large folders of manifests without a kustomization"
+_SMALLER: Final = "split it into smaller ones, or follow large folders of manifests without a kustomization"
 
 
 @dataclass(slots=True)
@@ -187,7 +206,10 @@ class _Recorder:
     _bytes: int = 0
 
     def answer(self, question: str, path: str) -> Mapping[str, Any]:
-        """Return what is at *path*, and for ``read`` what it holds."""
+        """Return what is at *path*, and for ``read`` what it holds, for ``list`` which names are in it."""
+        return self._names(path) if question == "list" else self._entry(question, path)
+
+    def _entry(self, question: str, path: str) -> Mapping[str, Any]:
         if path not in self.consulted:
             if len(self.consulted) >= _MOST_LOOKS:
                 return {"kind": "refused", "why": f"is one more than the {_MOST_LOOKS:,} paths that are looked at"}
@@ -211,21 +233,95 @@ class _Recorder:
             self.files[path] = data
         return {"kind": entry.kind.value, "data": self.files[path]}
 
+    def _names(self, path: str) -> Mapping[str, Any]:
+        found = self._entry("look", path)
+        if found["kind"] != EntryKind.FOLDER.value:
+            return found
+        names = self.tree.names(path)
+        self.consulted[f"{path}/"] = listing(names)
+        if bad := next((name for name in names if not name.isprintable()), None):
+            return {"kind": "refused", "why": f"has a file whose name isn't printable text, {one_line(ascii(bad), 80)}"}
+        return {"kind": found["kind"], "entries": {name: kind.value for name, kind in names.items()}}
 
-def _rendering(overlay: str, done: Mapping[str, Any], recorder: _Recorder) -> Rendering:
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be rendered: the folder at *path*, as an overlay, or as a chart with a *release*."""
+
+    path: str
+    release: Release | None
+
+    @property
+    def what(self) -> str:
+        return "a kustomization" if self.release is None else "a Helm chart"
+
+    @property
+    def key(self) -> _Key:
+        return self.path, "" if self.release is None else self.release.key
+
+    def order(self) -> Mapping[str, Any]:
+        """Return what the program is told.
+
+        Raises:
+            HelmSpecError: a chart can't be rendered with this release.
+        """
+        if self.release is None:
+            return {"kustomize": {"path": self.path, "mostBytes": MOST_OUTPUT_BYTES}}
+        return {"helm": self.release.order(self.path, MOST_OUTPUT_BYTES)}
+
+    def problem(self, said: str, hint: str, consulted: Consulted) -> Rendering:
+        """Return that it can't be rendered."""
+        own = kustomization_among(self.path, consulted) if self.release is None else chart_file(self.path)
+        return Rendering((), (Problem(own, 0, said, hint),), consulted)
+
+    def rendering(self, done: Mapping[str, Any], recorder: _Recorder) -> Rendering:
+        """Return what the program says of it."""
+        return (
+            _overlay(self.path, done, recorder)
+            if self.release is None
+            else _chart(self.path, self.release, done, recorder)
+        )
+
+
+def _overlay(overlay: str, done: Mapping[str, Any], recorder: _Recorder) -> Rendering:
     files = recorder.files
     if said := str(done.get("error") or ""):
         failed = done.get("failed")
         problem = failure(said[:20_000], overlay, files, BuildStep.of(failed) if isinstance(failed, dict) else None)
         return Rendering((), (problem,), recorder.consulted)
-    own = kustomization_among(overlay, files)
-    objects = tuple(RenderedObject(str(each["yaml"]), str(each["file"]) or own) for each in done.get("objects") or ())
+    objects = _objects(kustomization_among(overlay, files), done)
     warnings = (
         *notices((one_line(str(each)) for each in done.get("notices") or ()), overlay, files),
         *unmatched(map(BuildStep.of, done.get("unmatched") or ()), files),
         *unused_configurations((kind_of(each.text) for each in objects), files),
     )
     return Rendering(objects, warnings, recorder.consulted)
+
+
+def _chart(chart: str, release: Release, done: Mapping[str, Any], recorder: _Recorder) -> Rendering:
+    said = charts.Said(
+        _clean(str(done.get("error") or "")),
+        str(done.get("at") or ""),
+        done.get("templates") or {},
+        done.get("values") or (),
+        release.values_files(chart),
+    )
+    if said.text:
+        return Rendering((), (charts.failure(said, chart, recorder.files),), recorder.consulted)
+    told = (replace(said, text=_clean(str(notice))) for notice in done.get("notices") or ())
+    warnings = [charts.warning(each, chart, recorder.files) for each in told]
+    objects = _objects(chart_file(chart), done)
+    return Rendering(objects, (*warnings, *charts.unstable_warnings(chart, done)), recorder.consulted)
+
+
+def _objects(own: str, done: Mapping[str, Any]) -> tuple[RenderedObject, ...]:
+    return tuple(RenderedObject(str(each["yaml"]), str(each["file"]) or own) for each in done.get("objects") or ())
+
+
+def _clean(text: str) -> str:
+    """Return a text on one line; of a very long one its beginning and its end."""
+    most = 10_000
+    return one_line(text if len(text) <= 2 * most else f"{text[:most]} {text[-most:]}", 3 * most)
 
 
 def _weight(rendering: Rendering) -> int:

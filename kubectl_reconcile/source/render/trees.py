@@ -1,4 +1,4 @@
-"""The files that an overlay may ask for: all of a commit, or all of a working tree; none beyond, and nothing through a link."""
+"""The files that an overlay or a chart may ask for: all of a commit, or all of a working tree; none beyond, and nothing through a link."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +37,13 @@ class CommitTree:
             return FOLDER
         return LINK if mode in _LINK_MODES else TreeEntry(EntryKind.FILE, blob)
 
+    def names(self, path: str) -> Mapping[str, EntryKind]:
+        """Return what is in the folder at *path* by name."""
+        mode, folder = self._folders.at(path)
+        if mode != FOLDER_MODE:
+            return {}
+        return {name: _kind(mode) for name, (mode, _) in self._folders.folder(folder).items()}
+
     def read(self, path: str) -> bytes | None:
         """Return what the file at *path* holds; None where it must be fetched first."""
         found = self._clone.reader.ask(self._folders.at(path)[1])
@@ -61,6 +68,12 @@ class CommitTree:
         return [blob for mode, blob in folder.values() if mode.startswith("100")][:_BROUGHT_ALONG]
 
 
+def _kind(mode: str) -> EntryKind:
+    if mode == FOLDER_MODE:
+        return EntryKind.FOLDER
+    return EntryKind.LINK if mode in _LINK_MODES else EntryKind.FILE
+
+
 class FolderTree:
     """All files below the folder *root* of this machine, as they are when they are first asked for.
 
@@ -70,10 +83,32 @@ class FolderTree:
     def __init__(self, root: Path, most_bytes: int) -> None:
         self._root, self._most = root, most_bytes
         self._known: dict[str, tuple[TreeEntry, bytes]] = {}
+        self._named: dict[str, dict[str, EntryKind]] = {}
 
     def look(self, path: str) -> TreeEntry:
         """Return what is at *path*."""
         return self._at(path)[0]
+
+    def names(self, path: str) -> Mapping[str, EntryKind]:
+        """Return what is in the folder at *path* by name; what is neither file, folder nor link isn't there."""
+        if self.look(path).kind is not EntryKind.FOLDER:
+            return {}
+        if path not in self._named:
+            self._named[path] = dict(self._inside(self._root / path))
+        return self._named[path]
+
+    def _inside(self, place: Path) -> Iterator[tuple[str, EntryKind]]:
+        try:
+            with os.scandir(place) as entries:
+                for each in entries:
+                    if each.is_symlink():
+                        yield each.name, EntryKind.LINK
+                    elif each.is_dir() and each.name.lower() != ".git":
+                        yield each.name, EntryKind.FOLDER
+                    elif each.is_file():
+                        yield each.name, EntryKind.FILE
+        except OSError as error:
+            raise SourceError(SourceFault.UNREADABLE, f"{place}: {error.strerror}", "check its permissions") from None
 
     def read(self, path: str) -> bytes:
         """Return what the file at *path* holds."""

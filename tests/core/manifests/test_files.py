@@ -105,7 +105,7 @@ def test_the_problem_names_the_file_what_is_left_and_what_to_do():
     ]
     [chart] = without_unrendered({}, ["web/Chart.yaml"]).problems
     assert "a Helm chart" in str(chart)
-    assert "helm template" in str(chart)
+    assert "rendered where its folder is followed itself" in str(chart)
 
 
 def test_a_change_of_a_renderers_file_or_an_ignore_file_matters():

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,6 +25,7 @@ from kubectl_reconcile.source.render.process import RenderingEndedError, RenderP
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import BASE, CONFIG, SECRET, WEB, write
+from tests.rendering_tools import silence
 
 
 @pytest.fixture
@@ -276,33 +275,6 @@ def test_a_folder_is_another_revision_when_something_consulted_changes(render, r
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def silence():
-    """A port of this machine that must hear nothing; yields it, and the connections that came anyway."""
-    heard: list[object] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0.05)
-        done = threading.Event()
-
-        def listen():
-            while not done.is_set():
-                try:
-                    connection, address = server.accept()
-                except TimeoutError:
-                    continue
-                heard.append(address)
-                connection.close()
-
-        listener = threading.Thread(target=listen)
-        listener.start()
-        try:
-            yield server.getsockname()[1], heard
-        finally:
-            time.sleep(0.1)
-            done.set()
-            listener.join()
 
 
 REMOTE = {

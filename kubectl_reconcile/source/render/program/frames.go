@@ -13,8 +13,9 @@ const largest = 96 << 20
 
 // heard is one frame from the caller: an order, or the answer to a question.
 type heard struct {
-	Kustomize *overlay `json:"kustomize,omitempty"`
-	Found     *found   `json:"found,omitempty"`
+	Kustomize *overlay    `json:"kustomize,omitempty"`
+	Helm      *chartOrder `json:"helm,omitempty"`
+	Found     *found      `json:"found,omitempty"`
 }
 
 // overlay is what to render: a folder of the source, by its path from the root.
@@ -24,12 +25,38 @@ type overlay struct {
 	MostBytes int `json:"mostBytes"`
 }
 
+// chartOrder is what to render: the folder of a chart, and what goes into it.
+type chartOrder struct {
+	Path string `json:"path"`
+	// MostBytes is how much the objects may take together.
+	MostBytes   int          `json:"mostBytes"`
+	Release     string       `json:"release"`
+	Namespace   string       `json:"namespace"`
+	ValuesFiles []valuesFile `json:"valuesFiles"`
+	// Values are those that win over the files', as JSON.
+	Values   string `json:"values"`
+	SkipCRDs bool   `json:"skipCRDs"`
+	// KubeVersion and APIVersions are the cluster's; without them those that Helm was built with.
+	KubeVersion string   `json:"kubeVersion"`
+	APIVersions []string `json:"apiVersions"`
+	// Lookups are objects of the cluster by what asks for them, "v1 Secret namespace/name"; others aren't there.
+	Lookups map[string]map[string]any `json:"lookups"`
+}
+
+// valuesFile is a file of values by its path from the root of the source.
+type valuesFile struct {
+	Path          string `json:"path"`
+	IgnoreMissing bool   `json:"ignoreMissing"`
+}
+
 // found says what is at a path.
 type found struct {
 	// Kind is file, folder, link, absent, or refused.
 	Kind string `json:"kind"`
 	// Data is what a file holds, in base64, where it was asked for.
 	Data []byte `json:"data,omitempty"`
+	// Entries are the kinds of what is in a folder, by name, where they were asked for.
+	Entries map[string]string `json:"entries,omitempty"`
 	// Why is the reason of a refusal.
 	Why string `json:"why,omitempty"`
 }
@@ -39,6 +66,7 @@ type word struct {
 	Hello string  `json:"hello,omitempty"`
 	Look  *string `json:"look,omitempty"`
 	Read  *string `json:"read,omitempty"`
+	List  *string `json:"list,omitempty"`
 	Done  *done   `json:"done,omitempty"`
 }
 
@@ -51,6 +79,18 @@ type done struct {
 	Error     string `json:"error,omitempty"`
 	// Failed is the entry whose step failed, where it was a step.
 	Failed *note `json:"failed,omitempty"`
+	// At is the file that the error is about, where that is known without reading it.
+	At string `json:"at,omitempty"`
+	// Again are the objects of a second rendering, in which everything is another that is drawn by chance or from the clock.
+	Again []object `json:"again,omitempty"`
+	// Drawn is how often each function was called that does so.
+	Drawn map[string]int `json:"drawn,omitempty"`
+	// Lookups are the objects of the cluster that were asked for.
+	Lookups []string `json:"lookups,omitempty"`
+	// Templates are files of the source by what messages call them.
+	Templates map[string]string `json:"templates,omitempty"`
+	// Values are all that a message must not have.
+	Values []any `json:"values,omitempty"`
 }
 
 // object is one rendered object as YAML, and the file from the root of the source that it comes from.

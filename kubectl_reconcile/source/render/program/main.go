@@ -1,11 +1,11 @@
-// Command reconcile-render renders kustomize overlays for kubectl-reconcile, which is its only caller.
+// Command reconcile-render renders kustomize overlays and Helm charts for kubectl-reconcile, which is its only caller.
 //
 // Vocabulary: a *frame* is four bytes of length, the most significant first, and so many bytes of JSON. On stdin come
 // frames with orders and answers, on stdout go frames with questions and results; see frames.go. Files are asked for one by
 // one as they are needed (files.go): the program sees no disk, no network and no other process, and on Linux the kernel is
 // told so as well (fence_linux.go). It ends when stdin does.
 //
-// kustomize keeps schemas in variables of the process, so overlays are rendered one at a time.
+// kustomize keeps schemas in variables of the process, so what is ordered is rendered one after the other.
 package main
 
 import (
@@ -54,6 +54,8 @@ func main() {
 		switch {
 		case order.Kustomize != nil:
 			pipe.send(word{Done: kustomize(pipe, order.Kustomize)})
+		case order.Helm != nil:
+			pipe.send(word{Done: helm(pipe, order.Helm)})
 		default:
 			println("an order that isn't known")
 			os.Exit(4)

@@ -1,0 +1,131 @@
+"""``spec.source.helm``: how a chart is rendered, as users write it.
+
+Pure: a typed view on wire JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+MOST_VALUES_FILES: Final = 32
+MOST_VALUES_BYTES: Final = 256 * 1024
+MOST_API_VERSIONS: Final = 200
+LONGEST_RELEASE: Final = 53
+"""As Helm has it, so that charts may append to it."""
+
+_LONGEST_PATH: Final = 1024
+_LONGEST_NAME: Final = 63
+_RELEASE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_VERSION: Final = re.compile(r"v?\d+\.\d+(\.\d+)?([-+][0-9A-Za-z.+-]*)?")
+_API_VERSION: Final = re.compile(r"[a-z0-9.-]+(/[a-z0-9]+)?(/[A-Za-z0-9]+)?")
+
+
+class HelmSpecError(ValueError):
+    """A field below ``spec.source.helm`` that can't be meant so; *field* is its path from there."""
+
+    def __init__(self, field: str, message: str) -> None:
+        self.field, self.message = field, message
+        super().__init__(f"{field}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class HelmSpec:
+    """What a Sync says of its chart. *values_files* are paths from the chart, *values* JSON; empty fields have defaults elsewhere."""
+
+    release_name: str = ""
+    namespace: str = ""
+    values_files: tuple[str, ...] = ()
+    ignore_missing: bool = False
+    values: str = "{}"
+    skip_crds: bool = False
+    kube_version: str = ""
+    api_versions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> HelmSpec:
+        """Read it from its wire form.
+
+        Raises:
+            HelmSpecError: a field is malformed; it names the field.
+        """
+        return cls(
+            release_name=release_name(fields.get("releaseName") or ""),
+            namespace=_matching(fields, "namespace", _NAMESPACE, _LONGEST_NAME, "is no name of a namespace"),
+            values_files=tuple(_path(name, index) for index, name in enumerate(_list(fields, "valuesFiles", MOST_VALUES_FILES))),
+            ignore_missing=bool(fields.get("ignoreMissingValuesFiles", False)),
+            values=_values(fields.get("values")),
+            skip_crds=bool(fields.get("skipCRDs", False)),
+            kube_version=_matching(fields, "kubeVersion", _VERSION, _LONGEST_NAME, "is no version such as 1.34 or v1.34.2"),
+            api_versions=tuple(
+                _api_version(name, index) for index, name in enumerate(_list(fields, "apiVersions", MOST_API_VERSIONS))
+            ),
+        )  # fmt: skip
+
+
+def release_name(name: str) -> str:
+    """Return *name* if it can be a release's; empty is for the default.
+
+    Raises:
+        HelmSpecError: it can't.
+    """
+    if name and (len(name) > LONGEST_RELEASE or not _RELEASE.fullmatch(name)):
+        raise HelmSpecError(
+            "releaseName",
+            f"{name!r} can't be a release: up to {LONGEST_RELEASE} lower-case letters, digits, hyphens and dots, a letter or digit at both ends",
+        )
+    return name
+
+
+def _matching(fields: Mapping[str, Any], field: str, pattern: re.Pattern[str], most: int, what: str) -> str:
+    text: str = fields.get(field) or ""
+    if text and (len(text) > most or not pattern.fullmatch(text)):
+        raise HelmSpecError(field, f"{text[:80]!r} {what}")
+    return text
+
+
+def _list(fields: Mapping[str, Any], field: str, most: int) -> list[Any]:
+    found = fields.get(field) or []
+    if not isinstance(found, list):
+        raise HelmSpecError(field, "is no list")
+    if len(found) > most:
+        raise HelmSpecError(field, f"has more than {most} entries")
+    return found
+
+
+def _path(name: Any, index: int) -> str:
+    field = f"valuesFiles[{index}]"
+    if not isinstance(name, str) or not name or len(name) > _LONGEST_PATH or not name.isprintable():
+        raise HelmSpecError(field, f"is no path of up to {_LONGEST_PATH} characters")
+    if "://" in name:
+        raise HelmSpecError(
+            field, "is a URL, and nothing is fetched while rendering: commit the file and give its path"
+        )
+    if name.startswith("/"):
+        raise HelmSpecError(field, "must be relative to the chart's folder")
+    return posixpath.normpath(name)
+
+
+def _api_version(name: Any, index: int) -> str:
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME * 4 or not _API_VERSION.fullmatch(name):
+        raise HelmSpecError(f"apiVersions[{index}]", "is no API version such as apps/v1 or apps/v1/Deployment")
+    return name
+
+
+def _values(values: Any) -> str:
+    if values is None:
+        return "{}"
+    if not isinstance(values, dict):
+        raise HelmSpecError("values", "is no map")
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    if len(text) > MOST_VALUES_BYTES:
+        raise HelmSpecError(
+            "values",
+            f"takes more than {MOST_VALUES_BYTES // 1024} KiB; put them into a file and name it in valuesFiles",
+        )
+    return text

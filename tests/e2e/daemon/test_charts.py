@@ -1,0 +1,69 @@
+"""Charts as sources of Syncs: followed by the daemon, previewed and applied by the command line, on a real API server."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("renders")
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: %s}\n"
+FILES = {
+    "web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\nkubeVersion: '>=1.20.0-0'\n",
+    "web/values.yaml": "color: red\nextra: true\n",
+    "web/templates/color.yaml": CONFIG % ("{{ .Release.Name }}-color", "{{ .Values.color }}"),
+    "web/templates/extra.yaml": "{{ if .Values.extra }}" + CONFIG % ("extra", "{{ .Release.Namespace }}") + "{{ end }}",
+    "web/templates/able.yaml": CONFIG % ("able", "'{{ .Capabilities.APIVersions.Has \"apps/v1/Deployment\" }}'"),
+    "prod.yaml": "color: blue\n",
+}
+SOURCE = "reconcile.dev/source"
+
+
+def test_a_daemon_follows_a_chart(daemon, follow, plugin, cluster, git_server, eventually):
+    sync = follow(git_server.url, path="web")
+    sync.until_synced(git_server.push(FILES))
+    assert cluster.members("ConfigMap", "shop") == {"shop-color", "extra", "able"}
+    live = cluster.get("ConfigMap", "shop-color")
+    assert (live["data"], live["metadata"]["annotations"][SOURCE]) == ({"a": "red"}, "web/templates/color.yaml")
+    assert cluster.get("ConfigMap", "extra")["data"]["a"] == cluster.namespace
+    assert cluster.get("ConfigMap", "able")["data"]["a"] == "true"
+    assert plugin("diff", "shop").status == 0
+    helm = {"valuesFiles": ["../prod.yaml"], "values": {"extra": False}, "releaseName": "shop"}
+    cluster.edit("Sync", "shop", {"spec": {"source": {"helm": helm}}})
+    eventually(
+        lambda: cluster.members("ConfigMap", "shop") == {"shop-color", "able"}, "what values switch off is pruned"
+    )
+    eventually(lambda: cluster.get("ConfigMap", "shop-color")["data"]["a"] == "blue", "values are applied")
+    ready = sync.until("ProblemsInSource", git_server.push({"web/templates/bad.yaml": "\n{{ fail .Values.color }}"}))
+    assert ready["message"].startswith("web/templates/bad.yaml:2: Helm can't render it: execution error at ")
+    assert "blue" not in ready["message"]
+    assert cluster.members("ConfigMap", "shop") == {"shop-color", "able"}
+    sync.until_synced(git_server.push({"web/templates/bad.yaml": None, "prod.yaml": "color: green\n"}))
+    assert cluster.get("ConfigMap", "shop-color")["data"]["a"] == "green"
+
+
+def test_the_api_server_knows_the_fields_of_a_chart(follow, cluster, git_server):
+    follow(git_server.url, path="web", suspend=True)
+    for helm, said in (
+        ({"releaseName": "Web"}, "must be lower-case letters"),
+        ({"valuesFiles": ["a"] * 33}, "must have at most 32 items"),
+        ({"values": [1]}, "must be of type object"),
+    ):
+        with pytest.raises(Exception, match=said):
+            cluster.edit("Sync", "shop", {"spec": {"source": {"helm": helm}}})
+
+
+def test_a_preview_shows_what_a_changed_value_changes(plugin, follow, cluster, git_server, tmp_path):
+    sha = git_server.push(FILES)
+    folder = tmp_path / "web"
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    done = plugin("sync", "-f", str(folder), "--name", "shop", "--yes")
+    assert done.status == 0, done.err
+    assert cluster.members("ConfigMap", "shop") == {"shop-color", "extra", "able"}
+    assert plugin("diff", "-f", str(folder), "--name", "shop").status == 0
+    (folder / "values.yaml").write_text("color: pink\nextra: true\n")
+    changed = plugin("diff", "-f", str(folder), "--name", "shop")
+    assert (changed.status, "pink" in changed.out) == (1, True)
+    assert plugin("diff", "--repo", git_server.url, "--path", "web").status == 1
+    assert plugin("diff", "shop", "--revision", sha).status != 0  # it follows nothing
