@@ -26,7 +26,7 @@ _MOST_GONE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What to hold: the objects of a resource, narrowed by label selector and namespace (empty: all).
+    """What to hold: the objects of a resource, narrowed by label selector, namespace and name (empty: all).
 
     They are asked for as *user* (empty: as whoever the cache's client is).
     """
@@ -35,9 +35,10 @@ class Feed:
     label_selector: str = ""
     namespace: str = ""
     user: str = ""
+    name: str = ""
 
     def __str__(self) -> str:
-        place = f" in {self.namespace}" if self.namespace else ""
+        place = f"{f' {self.name}' if self.name else ''}{f' in {self.namespace}' if self.namespace else ''}"
         labels = f" with {self.label_selector}" if self.label_selector else ""
         return f"{self.resource}{place}{labels}{f' as {self.user}' if self.user else ''}"
 
@@ -86,7 +87,8 @@ class FeedContents:
 
     def may_hold(self, ref: ObjectRef) -> bool:
         """Tell whether an object of this reference is the feed's business, labels aside."""
-        return self.gvk.group_kind == ref.group_kind and self.feed.namespace in {"", ref.namespace}
+        is_there = self.feed.namespace in {"", ref.namespace} and self.feed.name in {"", ref.name}
+        return self.gvk.group_kind == ref.group_kind and is_there
 
     def adopt(self, found: dict[ObjectRef, StoredObject], version: str) -> list[Event]:
         """Take *found*, a complete list as of *version*, for what is there; own writes since then stay."""

@@ -98,7 +98,8 @@ class Reflector:
 
     @property
     def _query(self) -> dict[str, Param]:
-        return {"labelSelector": self.feed.label_selector or None}
+        name = f"metadata.name={self.feed.name}" if self.feed.name else None
+        return {"labelSelector": self.feed.label_selector or None, "fieldSelector": name}
 
     # --- from outside -------------------------------------------------------------------------------------------------
 

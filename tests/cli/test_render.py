@@ -17,8 +17,10 @@ from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Span, Terminal, Tone, clean, is_clean, line, table
 from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.health.verdict import failed
+from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
-from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, Unhealthy, approval_of
+from kubectl_reconcile.core.planning.outlook.variables import variables_of
+from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, Unhealthy, approval_of, fingerprint
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
 from tests.core.planning.changes import a_change
 
@@ -642,3 +644,42 @@ def test_what_is_not_well_before_a_sync_is_named_up_to_a_bound():
         "no changes, 12 unchanged, 12 unhealthy", Tone.WARNING
     )
     assert written(render.unhealthy(plan(unchanged=1))) == ""
+
+
+# --- values of Secrets that variables brought elsewhere -----------------------------------------------------------------
+
+
+def test_what_a_variable_brought_from_a_secret_is_hidden_and_so_is_what_stood_there_before():
+    def job(value, note="old-key"):
+        env = [{"name": "A", "value": "plain"}, {"name": "KEY", "value": value}]
+        template = {"spec": {"containers": [{"name": "x", "env": env}]}}
+        return {
+            "apiVersion": "v1",
+            "kind": "PodTemplate",
+            "metadata": {"name": "x", "annotations": {"note": note}},
+            "template": template,
+        }
+
+    key = ("f:template", "f:spec", "f:containers", 'k:{"name":"x"}', "f:env", 'k:{"name":"KEY"}', "f:value")
+    uses = (
+        VariableUse(
+            ("template", "spec", "containers", 0, "env", 1, "value"), ("KEY",), secret=True, texts=("new-key",)
+        ),
+        VariableUse(("metadata", "annotations", "note"), ("NOTE",)),
+    )
+    fields = (FieldChange(FieldPath(key), "replace", "old-key", "new-key", Reason.GIT),)
+    change = a_change(
+        ObjectRef("", "PodTemplate", "shop", "x"), Op.UPDATE, before=job("old-key"), after=job("new-key"), intent=job("new-key"),
+        fields=fields, uses=uses,
+    )  # fmt: skip
+    told = masked(change)
+    assert [told.fields[0].before, told.fields[0].after] == [HIDDEN, CHANGED]
+    env = [tree["template"]["spec"]["containers"][0]["env"] for tree in (told.before, told.after, told.intent)]
+    assert env == [
+        [{"name": "A", "value": "plain"}, {"name": "KEY", "value": each}] for each in (HIDDEN, CHANGED, HIDDEN)
+    ]
+    assert told.before["metadata"]["annotations"]["note"] == "old-key"  # nobody says that this came from a Secret
+    assert list(variables_of(change)) == [f"{fields[0].path} from ${{KEY}}"]
+    assert change.told("the server says: new-key is odd") == "the server says: *** is odd"
+    other = change.attributed(uses=(replace(uses[0], texts=("other",)), uses[1]))
+    assert fingerprint(change) == fingerprint(replace(other, intent=job("other")))

@@ -37,6 +37,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 PATIENCE_S = 90.0  # a machine may be busy with other tests
 PLACES = {
+    "CronJob": ("/apis/batch/v1", "cronjobs"),
     "Namespace": ("/api/v1", "namespaces"),
     "Node": ("/api/v1", "nodes"),
     "ConfigMap": ("/api/v1", "configmaps"),

@@ -138,6 +138,28 @@ def test_what_only_the_daemon_may_read_reaches_nobody(world, attack, bakery, kub
     assert bakery.goes_on()
 
 
+def test_a_variable_brings_nothing_that_the_syncs_account_may_not_read(world, attack, bakery):
+    cluster, _, daemon = world
+    a = cluster.at("team-a")
+    a.apply(manifest("v1", "Secret", "kept", "team-a", stringData={"code": VALUE}))
+    note = config("note", text="x")
+    note["metadata"]["annotations"] = {"stolen": "${CODE}"}
+    sync, _ = attack(note)
+
+    def wants(name):
+        ref = {"name": "CODE", "valueFrom": {"secretKeyRef": {"name": name, "key": "code"}}}
+        a.edit("Sync", sync.name, {"spec": {"source": {"substitute": {"variables": [ref]}}}})
+
+    wants("kept")
+    refusal = "${CODE} has no value: Secret team-a/kept may not be read"
+    patiently(lambda: refusal in sync.condition("Synced").get("message", ""), "the Secret may not be read")
+    for name in ("../../team-b/secrets/vault", "vault?x=", "%2e%2e"):
+        wants(name)
+        patiently(lambda name=name: f"{name!r} is no name of a Secret" in json.dumps(sync.status), f"{name} is refused")
+    assert VALUE not in said_of(sync, daemon)
+    assert bakery.goes_on()
+
+
 def test_takeover_of_another_tenants_object_needs_that_tenants_word(world, attack, bakery):
     cluster, *_ = world
     role(

@@ -26,6 +26,7 @@ from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.explain import DIFFERS, ExplainedField, FieldState, outlook
+from kubectl_reconcile.core.rendering.uses import uses_at
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands import explain as engine
@@ -62,7 +63,7 @@ def explain(
         raise Failure(
             f"{found.ref} has no such field", "explain it without a field to see all", status=ExitStatus.USAGE
         )
-    view = _View(found, show_secrets=show_secrets or found.ref.kind != "Secret", wide=output == "wide")
+    view = _View(found, show_secrets=show_secrets, wide=output == "wide")
     out, err = terminals(color)
     if output in {"json", "yaml"}:
         out.write((json_lines if output == "json" else yaml_lines)(view.document()))
@@ -223,7 +224,13 @@ class _View:
 
     def _is_hidden(self, path: tuple[str, ...]) -> bool:
         """Tell whether what stands at *path* may be the value of a Secret, or a tool's copy of one."""
-        return not self.show_secrets and (path[0] in {"f:data", "f:stringData"} or path[:2] == _NOTES)
+        if self.show_secrets:
+            return False
+        if self.found.ref.kind == "Secret":
+            return path[0] in {"f:data", "f:stringData"} or path[:2] == _NOTES
+        change = self.found.facts.change
+        uses = [use for use in change.provenance.uses if use.secret] if change else []
+        return bool(uses_at(uses, path, self.found.facts.manifest or self.found.facts.live))
 
     def _value(self, path: tuple[str, ...], value: Any) -> str:
         if value is ABSENT or value is None:

@@ -4,6 +4,8 @@ A value is shown as ``***``, and as ``*** (changed)`` where it becomes another; 
 shows. That holds for ``data`` and ``stringData``, for annotations, since tools keep copies of the object in those (``kubectl apply``,
 kapp, and who knows who else), and for the same values where single fields are listed. Our own annotations hold no values.
 
+So are values of Secrets that variables brought into other objects, and what stood in their place.
+
 Objects of a kind called Secret are masked whatever their group: a lookalike costs nothing, a leak does.
 """
 
@@ -16,6 +18,7 @@ from typing import Any
 from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.planning.plan import Change
 from kubectl_reconcile.core.redaction import is_ours
+from kubectl_reconcile.core.rendering.uses import hiding, hiding_at, texts_of, uses_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
 
 HIDDEN = "***"
@@ -25,9 +28,9 @@ _VALUES = ("data", "stringData")
 
 
 def masked(change: Change) -> Change:
-    """Return *change* without the values of a Secret; changes of other kinds come back as they are."""
+    """Return *change* without values of Secrets; changes that have none come back as they are."""
     if change.ref.kind != "Secret":
-        return change
+        return _without_variables(change)
     return replace(
         change,
         before=_manifest(change.before, None),
@@ -35,6 +38,27 @@ def masked(change: Change) -> Change:
         intent=_manifest(change.intent, change.before),
         fields=tuple(map(_field, change.fields)),
         conflicts=tuple(map(_conflict, change.conflicts)),
+    )
+
+
+def _without_variables(change: Change) -> Change:
+    """Hide what variables brought from Secrets: by its text wherever it stands, and what it replaces by the place."""
+    uses = [use for use in change.provenance.uses if use.secret]
+    if not uses:
+        return change
+    texts, tree = texts_of(uses), change.after if change.after is not None else change.intent
+    paths = [field.path for field in change.fields if uses_at(uses, field.path, tree)]
+    before = hiding_at(hiding(change.before, texts, HIDDEN), paths, HIDDEN)
+    return replace(
+        change,
+        before=before,
+        after=hiding(hiding_at(change.after, paths, HIDDEN if before is None else CHANGED), texts, HIDDEN),
+        intent=hiding(change.intent, texts, HIDDEN),
+        fields=tuple(_field_hidden(field) if field.path in paths else field for field in change.fields),
+        conflicts=tuple(
+            replace(each, live=HIDDEN, desired=CHANGED) if uses_at(uses, each.path, tree) else each
+            for each in change.conflicts
+        ),
     )
 
 
@@ -84,8 +108,10 @@ def _hides(path: Iterable[str]) -> bool:
 
 
 def _field(field: FieldChange) -> FieldChange:
-    if not _hides(field.path):
-        return field
+    return _field_hidden(field) if _hides(field.path) else field
+
+
+def _field_hidden(field: FieldChange) -> FieldChange:
     before = None if field.before is None else HIDDEN
     after = None if field.after is None else HIDDEN if before is None else CHANGED
     return replace(field, before=before, after=after)

@@ -17,6 +17,7 @@ from kubectl_reconcile.cli.output.render import PlanView, counts_of, in_order, w
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
+from kubectl_reconcile.core.rendering.uses import names_at
 from kubectl_reconcile.core.ssa.csa_upgrade import taken_from
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
 
@@ -76,7 +77,8 @@ def _change(change: Change, view: PlanView, digest: str) -> dict[str, Any]:
         "line": max(change.provenance.line, 0),
         "wave": change.gate.wave,
         "hook": change.gate.hook,
-        "fields": [_field(field) for field in change.fields],
+        "fields": [_field(field, change) for field in change.fields],
+        "variables": sorted({name for use in change.provenance.uses for name in use.names}),
         "conflicts": [_conflict(conflict) for conflict in change.conflicts],
         "takenOverFrom": list(taken_from(change.before or {"metadata": {}}, change.takeover)),
         "before": None if change.before is None else _tidy(change.before, view),
@@ -132,8 +134,11 @@ def _ref(ref: ObjectRef) -> dict[str, str]:
     return {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
 
 
-def _field(field: FieldChange) -> dict[str, Any]:
+def _field(field: FieldChange, change: Change) -> dict[str, Any]:
+    tree = change.after if change.after is not None else change.intent
+    names = names_at(change.provenance.uses, field.path, tree)
     full = {
+        **({"variables": list(names)} if names else {}),
         "path": str(field.path),
         "op": str(field.op),
         "reason": field.reason.value,

@@ -57,5 +57,5 @@ def has_run(live: Manifest | None, wanted: Manifest, occasion: Occasion, *, inst
 
 def digest_of(revision: Revision) -> str:
     """Return what a hook runs for: the same as long as no manifest file changes."""
-    files = json.dumps(sorted(revision.files.items()))
+    files = json.dumps([*sorted(revision.files.items()), *sorted(revision.stamps.items())])
     return hashlib.sha256(files.encode()).hexdigest()[:32]

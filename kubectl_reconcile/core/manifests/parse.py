@@ -35,10 +35,21 @@ Steps: TypeAlias = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class VariableUse:
+    """A scalar that has values of variables in it: where it stands, and their *names*; the *texts* of one that has a secret in it, which nobody may see."""
+
+    steps: Steps
+    names: tuple[str, ...]
+    secret: bool = False
+    texts: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Located:
     """A manifest, the path of its file, and the line of its first key; path and line together are its alone.
 
-    What was rendered stands in no file as it is: its line is below zero, and no place to show.
+    What was rendered stands in no file as it is: its line is below zero, and no place to show. *uses* are where values of variables
+    stand in it.
 
     *gvk* and *ref* are as the manifest says them, read once: every pass over a large set needs each of them.
     """
@@ -48,6 +59,7 @@ class Located:
     line: int
     gvk: GroupVersionKind = field(repr=False, compare=False)
     ref: ObjectRef = field(repr=False, compare=False)
+    uses: tuple[VariableUse, ...] = ()
 
     @classmethod
     def of(cls, manifest: Manifest, path: str, line: int) -> Self:
@@ -241,6 +253,40 @@ _NO_MANIFEST_HINT = f"if the file holds no manifests, list it in {IGNORE_FILE}"
 _LEAVE_OUT = f"list the file in {IGNORE_FILE}"
 
 
+def _filled(text: str) -> str:
+    """Return *text* as it may be once the variables of a Sync are in it; which these are isn't known here."""
+    return _VARIABLE.sub("x", text) if "${" in text else text
+
+
+_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+
+
+def metadata_faults(manifest: Manifest) -> Iterator[tuple[Steps, str, str]]:
+    """Yield what keeps a manifest from being an object that was one with variables in it: where, what is wrong, and what to do."""
+    for fault in _metadata_faults(manifest, _Where((0,), 0)):
+        yield fault.where.place[1:], fault.message, fault.hint
+    for steps, text in _named(manifest):
+        if _VARIABLE.search(text):
+            said = f"{'.'.join(map(str, steps))} {shown(text)} has a variable in it that nobody declares"
+            yield steps, said, "declare it in spec.source.substitute of the Sync"
+
+
+def is_named_by_variables(located: Located) -> bool:
+    """Tell whether names of an object have variables in them still."""
+    return any("${" in text for _, text in _named(located.manifest))
+
+
+def _named(manifest: Manifest) -> Iterator[tuple[Steps, str]]:
+    """Yield what of an object can't have braces in it."""
+    metadata = manifest["metadata"]
+    for name in ("name", "namespace"):
+        if isinstance(text := metadata.get(name), str):
+            yield ("metadata", name), text
+    for name, text in (metadata.get("labels") or {}).items():
+        if isinstance(text, str):
+            yield ("metadata", "labels", name), text
+
+
 def _faults(tree: Any, where: _Where) -> Iterator[_Fault]:
     """Yield what keeps *tree* from being an object."""
     if not isinstance(tree, dict):
@@ -299,7 +345,7 @@ def _name_faults(tree: Manifest, metadata: Manifest, where: _Where) -> Iterator[
         yield _Fault(
             where, f"metadata.name {shown(name)} can't be part of a URL", "a name is neither . nor .., without / and %"
         )
-    elif not _SUBDOMAIN.fullmatch(name) and not _named_freely(tree.get("apiVersion")):
+    elif not _SUBDOMAIN.fullmatch(_filled(name)) and not _named_freely(tree.get("apiVersion")):
         hint = "lower-case letters, digits, - and . only; it starts and ends with a letter or digit"
         yield _Fault(where, f"metadata.name {shown(name)} is no DNS name", hint)
 
@@ -318,7 +364,7 @@ def _namespace_faults(metadata: Manifest, where: _Where) -> Iterator[_Fault]:
         yield _Fault(
             where, f"metadata.namespace is {_kind_of(namespace)}, not text", f"quote it: {shown(_spelled(namespace))}"
         )
-    elif not _LABEL.fullmatch(namespace):
+    elif not _LABEL.fullmatch(_filled(namespace)):
         hint = "lower-case letters, digits and - only, at most 63"
         yield _Fault(where, f"metadata.namespace {shown(namespace)} is no DNS label", hint)
 
@@ -337,7 +383,7 @@ def _text_map_faults(metadata: Manifest, key: str, where: _Where) -> Iterator[_F
             told = f"quote it: {shown(_spelled(value))}" if key == "labels" else "quote it"
             hint = told if not isinstance(value, dict | list) else ""
             yield _Fault(where.at(name), f"{key[:-1]} {shown(name)} is {_kind_of(value)}, not text", hint)
-        elif key == "labels" and not _LABEL_VALUE.fullmatch(value):
+        elif key == "labels" and not _LABEL_VALUE.fullmatch(_filled(value)):
             hint = "at most 63 letters, digits, - _ and ., starting and ending with a letter or digit"
             yield _Fault(
                 where.at(name), f"label {shown(name)} has the value {shown(value)}, which is not allowed", hint

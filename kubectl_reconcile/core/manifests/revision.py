@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kubectl_reconcile.core.manifests.tree import Tree
@@ -31,7 +31,7 @@ class Revision:
     equal files. *committed_at* is the committer's time in RFC 3339 and UTC
     (``2026-11-20T23:43:10Z``), empty for a folder. *files* is ordered by path. *unrendered* are the
     folders of which nothing is listed, since they are the input of a renderer (kustomize, Helm).
-    *path* is what was looked at, as problems name it. Of an *overlay*, a folder by its path from the root, nothing is listed before
+    *stamps* tell, by path, the values of variables apart that stand in a file. *path* is what was looked at, as problems name it. Of an *overlay*, a folder by its path from the root, nothing is listed before
     it was rendered: what it renders to is in files that it doesn't hold. Then *files* are those that objects come from, and
     their ids are of what came from each. One that *is_chart* is rendered by Helm.
     """
@@ -42,6 +42,7 @@ class Revision:
     problems: tuple[Problem, ...] = ()
     unrendered: tuple[str, ...] = ()
     path: str = "."
+    stamps: Mapping[str, str] = field(default_factory=dict)
     overlay: str | None = None
     is_chart: bool = False
 

@@ -38,7 +38,8 @@ from kubectl_reconcile.core.planning.plan import (
     set_id_of,
 )
 from kubectl_reconcile.core.planning.snapshot import Stored, members_in
-from kubectl_reconcile.core.redaction import redacted
+from kubectl_reconcile.core.redaction import redacted, without
+from kubectl_reconcile.core.rendering.uses import texts_of
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy, FieldConflict, Merge, MergeError, Verdict, three_way
@@ -140,7 +141,7 @@ class PlanBuilder:
             contentions = self._contests(ref, merged, rules)
             merge = merged(ignores=(*rules.ignore, *(IgnoreRule.at(contention.path) for contention in contentions)))
         except MergeError as error:
-            reason = redacted(str(error), desired, live)
+            reason = without(redacted(str(error), desired, live), texts_of(provenance.uses))
             return Change(ref, Op.UNCHANGED, kind, live, live, provenance=provenance, gate=Gate(blocked=reason))
         if merge.verdict is Verdict.SAME:
             labels = labels_of(desired)
@@ -214,6 +215,7 @@ class PlanBuilder:
         """Return the plan. *lacking* is what must be listed before it is all known."""
         inputs = self.inputs
         self._wait_for_backends()
+        self._inherit_uses()
         steps = Steps.of(key for key, _ in self.changes)
         in_waves = (change.in_wave(steps.index[key]) for key, change in self.changes)
         changes = tuple(sorted(in_waves, key=lambda change: (change.gate.wave, change.ref)))
@@ -230,6 +232,18 @@ class PlanBuilder:
             verdicts=self.verdicts,
             settled=tuple(self.settled),
         )
+
+    def _inherit_uses(self) -> None:
+        """Have what modules make of an object with secret values hide these as well."""
+        secret = {
+            change.ref: tuple(use for use in change.provenance.uses if use.secret)
+            for _, change in self.changes if change.provenance.uses
+        }  # fmt: skip
+        for at, (key, change) in enumerate(self.changes) if any(secret.values()) else ():
+            owner = change.provenance.owner
+            if owner is not None and (uses := secret.get(owner)):
+                self.changes[at] = key, change.attributed(uses=uses)
+                secret[change.ref] = uses
 
     def _wait_for_backends(self) -> None:
         """Let webhooks and aggregated APIs wait for the workloads behind their own Services.

@@ -191,7 +191,8 @@ def _with_live_marks(manifest: Manifest, live: Manifest | None) -> Manifest:
 def _key(builder: PlanBuilder, located: Located) -> str:
     """Return what identifies a desired state: the file's content, the place in it, and how it is marked."""
     blob = builder.inputs.revision.files.get(located.path, "")
-    return f"{blob}:{located.path}:{located.line}:{builder.marks}"
+    stamp = builder.inputs.revision.stamps.get(located.path, "")
+    return f"{blob}:{located.path}:{located.line}:{builder.marks}{f':{stamp}' if stamp else ''}"
 
 
 def _with_contests(builder: PlanBuilder, ref: ObjectRef, key: str) -> str:
@@ -349,7 +350,8 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
         change = _hook(builder, each, manifest, live, hook)
     else:
         base = builder.inputs.memory.bases.get(each.ref)
-        provenance, policy = Provenance(manager=rules.field_manager), each.options.conflicts
+        provenance = Provenance(manager=rules.field_manager, uses=each.located.uses)
+        policy = each.options.conflicts
         change = builder.judge(
             each.ref,
             each.kind,
@@ -382,7 +384,7 @@ def _hook(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live: M
     if hooks.has_run(live, manifest, occasion, installed=memory.installed, settled=memory.settled):
         return Change(each.ref, Op.UNCHANGED, each.kind, gate=Gate(hook=hook))
     rules = builder.inputs.sync
-    provenance = Provenance(manager=rules.field_manager)
+    provenance = Provenance(manager=rules.field_manager, uses=each.located.uses)
     change = builder.judge(each.ref, each.kind, manifest, None, rules=rules, provenance=provenance)
     op = Op.CREATE if live is None else Op.REPLACE
     return replace(change, op=op, before=live).gated(hook=hook, replaceable=True)

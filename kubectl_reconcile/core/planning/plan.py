@@ -23,6 +23,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from kubectl_reconcile.core.health.verdict import Health
+from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.outcome import Action
@@ -36,7 +37,8 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.redaction import without_values
+from kubectl_reconcile.core.redaction import redacted, without, without_values
+from kubectl_reconcile.core.rendering.uses import hiding, texts_of
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
@@ -66,7 +68,7 @@ class Provenance:
     *file* and *line* are its place in the source; *owner* is the CR whose module wants it, None for a member;
     *manager* is the field manager that writes it. *key* identifies the desired state, for the verdict that it is
     there already. *foreign* is another set that the object belongs to: its id, or
-    once it is known the name of its Sync.
+    once it is known the name of its Sync. *uses* are where values of variables stand in it.
     """
 
     file: str = ""
@@ -75,6 +77,7 @@ class Provenance:
     manager: str = FIELD_MANAGER
     key: str = ""
     foreign: str = ""
+    uses: tuple[VariableUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,10 @@ class Change:
             self.ref, self.op, self.kind, self.before, self.after, self.intent, self.fields, self.conflicts,
             self.unsure, self.takeover, self.action, self.labels, self.provenance, gate,
         )  # fmt: skip
+
+    def told(self, text: str) -> str:
+        """Return what may be told of it: *text* without values of Secrets, the object's own and those of variables."""
+        return without(redacted(text, self.intent, self.before), texts_of(self.provenance.uses))
 
     def gated(self, **changed: Any) -> Change:
         """Return this change with another gate."""
@@ -393,12 +400,14 @@ def fingerprint(change: Change) -> str:
     holds is told by its uid and version, which the server changes with each write; what it is to hold is told by the
     revision, which the plan's hash covers, and by which keys there are.
     """
+    secrets = texts_of(change.provenance.uses)
+    hides = change.ref.kind == "Secret" or bool(secrets)
     facts = [
         change.op,
         change.ref,
         ((change.before or {}).get("metadata") or {}).get("uid"),
-        _told_apart_by(change.before) if change.ref.kind == "Secret" else _without_bookkeeping(change.before),
-        without_values(change.intent) if change.ref.kind == "Secret" else change.intent,
+        _told_apart_by(change.before) if hides else _without_bookkeeping(change.before),
+        without_values(change.intent) if change.ref.kind == "Secret" else hiding(change.intent, secrets, "***"),
         bool(change.takeover),
         change.provenance.owner,
         change.gate.held,

@@ -27,6 +27,7 @@ from kubectl_reconcile.core.objects import (
     annotations_of,
 )
 from kubectl_reconcile.core.resources.helm import HelmSpec, HelmSpecError
+from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
@@ -82,6 +83,7 @@ class GitSpec:
     verify: VerifySpec | None = None
     render: Render = Render.AUTO
     helm: HelmSpec = field(default_factory=HelmSpec)
+    substitute: SubstituteSpec = NO_SUBSTITUTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +292,7 @@ def _git(spec: Manifest) -> GitSpec | None:
         verify=_verify(git),
         render=_one_of(Render, spec.get("source") or {}, "render", Render.AUTO, "spec.source"),
         helm=_helm(spec),
+        substitute=_substitute(spec),
     )
 
 
@@ -298,6 +301,13 @@ def _helm(spec: Manifest) -> HelmSpec:
         return HelmSpec.of((spec.get("source") or {}).get("helm") or {})
     except HelmSpecError as error:
         raise SyncSpecError(f"spec.source.helm.{error.field}", error.message) from None
+
+
+def _substitute(spec: Manifest) -> SubstituteSpec:
+    try:
+        return SubstituteSpec.of((spec.get("source") or {}).get("substitute") or {})
+    except SubstituteSpecError as error:
+        raise SyncSpecError(f"spec.source.substitute.{error.field}", error.message) from None
 
 
 def _verify(git: Manifest) -> VerifySpec | None:

@@ -25,7 +25,6 @@ from kubectl_reconcile.core.apply.replace import advice_of, is_immutable
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, is_approved
-from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.verdict import FieldChange, confirmed
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
@@ -205,7 +204,7 @@ def _refused(change: Change, error: ApiError) -> Change:
 
 
 def _blocked(change: Change, error: ApiError, hint: str = "") -> Change:
-    return change.gated(blocked=redacted(str(error), change.intent, change.before) + hint)
+    return change.gated(blocked=change.told(str(error)) + hint)
 
 
 def _made(change: Change, kind: Kind, answer: Manifest) -> tuple[FieldChange, ...]:

@@ -30,7 +30,6 @@ from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of
 from kubectl_reconcile.core.planning.kinds import CRD, Kind
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Provenance, StatusWrite
-from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.engine.apply.flow_control import MOST, FlowControl
 from kubectl_reconcile.engine.apply.health_wait import HealthWait
 from kubectl_reconcile.engine.apply.object_writer import ObjectWriter, write_status
@@ -179,7 +178,7 @@ class _Run:
         try:
             live = await (self._objects if change.is_child else self._members).write(change)
         except ApiError as error:
-            why = redacted(str(error), change.intent, change.before)
+            why = change.told(str(error))
             denied = isinstance(error, Forbidden) and error.denial is not None
             self._progress.refuse(change, why, denied=denied)
             taken = self._writer.provisional and isinstance(error, AlreadyExists)

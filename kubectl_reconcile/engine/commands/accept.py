@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from kubectl_reconcile.core.manifests.editing import Edit, EditError, edited
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.rendering.uses import names_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.sync import reconcile as engine
@@ -66,6 +67,11 @@ async def accept(target: Target, plan: Plan) -> Accepted:
                 for field in change.fields
                 if field.reason is Reason.BOTH
             ]
+            left += [
+                f"{change.ref}: {field.path} comes from {' and '.join(f'${{{name}}}' for name in names)}; change that value"
+                for field in change.fields
+                if field.reason is Reason.DRIFT and (names := _variables(change, field))
+            ]
     files, taken = {}, []
     for file, changes in sorted(by_file.items()):
         data = await asyncio.to_thread(target.source.read, revision.files[file])
@@ -86,7 +92,12 @@ def _drifted(change: Change) -> bool:
 
 
 def _drifts(change: Change) -> list[FieldChange]:
-    return [field for field in change.fields if field.reason is Reason.DRIFT]
+    return [field for field in change.fields if field.reason is Reason.DRIFT and not _variables(change, field)]
+
+
+def _variables(change: Change, field: FieldChange) -> tuple[str, ...]:
+    """Return the variables whose values stand in a field: what the file has there is good for others, too."""
+    return names_at(change.provenance.uses, field.path, change.after or change.intent)
 
 
 def _why_not(change: Change) -> str:

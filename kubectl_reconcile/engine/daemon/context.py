@@ -32,6 +32,7 @@ from kubectl_reconcile.engine.apply.writer import Hooks, Signal, Writer
 from kubectl_reconcile.engine.daemon.listeners import EventListener, Listener, LogListener, MetricsListener
 from kubectl_reconcile.engine.daemon.queue import WorkQueue
 from kubectl_reconcile.engine.daemon.sources.file_watch import FileWatch
+from kubectl_reconcile.engine.daemon.sources.variables_watch import VariablesWatch
 from kubectl_reconcile.engine.daemon.views import FollowingView, MemberFeeds, OwnRights
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls
@@ -87,7 +88,7 @@ class DaemonContext:
         """Make what hangs on the session's connection, and whoever listens."""
         self.cache = Cache(self.session.client)
         members = MemberFeeds(self.cache, OwnRights(self.session.client))
-        self.view = FollowingView(self.cache, ModuleCalls(self.metrics), members)
+        self.view = FollowingView(self.cache, ModuleCalls(self.metrics), members, VariablesWatch(self.session))
         self.events = Events(self.session.client)
         self.listeners = (self._log_listener, MetricsListener(self.metrics))
 
@@ -102,6 +103,7 @@ class DaemonContext:
         self.contention.forget(ref)
         self.files.unwatch(ref)
         self.view.members.release(ref)
+        self.view.variables.forget(ref)
         self._log_listener.forget(ref)
         self._telling.pop(ref, None)
 

@@ -248,6 +248,7 @@ class Daemon:
         await self.shard.leave()
         await self.context.files.close()
         await self.context.cache.close()
+        await self.context.view.variables.close()
 
     async def pushed(self, sync: ObjectRef) -> None:
         """Have a Sync look at its repository, whichever replica follows it.

@@ -38,6 +38,7 @@ from kubectl_reconcile.engine.sync.perform import perform, status_after
 from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read_with_bases
 from kubectl_reconcile.engine.sync.signed_sources import read_keys, verification_of
 from kubectl_reconcile.engine.sync.targets import source_of
+from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.signed.verified import UnverifiedError, VerifiedSource
@@ -174,6 +175,8 @@ class SyncWork:
                 followed.target = await self._opened(ref, followed, sync, sync.git)
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
+            followed.target.values = await values_of(self.context.session_of(sync), sync)
+            self.context.view.variables.follow(sync, followed.target.values, lambda: self.changed(ref))
         except SourceError as error:
             return on.SourceFailed(str(error))
         except ApiError as error:

@@ -25,6 +25,7 @@ from kubectl_reconcile.core.planning.snapshot import OwnSet, Snapshot
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.access_reviews import may
+from kubectl_reconcile.engine.daemon.sources.variables_watch import VariablesWatch
 
 _SYNCED_WITHIN_S = 30.0
 _SECRET = GroupKind("", "Secret")
@@ -152,11 +153,12 @@ class MembersView:
 
 @dataclass(slots=True)
 class FollowingView:
-    """What the daemon itself sees; each Sync sees its part of it, by feeds of *members*."""
+    """What the daemon itself sees; each Sync sees its part of it, by feeds of *members*; *variables* are watched apart."""
 
     cache: Cache
     ask: Ask
     members: MemberFeeds
+    variables: VariablesWatch
 
     def of(self, sync: Sync) -> MembersView:
         """Return what a Sync sees."""

@@ -7,15 +7,16 @@ file.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
+from kubectl_reconcile.core.manifests.parse import Located, Parsed, is_named_by_variables, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.rendering.rendered import Consulted, Rendering, objects_of, revision_of
+from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted, without_secrets
 from kubectl_reconcile.core.resources.history import digest_of
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
@@ -39,6 +40,26 @@ class Desired:
     problems: tuple[Problem, ...]
     whole: bool = True
     digest: str = ""
+
+
+def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
+    """Return what a revision asks for with *values* in it; itself where nothing stands for any.
+
+    No value of a Secret is in what tells it from another: not in its digest, and not in the stamps of files.
+    """
+    if not values.is_declared and not any(map(is_named_by_variables, desired.manifests)):
+        return desired
+    done = substituted(desired.manifests, values, line_of)
+    if not done.names and not done.problems:
+        return desired
+    stamps = {path: values.stamp_of(names) for path, names in done.names.items()}
+    return replace(
+        desired,
+        revision=replace(desired.revision, stamps=stamps),
+        manifests=done.manifests,
+        problems=(*desired.problems, *done.problems),
+        digest=digest_of(map(without_secrets, done.manifests)),
+    )
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Memory, Mod
 from kubectl_reconcile.core.planning.outlook.unhealthy import with_health
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
+from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Values, substituted
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.history import current_of
 from kubectl_reconcile.core.resources.sync import Sync
@@ -33,9 +34,10 @@ from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
 from kubectl_reconcile.engine.modules.purity import Sampling
 from kubectl_reconcile.engine.sync import gather
-from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
+from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader, with_values
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import warnings_of
+from kubectl_reconcile.engine.sync.variables import Lines
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git import GitSource
 
@@ -124,7 +126,8 @@ class Target:
     """What to sync: a Sync and the source it follows. *parent* is the live Sync object, None where there is none.
 
     *grouped* is False for files previewed outside any Sync. *contentions* are fields to be left alone. *digest* is that of
-    what was planned last, if that was all that the source asks for. *locally* reads clones where a plan mustn't wait for a server.
+    what was planned last, if that was all that the source asks for. *locally* reads clones where a plan mustn't wait for a server. *values* are those of
+    the variables that the Sync declares.
     """
 
     sync: Sync
@@ -136,6 +139,16 @@ class Target:
     contentions: Contentions = field(default_factory=dict)
     digest: str = ""
     locally: Locally | None = None
+    values: Values = NO_VALUES
+    _filled: tuple[Desired, Values, Desired] | None = None
+
+    def filled(self, desired: Desired) -> Desired:
+        """Return what the source asks for with the values of variables in it; the same as before for the same. Blocks."""
+        before = self._filled
+        if before is not None and before[0] is desired and before[1] == self.values:
+            return before[2]
+        self._filled = desired, self.values, with_values(desired, self.values, Lines(self.source, desired.revision))
+        return self._filled[2]
 
 
 def read_with_bases(target: Target, applied: str) -> Desired:
@@ -146,7 +159,7 @@ def read_with_bases(target: Target, applied: str) -> Desired:
     Raises:
         SourceError: the source can't be read.
     """
-    desired = target.reader.read(target.source, target.sync)
+    desired = target.filled(target.reader.read(target.source, target.sync))
     if applied and applied != desired.revision.sha and isinstance(target.source, GitSource):
         if desired.revision.overlay is None:
             target.source.files.bring_revision(applied, target.source.path)
@@ -162,7 +175,7 @@ async def read(target: Target) -> Desired:
     Raises:
         SourceError: the source can't be read.
     """
-    return await asyncio.to_thread(target.reader.read, target.source, target.sync)
+    return await asyncio.to_thread(lambda: target.filled(target.reader.read(target.source, target.sync)))
 
 
 async def plan(session: Session, target: Target) -> Plan:
@@ -270,7 +283,7 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
         if inputs.revision.overlay is not None:
             look_up = functools.partial(_rendered_at, target, applied, inputs.revision, updates, namespace)
         else:
-            look_up = functools.partial(_manifests_at, history, applied, updates, namespace)
+            look_up = functools.partial(_manifests_at, target.values, history, applied, updates, namespace)
         none: dict[ObjectRef, Manifest] = {}
         found = await (target.locally(look_up, none) if target.locally else asyncio.to_thread(look_up))
         return inputs.remembering(bases=found)
@@ -279,13 +292,13 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
 
 
 def _manifests_at(
-    history: Callable[[str, str], bytes | None], sha: str, updates: Sequence[Change], namespace: str
+    values: Values, history: Callable[[str, str], bytes | None], sha: str, updates: Sequence[Change], namespace: str
 ) -> dict[ObjectRef, Manifest]:
     """Return the manifests of *updates* as they were at *sha*; what can't be read is left out."""
     files = {MemberOptions.of(change.before or {}).source or change.provenance.file for change in updates}
     contents = ((path, history(sha, path)) for path in files)
     located = (each for path, content in contents if content for each in parse(content, path).manifests)
-    return _of_updates(located, updates, namespace)
+    return _of_updates(_filled_in(located, values), updates, namespace)
 
 
 def _rendered_at(
@@ -293,9 +306,15 @@ def _rendered_at(
 ) -> dict[ObjectRef, Manifest]:
     """Return the manifests of *updates* as what is like the revision *like* rendered at *sha*; none where that can't be read any more."""
     try:
-        return _of_updates(target.reader.rendered_at(target.source, sha, like), updates, namespace)
+        found = target.reader.rendered_at(target.source, sha, like)
+        return _of_updates(_filled_in(found, target.values), updates, namespace)
     except SourceError:
         return {}
+
+
+def _filled_in(located: Iterable[Located], values: Values) -> Iterable[Located]:
+    """Return earlier manifests with the values of now, so that only what Git changed of them is told as that."""
+    return substituted(located, values, lambda _located, _steps: 0).manifests if values.is_declared else located
 
 
 def _of_updates(located: Iterable[Located], updates: Iterable[Change], namespace: str) -> dict[ObjectRef, Manifest]:

@@ -26,6 +26,7 @@ from kubectl_reconcile.engine.sync.credentials import local_folder, repository_o
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import trusting
+from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref, RefKind
 from kubectl_reconcile.source.remote import Repository
@@ -153,7 +154,8 @@ async def sync_target(session: Session, name: str, namespace: str) -> Target:
         ApiError: the server refuses, or doesn't answer.
     """
     live, sync, git = await _following(session, name, namespace)
-    return Target(sync, await source_of(session, sync, git), parent=live, reader=session.reader())
+    source = await source_of(session, sync, git)
+    return Target(sync, source, parent=live, reader=session.reader(), values=await values_of(session, sync))
 
 
 async def _following(session: Session, name: str, namespace: str) -> tuple[Manifest, Sync, GitSpec]:
@@ -176,7 +178,8 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     live, sync, git = await _following(session, name, namespace)
     followed = await source_of(session, sync, git)
     source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), git.path, git.render)
-    return Target(sync, await trusting(session, sync, git, source), parent=live, reader=session.reader())
+    source_trusted = await trusting(session, sync, git, source)
+    return Target(sync, source_trusted, parent=live, reader=session.reader(), values=await values_of(session, sync))
 
 
 async def working_tree_target(session: Session, name: str, namespace: str, folder: Path) -> Target:
@@ -189,7 +192,7 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
     live, sync, git = await _following(session, name, namespace)
     files = WorktreeSource(folder, git.path, limits=session.git_limits, render=git.render)
     source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
-    return Target(sync, source, parent=live, reader=session.reader())
+    return Target(sync, source, parent=live, reader=session.reader(), values=await values_of(session, sync))
 
 
 def watch(target: Target, callback: Callable[[], None]) -> Watch:
@@ -325,6 +328,7 @@ async def _with_parent(session: Session, target: Target, manager: str) -> Target
         if manager and manager != known:
             name = f"{target.sync.namespace}/{target.sync.name}"
             raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and stays with that")
+        target.values = await values_of(session, target.sync)
     return target
 
 

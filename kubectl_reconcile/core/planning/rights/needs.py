@@ -298,13 +298,15 @@ class _Gathering:
                 self.rights[ref.namespace] |= {Right(ref.group, "syncs", "get", ref.name)}
 
     def secrets(self) -> None:
-        """Have the account read the Secrets that the Sync names, and the ConfigMap with the keys that it trusts."""
+        """Have the account read the Secrets that the Sync names, the ConfigMap with the keys that it trusts, and what holds values of variables."""
         git = self.source.sync.git
         names = (git.secret, git.webhook_secret) if git else ()
         here = self.rights[self.source.sync.namespace]
         here |= {Right("", "secrets", "get", name) for name in names if name}
         if git and git.verify:
             here.add(Right("", f"{git.verify.kind.lower()}s", "get", git.verify.name))
+        for holder, name in git.substitute.holders if git else ():
+            here |= {Right("", f"{holder.lower()}s", verb, name) for verb in ("get", "list", "watch")}
 
     def tell(self, located: Located, message: str, hint: str) -> None:
         self.problems.add((located.path, located.line, message, hint))

@@ -365,6 +365,22 @@ def test_an_empty_source_needs_its_secrets_alone_and_without_secrets_nothing():
     assert [one["kind"] for one in grant_of(bare, needs_of(RightsInputs(bare, [], KINDS)))] == ["ServiceAccount"]
 
 
+def test_what_holds_values_of_variables_is_read_and_watched_by_its_name():
+    refs = [
+        {"configMapKeyRef": {"name": "cluster"}},
+        {"secretKeyRef": {"name": "shop"}},
+        {"secretKeyRef": {"name": "shop", "key": "x"}},
+    ]
+    variables = [{"name": f"V{number}", "valueFrom": ref} for number, ref in enumerate(refs)]
+    source = {"git": {"url": "https://g/x"}, "substitute": {"variables": [*variables, {"name": "OWN", "value": "1"}]}}
+    sync = Sync.of({"metadata": {"name": "shop", "namespace": "shop"}, "spec": {"source": source}})
+    verbs = ("get", "list", "watch")
+    wanted = {Right("", "configmaps", verb, "cluster") for verb in verbs} | {
+        Right("", "secrets", verb, "shop") for verb in verbs
+    }
+    assert {right for _, right in needs_of(RightsInputs(sync, [], KINDS)).placed()} == wanted
+
+
 def test_a_secret_of_the_sync_is_not_named_twice_where_all_secrets_may_be_read():
     rights = [right for place, right in needs(an("Secret")).placed() if right.verb == "get"]
     assert rights == [Right("", "secrets", "get")]

@@ -1,0 +1,290 @@
+"""Substitution: ``${NAME}`` in what a source asks for becomes the value that the Sync declares for it.
+
+Vocabulary: a *variable* is a name that ``spec.source.substitute`` declares; a *value* is what it stands for; a *use* is a scalar
+of an object that has some in it. An *escape* is ``$${NAME}``, which stands for ``${NAME}`` itself.
+
+Rules: only string scalars of parsed objects change, never text that is parsed afterwards, never a key, nor what says which kind
+an object is. What a value holds is never substituted again. A scalar stays a string, unless it is nothing but one variable with another
+type. Names that aren't declared stay as they are. ConfigMaps, Secrets and CRDs are left alone but for their metadata, unless
+declared: what they hold is text for somebody else.
+
+Pure: nothing is mutated; what didn't change is shared with what was given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from kubectl_reconcile.core.manifests.parse import Located, Steps, VariableUse, is_named_by_variables, metadata_faults
+from kubectl_reconcile.core.objects import Manifest, Problem, Severity
+from kubectl_reconcile.core.rendering.uses import put_at
+from kubectl_reconcile.core.resources.substitute import LEFT_ALONE, MOST_VALUE_BYTES, Holder, ValueType
+
+MOST_BYTES: Final = 32 * 1024 * 1024
+"""How much text the values may come to in all that one source asks for."""
+
+_PLACE: Final = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_OTHERS: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)[:/=#%,^?+-][^}]*\}")
+"""How shells, and tools that copy them, spell a variable with a default or an edit."""
+
+_KIND_OF: Final = ("apiVersion", "kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a variable stands for. Of a *secret* one the text is never shown. *stamp* tells it from another without giving it away."""
+
+    text: str
+    type: ValueType = ValueType.STRING
+    secret: bool = False
+    stamp: str = ""
+    origin: str = ""
+
+    def __repr__(self) -> str:
+        return f"Value(of {self.origin or 'the Sync'})"
+
+    def alone(self) -> Any:
+        """Return what a scalar becomes that is nothing but this variable."""
+        return _READERS[self.type](self.text)
+
+    def fault(self) -> str:
+        """Return why the text can't be what its type says; empty where it can. The text isn't in it."""
+        if len(self.text.encode()) > MOST_VALUE_BYTES:
+            return f"it is longer than {MOST_VALUE_BYTES // 1024} KiB"
+        try:
+            self.alone()
+        except ValueError:
+            return f"it is no {self.type}"
+        return ""
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text.strip()):
+        raise ValueError(text)
+    return int(text)
+
+
+def _number(text: str) -> int | float:
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?", text.strip()):
+        raise ValueError(text)
+    number = float(text)
+    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text.strip()) else number
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.strip()] if text.strip() in {"true", "false"} else _no(text)
+
+
+def _no(text: str) -> bool:
+    raise ValueError(text)
+
+
+_READERS: Final[Mapping[ValueType, Callable[[str], Any]]] = {
+    ValueType.STRING: str,
+    ValueType.INTEGER: _integer,
+    ValueType.NUMBER: _number,
+    ValueType.BOOLEAN: _boolean,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is known of the variables that a Sync declares: *known* by name, and why those that are *unset* have no value.
+
+    *versions* are those of the objects that they were read from, by kind and name.
+    """
+
+    known: Mapping[str, Value] = field(default_factory=dict)
+    unset: Mapping[str, str] = field(default_factory=dict)
+    also_in: frozenset[str] = frozenset()
+    versions: Mapping[tuple[Holder, str], str] = field(default_factory=dict, compare=False)
+
+    @property
+    def is_declared(self) -> bool:
+        """Tell whether anything is substituted at all."""
+        return bool(self.known or self.unset)
+
+    def stamp_of(self, names: Iterable[str]) -> str:
+        """Return what tells the values of *names* from others, without giving that of a Secret away."""
+        said = sorted((name, self.known[name].stamp, self.known[name].type) for name in names)
+        return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
+
+
+NO_VALUES: Final = Values()
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A scalar with a name that stays as it is: one that is *declared* and has no value, or one that isn't declared."""
+
+    steps: Steps
+    name: str
+    why: str
+    declared: bool
+
+
+@dataclass(slots=True)
+class Substitution:
+    """The substitution of *values* in all that a source asks for; beyond a bound, objects are too large."""
+
+    values: Values
+    left_bytes: int = MOST_BYTES
+    unresolved: list[Unresolved] = field(default_factory=list)
+    _uses: list[VariableUse] = field(default_factory=list)
+
+    def of(self, located: Located) -> Located:
+        """Return a manifest with its variables replaced; what isn't is in *unresolved*, which is that of this manifest alone.
+
+        Raises:
+            TooLargeError: with what the values come to, it is beyond the bound.
+        """
+        self.unresolved, self._uses = [], []
+        tree = self._manifest(located.manifest)
+        if tree is located.manifest:
+            return located
+        return replace(Located.of(tree, located.path, located.line), uses=tuple(self._uses))
+
+    def _manifest(self, manifest: Manifest) -> Manifest:
+        is_left_alone = manifest.get("kind") in LEFT_ALONE - self.values.also_in
+        found: dict[str, Any] = {}
+        for name, value in manifest.items():
+            is_out = name in _KIND_OF or (is_left_alone and name != "metadata")
+            found[name] = value if is_out else self._tree(value, (name,))
+        return manifest if all(found[name] is value for name, value in manifest.items()) else found
+
+    def _tree(self, value: Any, steps: Steps) -> Any:
+        if isinstance(value, str):
+            return self._scalar(value, steps) if "${" in value else value
+        if isinstance(value, dict):
+            below = {name: self._tree(each, (*steps, name)) for name, each in value.items()}
+            return value if all(below[name] is each for name, each in value.items()) else below
+        if isinstance(value, list):
+            items = [self._tree(each, (*steps, index)) for index, each in enumerate(value)]
+            return value if all(new is each for new, each in zip(items, value, strict=True)) else items
+        return value
+
+    def _scalar(self, text: str, steps: Steps) -> Any:
+        names: dict[str, Value] = {}
+        for name in _OTHERS.findall(text):
+            if name in self.values.known:
+                why = "with more than a name in its braces it is left as it is: a default stands in the Sync"
+                self.unresolved.append(Unresolved(steps, name, why, declared=False))
+
+        def replaced(found: re.Match[str]) -> str:
+            escape, name = found.groups()
+            if escape:
+                return f"${{{name}}}"
+            value = self.values.known.get(name)
+            if value is None:
+                self._leave(steps, name)
+                return found.group()
+            names[name] = value
+            self._spend(value.text)
+            return value.text
+
+        whole = _PLACE.fullmatch(text)
+        done = _PLACE.sub(replaced, text)
+        if names:
+            secrets = [value.text for value in names.values() if value.secret]
+            texts = tuple(dict.fromkeys([done, *secrets])) if secrets else ()
+            self._uses.append(VariableUse(steps, tuple(names), bool(secrets), texts))
+            if whole:
+                return names[whole[2]].alone()
+        return done if done != text else text
+
+    def _leave(self, steps: Steps, name: str) -> None:
+        if (why := self.values.unset.get(name)) is not None:
+            self.unresolved.append(Unresolved(steps, name, why, declared=True))
+        else:
+            self.unresolved.append(
+                Unresolved(steps, name, "the Sync doesn't declare it; it is left as it is", declared=False)
+            )
+
+    def _spend(self, text: str) -> None:
+        self.left_bytes -= len(text)
+        if self.left_bytes < 0:
+            raise TooLargeError(f"with its variables, what the source asks for has more than {MOST_BYTES >> 20} MiB")
+
+
+class TooLargeError(ValueError):
+    """The values come to more text than is taken from one source."""
+
+
+def without_secrets(located: Located) -> Manifest:
+    """Return a manifest with the names of secret variables in place of what they stand for, as it may be told by a digest."""
+    tree: Any = located.manifest
+    for use in located.uses:
+        if use.secret:
+            tree = put_at(tree, use.steps, " ".join(f"${{{name}}}" for name in use.names))
+    return tree  # type: ignore[no-any-return]
+
+
+# --- all of a source ------------------------------------------------------------------------------------------------
+
+LineOf = Callable[[Located, Steps], int]
+"""Where a field of a manifest stands in its file; 0 where that isn't known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Substituted:
+    """What a source asks for with values in it, what is wrong with it, and which variables stand in each file."""
+
+    manifests: tuple[Located, ...]
+    problems: tuple[Problem, ...] = ()
+    names: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def substituted(manifests: Iterable[Located], values: Values, line_of: LineOf) -> Substituted:
+    """Return *manifests* with *values* in them. One that lacks a value, or can't be an object with it, is left out: its file says why."""
+    work = Substitution(values)
+    done: list[Located] = []
+    problems: list[Problem] = []
+    names: dict[str, set[str]] = {}
+    said: set[str] = set()
+    for located in manifests:
+        try:
+            new = work.of(located) if values.is_declared else located
+        except TooLargeError as error:
+            problems.append(
+                Problem(located.path, max(located.line, 0), str(error), "use shorter values, or fewer of them")
+            )
+            continue
+        found = list(_problems(located, new, work.unresolved, line_of))
+        for each in found:
+            if each.is_error or each.message not in said:
+                said.add(each.message)
+                problems.append(each)
+        if not any(each.is_error for each in found):
+            done.append(new)
+        for use in new.uses:
+            names.setdefault(new.path, set()).update(use.names)
+    return Substituted(tuple(done), tuple(problems), {path: frozenset(each) for path, each in names.items()})
+
+
+def _problems(old: Located, new: Located, unresolved: Iterable[Unresolved], line_of: LineOf) -> Iterator[Problem]:
+    for each in unresolved:
+        severity = Severity.ERROR if each.declared else Severity.WARNING
+        message = f"${{{each.name}}} has no value: {each.why}" if each.declared else f"${{{each.name}}}: {each.why}"
+        hint = (
+            ""
+            if each.declared
+            else f"declare it in spec.source.substitute of the Sync, or write $${{{each.name}}} if it is meant so"
+        )
+        yield Problem(old.path, line_of(old, each.steps), message, hint, severity)
+    if any(use.steps[0] == "metadata" for use in new.uses) or is_named_by_variables(new):
+        hidden = {use.steps: use.names for use in new.uses if use.secret and use.steps[0] == "metadata"}
+        for steps, names in hidden.items():
+            if steps[1] in _SEEN_BY_ALL:
+                said = f"{'.'.join(map(str, steps))} has the value of a Secret in it, {' and '.join(names)}, and is seen by everybody"
+                yield Problem(old.path, line_of(old, steps), said, "use a ConfigMap for what names things")
+        for steps, message, hint in metadata_faults(new.manifest):
+            if steps not in hidden:
+                yield Problem(old.path, line_of(old, steps), message, hint)
+
+
+_SEEN_BY_ALL: Final = frozenset({"name", "namespace", "labels"})
+"""What of an object's metadata is in URLs, logs and lists."""

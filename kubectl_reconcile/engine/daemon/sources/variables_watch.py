@@ -1,0 +1,81 @@
+"""Watches the ConfigMaps and Secrets that hold values of variables, each by its name and as the Sync's account.
+
+They are in a cache of their own: what one Sync's account may see is no business of any other. An account that may read such an object
+and not watch it has its values read whenever the source is asked for news.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kubectl_reconcile.cluster.cache import Cache, Event, Feed
+from kubectl_reconcile.core.objects import GroupKind, ObjectRef
+from kubectl_reconcile.core.rendering.substitution import Values
+from kubectl_reconcile.core.resources.substitute import Holder
+from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.sync.session import Session
+
+
+@dataclass(slots=True)
+class _User:
+    """A Sync with variables: what it calls when one of its objects changed, and the versions that it has read."""
+
+    changed: Callable[[], None]
+    versions: Mapping[tuple[Holder, str], str]
+
+
+@dataclass(slots=True)
+class VariablesWatch:
+    """The feeds of all Syncs' variables, each for as long as some Sync needs it."""
+
+    session: Session
+    cache: Cache = field(init=False)
+    _users: dict[Feed, dict[ObjectRef, _User]] = field(default_factory=dict)
+    _ending: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Listen to the cache."""
+        self.cache = Cache(self.session.client)
+        self.cache.subscribe(self._heard)
+
+    def follow(self, sync: Sync, values: Values, changed: Callable[[], None]) -> None:
+        """Have *changed* called when an object that a Sync's variables come from isn't any more as *values* were read of it."""
+        holders = sync.git.substitute.holders if sync.git else ()
+        wanted = {feed for holder, name in holders if (feed := self._feed(sync, holder, name)) is not None}
+        for feed in wanted:
+            self._users.setdefault(feed, {})[sync.ref] = _User(changed, values.versions)
+            if feed not in self.cache.feeds:
+                self.cache.follow(feed)
+        self._leave(sync.ref, but=wanted)
+
+    def forget(self, ref: ObjectRef) -> None:
+        """Let go of what only this Sync needed."""
+        self._leave(ref)
+
+    async def close(self) -> None:
+        """End all watches."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        await self.cache.close()
+
+    def _feed(self, sync: Sync, holder: Holder, name: str) -> Feed | None:
+        resource = self.session.resource(GroupKind("", holder.value))
+        return None if resource is None else Feed(resource, namespace=sync.namespace, user=sync.account, name=name)
+
+    def _leave(self, ref: ObjectRef, but: frozenset[Feed] | set[Feed] = frozenset()) -> None:
+        for feed in [feed for feed, users in self._users.items() if ref in users and feed not in but]:
+            users = self._users[feed]
+            del users[ref]
+            if not users:
+                del self._users[feed]
+                task = asyncio.ensure_future(self.cache.unfollow(feed))
+                self._ending.add(task)
+                task.add_done_callback(self._ending.discard)
+
+    def _heard(self, happened: Event) -> None:
+        version = happened.new.resource_version if happened.new else ""
+        holder = Holder(happened.ref.kind)
+        for user in tuple(self._users.get(happened.feed, {}).values()):
+            if user.versions.get((holder, happened.ref.name), "") != version:
+                user.changed()

@@ -1,0 +1,63 @@
+"""``spec.source.substitute`` as people write it: what is read, and what is refused by its field."""
+
+import pytest
+
+from kubectl_reconcile.core.resources.substitute import Holder, ValueSource, ValueType
+from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+
+
+def sync(*variables, **more):
+    source = {"git": {"url": "https://g/x"}, "substitute": {"variables": list(variables), **more}}
+    return Sync.of({"metadata": {"name": "shop", "namespace": "shop"}, "spec": {"source": source}})
+
+
+def test_what_is_declared():
+    spec = sync(
+        {"name": "A", "value": "", "type": "Integer"},
+        {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "cluster"}}, "default": "x"},
+        {"name": "C", "valueFrom": {"secretKeyRef": {"name": "cluster", "key": "c.d"}}},
+        alsoIn=["ConfigMap"],
+    ).git.substitute
+    assert [(each.name, each.type, each.value, each.default) for each in spec.variables] == [
+        ("A", ValueType.INTEGER, "", None), ("B", ValueType.STRING, None, "x"), ("C", ValueType.STRING, None, None),
+    ]  # fmt: skip
+    assert [each.source for each in spec.variables][1:] == [
+        ValueSource(Holder.CONFIG_MAP, "cluster", "B"), ValueSource(Holder.SECRET, "cluster", "c.d"),
+    ]  # fmt: skip
+    assert spec.holders == ((Holder.CONFIG_MAP, "cluster"), (Holder.SECRET, "cluster"))
+    assert spec.also_in == {"ConfigMap"}
+    assert sync().git.substitute.variables == ()
+
+
+REFUSED = {
+    "a name with a dash": ({"name": "A-B", "value": "x"}, "variables[0].name: 'A-B' can't be a name"),
+    "no name": ({"value": "x"}, "variables[0].name: '' can't be a name"),
+    "neither value nor source": ({"name": "A"}, "variables[0]: give either value or valueFrom"),
+    "both": ({"name": "A", "value": "x", "valueFrom": {"secretKeyRef": {"name": "s"}}}, "give either value or valueFrom"),
+    "two sources": (
+        {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s"}, "configMapKeyRef": {"name": "s"}}}, "exclude each other",
+    ),
+    "a path for a name": ({"name": "A", "valueFrom": {"secretKeyRef": {"name": "../../b/secrets/c"}}}, "is no name of a Secret"),
+    "a query for a name": ({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c?x=y"}}}, "is no name of a ConfigMap"),
+    "a path for a key": ({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "../x"}}}, "is no key of a Secret"),
+    "another type": ({"name": "A", "value": "x", "type": "List"}, "'List' is none of String, Integer, Number, Boolean"),
+    "a number": ({"name": "A", "value": 3}, "must be text of at most 32 KiB"),
+    "a long value": ({"name": "A", "value": "x" * 40_000}, "must be text of at most 32 KiB"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("variable", "said"), REFUSED.values(), ids=REFUSED)
+def test_refused_by_its_field_is(variable, said):
+    with pytest.raises(SyncSpecError) as refused:
+        sync(variable)
+    assert str(refused.value).startswith("spec.source.substitute.")
+    assert said in str(refused.value)
+
+
+def test_names_are_declared_once_and_not_by_the_hundred():
+    with pytest.raises(SyncSpecError, match="A is declared twice"):
+        sync({"name": "A", "value": "x"}, {"name": "A", "value": "y"})
+    with pytest.raises(SyncSpecError, match="at most 100"):
+        sync(*({"name": f"A{number}", "value": "x"} for number in range(101)))
+    with pytest.raises(SyncSpecError, match=r"alsoIn: 'Pod' is none of"):
+        sync(alsoIn=["Pod"])
