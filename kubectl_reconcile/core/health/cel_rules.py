@@ -4,7 +4,8 @@ Vocabulary: an expression speaks of the object as ``self``, as in a CRD's valida
 expressions ``failed`` is asked first, then ``inProgress``, then ``current``; where none is true the object
 is in progress if there is a ``current`` to become true, else the general rules decide. A field that an
 expression names and the object lacks makes the expression false, since controllers fill in
-their status late. An expression that might take long for an object isn't asked of it, see ``cel_cost``: the object
+their status late. One that can't be answered for another reason, as where it compares a text with a number, is a *fault*: the
+general rules decide then, and the verdict says so. An expression that might take long for an object isn't asked of it, see ``cel_cost``: the object
 counts as in progress, and its verdict says so.
 
 Pure: expressions can't do anything but look. The library is imported where a rule is read.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Self
 
@@ -41,6 +42,7 @@ LIMITS: Final = frozenset(
     }
 )
 """Kinds that limit what others do."""
+_REASON: Final = 160
 
 
 class RuleError(ValueError):
@@ -77,13 +79,17 @@ class Rule:
         return cls(GroupKind(group, name), texts, programs)
 
     def judge(self, manifest: Manifest) -> Health | None:
-        """Return what the rule says of an object, None where it says nothing."""
+        """Return what the rule says of an object, None where it says nothing.
+
+        Raises:
+            RuleFault: an expression can't be answered for this object.
+        """
         size = Size.of(manifest)
         for text in self.expressions.values():
             if steps(text, size) > MOST_STEPS:
                 return Health(HealthStatus.IN_PROGRESS, f"the rule {text!r} would take too long for so large an object")
         for status, program in self.programs.items():
-            if _holds(program, manifest):
+            if _holds(program, self.expressions[status], manifest):
                 return Health(status, f"by the rule {self.expressions[status]!r}")
         if HealthStatus.CURRENT in self.programs:
             return Health(HealthStatus.IN_PROGRESS, f"not yet {self.expressions[HealthStatus.CURRENT]!r}")
@@ -108,11 +114,25 @@ def _program(text: str) -> Any:
     return importlib.import_module("cel").compile(text)
 
 
-def _holds(program: Any, manifest: Manifest) -> bool:
+class RuleFault(Exception):  # noqa: N818 - what is wrong with a rule, for one object
+    """An expression that can't be answered for an object; prints as a clause."""
+
+
+def _holds(program: Any, text: str, manifest: Manifest) -> bool:
+    """Tell whether an expression is true of an object; what the object lacks makes it false.
+
+    Raises:
+        RuleFault: it can't be answered.
+    """
     try:
-        return program.execute({"self": manifest}) is True
-    except Exception:  # noqa: BLE001 - whatever an expression stumbles over, it doesn't hold
+        found = program.execute({"self": manifest})
+    except LookupError:
         return False
+    except Exception as error:  # noqa: BLE001 - whatever an expression stumbles over is its author's to mend
+        raise RuleFault(f"the rule {text!r} can't be answered: {str(error)[:_REASON]}") from None
+    if not isinstance(found, bool):
+        raise RuleFault(f"the rule {text!r} is neither true nor false but {type(found).__name__}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +165,12 @@ class HealthRules:
         kind = GroupVersionKind.of(manifest).group_kind if manifest is not None else None
         found = self._judged(manifest, strict=self.strict or kind == _JOB, expected=expected, now=now)
         if kind in LIMITS and found.status is not HealthStatus.TERMINATING:
-            return Health(HealthStatus.CURRENT, found.message)
+            return replace(found, status=HealthStatus.CURRENT)
         if hook and found.status is HealthStatus.SUSPENDED:
-            return Health(HealthStatus.IN_PROGRESS, f"{found.message}; a hook has to complete")
+            return replace(found, status=HealthStatus.IN_PROGRESS, message=f"{found.message}; a hook has to complete")
         if kind == _CLAIM and found.status is HealthStatus.IN_PROGRESS:
-            return Health(HealthStatus.CURRENT, found.message)
-        return Health(HealthStatus.IN_PROGRESS, found.message) if is_young(found) else found
+            return replace(found, status=HealthStatus.CURRENT)
+        return replace(found, status=HealthStatus.IN_PROGRESS) if is_young(found) else found
 
     def _judged(
         self, manifest: Manifest | None, *, strict: bool, expected: Expected = Expected.NOT_KNOWN, now: str = ""
@@ -162,6 +182,12 @@ class HealthRules:
         if general.status is HealthStatus.TERMINATING:
             return general
         for rule in self.rules:
-            if rule.kind == kind and (found := rule.judge(manifest)) is not None:
+            if rule.kind != kind:
+                continue
+            try:
+                found = rule.judge(manifest)
+            except RuleFault as fault:
+                return replace(general, fault=str(fault))
+            if found is not None:
                 return found
         return general

@@ -74,12 +74,12 @@ def health_below(
     It is that of a member, but for a Job: whether it has to complete, its owner knows. One that is being deleted is wanted no more.
     """
     found = _of_a_set(live, rules.judge(live, expected=expected, now=now))
-    return Health(HealthStatus.CURRENT, found.message) if found.status is HealthStatus.TERMINATING else found
+    return replace(found, status=HealthStatus.CURRENT) if found.status is HealthStatus.TERMINATING else found
 
 
 def _of_a_set(live: Manifest, found: Health) -> Health:
     is_about_others = found.status is HealthStatus.IN_PROGRESS and GroupVersionKind.of(live).group_kind in LIMITS
-    return Health(HealthStatus.CURRENT, found.message) if is_about_others else found
+    return replace(found, status=HealthStatus.CURRENT) if is_about_others else found
 
 
 def worst_of(own: Health, below: Mapping[ObjectRef, Health]) -> Health:
@@ -92,7 +92,7 @@ def worst_of(own: Health, below: Mapping[ObjectRef, Health]) -> Health:
     first = min(below, key=lambda ref: (_GRAVITY.index(below[ref].status), ref))
     if own.status in _GRAVITY and _GRAVITY.index(own.status) <= _GRAVITY.index(below[first].status):
         return own if str(first) in own.message else replace(own, message=_joined(own.message, first, below[first]))
-    return Health(below[first].status, _joined("", first, below[first]))
+    return replace(own, status=below[first].status, message=_joined("", first, below[first]))
 
 
 def _joined(before: str, ref: ObjectRef, found: Health) -> str:
@@ -129,13 +129,14 @@ class HealthSummary:
     """How a set is: verdicts counted, the worst named, worst first.
 
     *is_awaited* tells that being Ready takes being healthy. *unsteady* is why a set that is healthy doesn't count as such yet,
-    empty where it does.
+    empty where it does. *fault* is what is wrong with a rule of the user's, as of one member.
     """
 
     counts: Mapping[HealthStatus, int]
     worst: tuple[Ailment, ...] = ()
     is_awaited: bool = True
     unsteady: str = ""
+    fault: str = ""
 
     @property
     def is_healthy(self) -> bool:
@@ -161,7 +162,11 @@ class HealthSummary:
 
     @property
     def sentence(self) -> str:
-        """How it is, for people: what ails most, and how many besides."""
+        """How it is, for people: what ails most, and how many besides, and which rule is wrong."""
+        return f"{self._verdict}; {self.fault}" if self.fault else self._verdict
+
+    @property
+    def _verdict(self) -> str:
         total = sum(self.counts.values())
         if self.is_sound:
             return self.unsteady or f"{total} object{'' if total == 1 else 's'}, none unhealthy"
@@ -191,6 +196,7 @@ class HealthTally:
     _causes: dict[ObjectRef, str] = field(default_factory=dict)
     _silent: dict[GroupKind, set[ObjectRef]] = field(default_factory=dict)
     _below: dict[ObjectRef, dict[ObjectRef, Health]] = field(default_factory=dict)
+    _faults: dict[ObjectRef, str] = field(default_factory=dict)
 
     @staticmethod
     def since(status: Mapping[str, Any]) -> dict[tuple[str, str], str]:
@@ -200,6 +206,16 @@ class HealthTally:
 
     def note(self, ref: ObjectRef, own: Health | None, now: str) -> bool:
         """Take in the verdict on a member by itself, None where it is gone; tell whether there is news."""
+        is_fault_news = self._note_fault(ref, own)
+        return self._note(ref, own, now) or is_fault_news
+
+    def _note_fault(self, ref: ObjectRef, own: Health | None) -> bool:
+        before = self._faults.pop(ref, "")
+        if own is not None and own.fault:
+            self._faults[ref] = own.fault
+        return before != (own.fault if own else "")
+
+    def _note(self, ref: ObjectRef, own: Health | None, now: str) -> bool:
         self._note_silence(ref, own)
         if own is None:
             self._below.pop(ref, None)
@@ -281,7 +297,9 @@ class HealthTally:
     def summary(self, *, is_awaited: bool = True) -> HealthSummary:
         """Return how the set is now."""
         named = tuple(self._with_cause(each) for each in self.worst())
-        return HealthSummary({each: count for each, count in self.counts.items() if count}, named, is_awaited)
+        counts = {each: count for each, count in self.counts.items() if count}
+        first = next(iter(self._faults.items()), None)
+        return HealthSummary(counts, named, is_awaited, fault=f"{first[0]}: {first[1]}"[:_SENTENCE] if first else "")
 
     def _with_cause(self, ailment: Ailment) -> Ailment:
         cause = self._causes.get(ailment.ref)

@@ -48,13 +48,15 @@ class Health:
     """A verdict and its reason in words: which count is short, which pod, why. Prints as one line.
 
     *lasts_s* tells for how many seconds it holds of an object that doesn't change, None where time plays no part;
-    *is_silent* that it is about an object that has said nothing.
+    *is_silent* that it is about an object that has said nothing. *fault* is why a rule of the user's has no part in it, empty where that is
+    as it should be.
     """
 
     status: HealthStatus
     message: str = ""
     lasts_s: float | None = None
     is_silent: bool = False
+    fault: str = ""
 
     def __str__(self) -> str:
         return f"{self.status}: {self.message}" if self.message else str(self.status)

@@ -14,24 +14,42 @@ from dataclasses import replace
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.silence import Expected, expected_of
 from kubectl_reconcile.core.health.summary import member_health
-from kubectl_reconcile.core.health.verdict import HealthStatus
-from kubectl_reconcile.core.objects import GroupKind
+from kubectl_reconcile.core.health.verdict import Health, HealthStatus
+from kubectl_reconcile.core.objects import GroupKind, Problem, Severity
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unhealthy
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 
 _ILL = frozenset({HealthStatus.FAILED, HealthStatus.IN_PROGRESS})
+_MOST_WARNINGS = 5
 _STAYS = frozenset({Op.UPDATE, Op.REPLACE, Op.UNCHANGED})
 
 
 def with_health(made: Plan, live: Snapshot, rules: HealthRules, now: str) -> Plan:
-    """Return *made* with those of its objects that aren't well at *now*, as *rules* judge; those that go don't count."""
-    return replace(made, unhealthy=tuple(_unhealthy(made, live, rules, now)))
+    """Return *made* with those of its objects that aren't well at *now*, as *rules* judge; those that go don't count.
+
+    A rule that can't be answered for one of them is a warning where that one is asked for.
+    """
+    judged = _judged(made, live, rules, now)
+    ill = tuple(Unhealthy(change.ref, health) for change, health in judged if health.status in _ILL)
+    faults = [(change, health.fault) for change, health in judged if health.fault]
+    return replace(
+        made, unhealthy=ill, problems=(*made.problems, *(_warning(*each) for each in faults[:_MOST_WARNINGS]))
+    )
 
 
-def _unhealthy(made: Plan, live: Snapshot, rules: HealthRules, now: str) -> list[Unhealthy]:
-    """Return them in the order of the plan; the silent are looked at last, since what is expected of them others of their kinds tell."""
+def _warning(change: Change, fault: str) -> Problem:
+    place = change.provenance
+    hint = "see spec.health.rules of the Sync; meanwhile the object is judged without the rule"
+    return Problem(place.file, place.line, f"{change.ref}: {fault}", hint, severity=Severity.WARNING)
+
+
+def _judged(made: Plan, live: Snapshot, rules: HealthRules, now: str) -> list[tuple[Change, Health]]:
+    """Return what there is to say of objects, in the order of the plan.
+
+    The silent are looked at last, since what is expected of them others of their kinds tell.
+    """
     staying = [(at, change) for at, change in enumerate(made.changes) if change.op in _STAYS]
-    found: dict[int, Unhealthy] = {}
+    found: dict[int, tuple[Change, Health]] = {}
     silent: list[tuple[int, Change]] = []
     spoken: set[GroupKind] = set()
 
@@ -44,8 +62,9 @@ def _unhealthy(made: Plan, live: Snapshot, rules: HealthRules, now: str) -> list
         elif expected is Expected.NOT_KNOWN and _expected(change) is not Expected.NEVER:
             silent.append((at, change))
             return
-        if (health := member_health(rules, manifest, expected=expected, now=now)).status in _ILL:
-            found[at] = Unhealthy(change.ref, health)
+        health = member_health(rules, manifest, expected=expected, now=now)
+        if health.status in _ILL or health.fault:
+            found[at] = change, health
 
     for at, change in staying:
         judge(at, change, Expected.NOT_KNOWN)

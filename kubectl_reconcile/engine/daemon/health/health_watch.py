@@ -154,9 +154,7 @@ class HealthWatch:
         if not left_s:
             return found
         times, again = watched.steady.falls(), "counts as healthy once it has been for a while"
-        return HealthSummary(
-            found.counts, found.worst, found.is_awaited, f"unhealthy {times} times within ten minutes: {again}"
-        )
+        return replace(found, unsteady=f"unhealthy {times} times within ten minutes: {again}")
 
     async def told(self, ref: ObjectRef, summary: HealthSummary | None, *, is_told: bool) -> None:
         """Note whether a status with this summary was written, and say what has changed hereby."""

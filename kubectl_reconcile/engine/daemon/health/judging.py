@@ -7,6 +7,7 @@ below one was applied by the module of what owns it. A stranger's object says no
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from kubectl_reconcile.engine.daemon.health.watched import WatchedMembers
 _AT_A_TIME: Final = 100
 _DEEPEST: Final = 8
 """Custom resources above one another, at most: a circle of owners ends there."""
+_TOGETHER_S: Final = 5.0
+"""Second looks within so many seconds are had at one time, so that what was made one after the other isn't told one by one."""
 _LEFT_AWAY: Final = Health(HealthStatus.NOT_FOUND, "somebody deleted it, and drift is left alone")
 
 
@@ -164,5 +167,8 @@ class Judging:
 
 def _note_again(watched: WatchedMembers, ref: ObjectRef, found: Health | None) -> None:
     """Have an object looked at again when time alone changes its verdict."""
-    lasts_s = found.lasts_s if found else None
-    watched.again.note(ref, time.monotonic() + lasts_s if lasts_s is not None else None)
+    if found is None or found.lasts_s is None:
+        watched.again.note(ref, None)
+        return
+    due_s = time.monotonic() + found.lasts_s
+    watched.again.note(ref, math.ceil(due_s / _TOGETHER_S) * _TOGETHER_S)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.outlook.unhealthy import with_health
@@ -67,3 +67,17 @@ def test_what_is_silent_is_ill_only_where_another_of_its_kind_has_spoken():
     assert named(True, silent) == []
     assert named(True, silent, speaking, broken) == ["Widget.example.com shop/a", "Widget.example.com shop/c"]
     assert named(False, silent, speaking) == []
+
+
+def test_a_rule_that_cannot_be_answered_is_a_warning_and_the_general_rule_stands_in():
+    rules = HealthRules(rules=(Rule.parse({"kind": "Widget.example.com", "current": "self.status.phase > 3"}),))
+    live = (widget("a", phase="Ready"), widget("b", phase="Failed"), widget("c"))
+    changes = tuple(a_change(ObjectRef.of(each), Op.UNCHANGED) for each in live)
+    made = with_health(Plan(None, "", changes), Objects(live), rules, NOW)
+    assert [str(one.ref) for one in made.unhealthy] == ["Widget.example.com shop/b", "Widget.example.com shop/c"]
+    warned = [str(each) for each in made.problems]
+    assert len(warned) == 2
+    assert (
+        "Widget.example.com shop/a: the rule 'self.status.phase > 3' can't be answered: No such overload" in warned[0]
+    )
+    assert not any(each.is_error for each in made.problems)
