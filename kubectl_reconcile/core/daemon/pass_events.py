@@ -30,7 +30,7 @@ class ClusterFacts:
     *waits* says what of another Sync must come true first; empty where nothing must, or nobody asked: it is looked up only where
     ``PassState.is_gated``. *cycle* says by way of which others the Sync waits for itself. *has_lapsed* tells that fields that were left to others are to be
     tried again, *lapses_at_s* when the next will be. *pauses_s* are objects that were put back so often that they wait, and for
-    how long.
+    how long. *has_earlier* tells that nothing was planned yet, and that it is known what was let through before this daemon began.
     """
 
     waits: str = ""
@@ -39,6 +39,7 @@ class ClusterFacts:
     has_lapsed: bool = False
     lapses_at_s: float | None = None
     pauses_s: Mapping[ObjectRef, float] = field(default_factory=dict)
+    has_earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,9 @@ class CheckMembers:
 
 @dataclass(frozen=True, slots=True)
 class PlanSet:
-    """Plan the whole set: ``PlanMade``."""
+    """Plan the whole set: ``PlanMade``. One that *is_earlier* is as it was let through before this daemon began."""
+
+    is_earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ any        SourceRead, news             the set is due at once                  
 any        SourceFailed                 Retry, Tell                                         same
 (work)     the source failed last       only the dirty members
 (work)     gated, a dependency unready  Tell DependencyNotReady, or a cycle; only drift     IDLE, ON_OBJECTS
+(work)     the same, as a daemon begins the same; PlanSet as it was let through before      ON_SET
 (work)     asked, nothing changed       CheckMembers                                        CHECKING
 (work)     asked, or the set is due     PlanSet                                             ON_SET
 (work)     some are dirty, not paused   PlanObjects                                         ON_OBJECTS
@@ -26,6 +27,7 @@ any        SourceFailed                 Retry, Tell                             
 CHECKING   MembersChecked               Tell as before, or PlanSet                          IDLE, ON_SET
 ON_SET     PlanMade                     drift that is to be left is held; ApplySet          ON_SET
 ON_SET     Applied                      Tell; Retry where something failed                  IDLE
+ON_SET     Applied, while gated         nothing: what was let through before is kept up     IDLE
 ON_OBJECTS PlanMade                     drift is put back or told; ApplyObjects             ON_OBJECTS
 ON_OBJECTS Applied                      told; the set is due where something failed         IDLE
 any        PassInterrupted              what was under way is due again                     IDLE
@@ -229,8 +231,12 @@ def _chosen(state: PassState, facts: on.ClusterFacts, now_s: float) -> Step:
 def _waiting(state: PassState, facts: on.ClusterFacts) -> Step:
     """Tell what is waited for; what was let through before is kept up meanwhile."""
     report = Report(ConditionReason.CYCLE if facts.cycle else ConditionReason.WAITING, facts.cycle or facts.waits)
-    state, instructions = _objects(replace(_due(state), told=report.reason, is_asked=False), facts)
-    return state, (on.Tell(report, on.Scope.SYNC, _answered(state)), *instructions)
+    told = on.Tell(report, on.Scope.SYNC, _answered(state))
+    state = replace(_due(state), told=report.reason, is_asked=False)
+    if facts.has_earlier:
+        return replace(state, phase=PassPhase.ON_SET, dirty=frozenset()), (told, on.PlanSet(is_earlier=True))
+    state, instructions = _objects(state, facts)
+    return state, (told, *instructions)
 
 
 def _members_checked(state: PassState, event: on.MembersChecked) -> Step:
@@ -254,12 +260,14 @@ def _set_planned(state: PassState, event: on.PlanMade) -> Step:
         made, drift = without_drift(made, state.drift, is_new=event.applied_revision != made.revision)
     state = replace(state, members=event.members, dirty=state.dirty & event.members, drift=drift)
     writes = sum(1 for change in made.changes if change.writes)
-    announced = (on.Announce(writes, made.revision),) * bool(writes)
+    announced = (on.Announce(writes, made.revision),) * bool(writes and not state.is_gated)
     return state, (*announced, on.ApplySet(made))
 
 
 def _set_applied(state: PassState, event: on.Applied) -> Step:
     sync = _sync(state)
+    if state.is_gated:  # what is waited for stays told
+        return _idle(_due(state), missing=event.missing_namespaces), ()
     report = _signed(state, with_drift(event.report, sync.drift, state.drift))
     told = on.Tell(report, on.Scope.SET, _answered(state))
     state = _idle(state, told=report.reason, missing=event.missing_namespaces)

@@ -282,10 +282,11 @@ def _with_health(status: dict[str, Any], health: HealthSummary | None) -> dict[s
     return status
 
 
-def was_passed(live: Manifest | None, revision: str, generation: int) -> bool:
-    """Tell whether *revision* was tried already by the spec of this *generation*: what it depends on let it through then."""
+def passed_before(live: Manifest | None, generation: int) -> str:
+    """Return the revision that was tried last by the spec of this *generation*: what it depends on let it through then. Empty where none was."""
     status = mapping_of((live or {}).get("status"))
-    return (status.get("lastAttemptedRevision"), status.get("lastAttemptedGeneration")) == (revision, generation)
+    is_of_it = status.get("lastAttemptedGeneration") == generation
+    return str(status.get("lastAttemptedRevision") or "") if is_of_it else ""
 
 
 _PASSES_BY = frozenset(

@@ -148,7 +148,7 @@ class SyncController:
             followed.state, _ = step(followed.state, on.ObjectsChanged(changed), time.monotonic())
         await self._take_answer(ref, followed, sync)
         asked = asked or is_asked(self.context.live(ref) or manifest)
-        await self._drive(ref, on.TurnCame(sync, await self._work.facts(ref, sync, followed.state), asked))
+        await self._drive(ref, on.TurnCame(sync, await self._work.facts(ref, sync, followed), asked))
 
     async def _take_answer(self, ref: ObjectRef, followed: FollowedSync, sync: Sync) -> None:
         """Take in what the source has said meanwhile, if it is still the one that is followed."""
@@ -156,6 +156,7 @@ class SyncController:
         if answer is None or answer.git != sync.git or not followed.state.source.is_reading:
             return
         followed.reading, followed.newest = None, answer.newest or followed.newest
+        followed.earlier = answer.earlier or followed.earlier
         followed.verification = answer.event.verification or followed.verification
         await self._drive(ref, answer.event)
 

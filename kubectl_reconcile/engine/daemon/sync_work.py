@@ -23,7 +23,7 @@ from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
-from kubectl_reconcile.core.resources.status import ConditionReason, reconciling, was_passed
+from kubectl_reconcile.core.resources.status import ConditionReason, passed_before, reconciling
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.engine.api.sync_requests import now_text
@@ -35,7 +35,7 @@ from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync.credentials import local_folder
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.perform import perform, status_after
-from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read_with_bases
+from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read_at, read_with_bases
 from kubectl_reconcile.engine.sync.signed_sources import read_keys, verification_of
 from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.engine.sync.variables import values_of
@@ -52,11 +52,12 @@ class NothingReadError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """What the source at *git* said."""
+    """What the source at *git* said; *earlier* is what was let through before this daemon began, where the newest may have to wait."""
 
     git: GitSpec
     event: on.SourceRead | on.SourceFailed
     newest: Desired | None = None
+    earlier: Desired | None = None
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class FollowedSync:
     """One Sync being followed: its state, and what carrying out needs besides, which decides nothing.
 
     *changed* are the members that changed in the cluster since the last turn. *reading* asks the source, beside all else; *answer* is what
-    came of it, for the next turn. *newest* is what the source asked for last, *desired* what the last plan was made of.
+    came of it, for the next turn. *newest* is what the source asked for last, *desired* what the last plan was made of; *earlier* is as for an answer.
     """
 
     state: PassState = field(default_factory=PassState)
@@ -74,6 +75,7 @@ class FollowedSync:
     changed: set[ObjectRef] = field(default_factory=set)
     verification: Verification | None = None
     newest: Desired | None = None
+    earlier: Desired | None = None
     reading: asyncio.Task[None] | None = None
     answer: SourceAnswer | None = None
 
@@ -119,7 +121,7 @@ class SyncWork:
             case on.CheckMembers():
                 return on.MembersChecked(all(map(self.context.view.snapshot().stored, followed.places)))
             case on.PlanSet():
-                return await self._plan_set(ref, followed)
+                return await self._plan_set(ref, followed, instruction)
             case on.PlanObjects():
                 return await self._plan_objects(ref, followed, instruction.refs)
             case on.ApplySet():
@@ -141,13 +143,13 @@ class SyncWork:
                 self.context.queue.wrote(instruction.ref)
         return None
 
-    async def facts(self, ref: ObjectRef, sync: Sync, state: PassState) -> on.ClusterFacts:
+    async def facts(self, ref: ObjectRef, sync: Sync, followed: FollowedSync) -> on.ClusterFacts:
         """Return what a decision about a Sync needs to know; contention that has lasted long enough ends hereby.
 
         Raises:
             ApiError: a Sync of another namespace could not be asked for.
         """
-        contention, now_s = self.context.contention, time.monotonic()
+        contention, now_s, state = self.context.contention, time.monotonic(), followed.state
         has_lapsed = bool(contention.lapse(ref, now_s))
         is_gated = state.is_gated or state.sync is None or state.sync.generation != sync.generation
         return on.ClusterFacts(
@@ -157,6 +159,7 @@ class SyncWork:
             has_lapsed=has_lapsed,
             lapses_at_s=contention.due_s(ref),
             pauses_s={each: self.context.queue.pause_s(each) for each in state.dirty},
+            has_earlier=followed.earlier is not None,
         )
 
     # The source ------------------------------------------------------------------------------
@@ -193,15 +196,16 @@ class SyncWork:
         """Ask the source when it is its turn, and have what it says taken in by the next turn of the Sync."""
         git = sync.git or GitSpec(url="")
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
+        passed = passed_before(self.context.live(ref), sync.generation)
+        earlier = passed if sync.depends_on and followed.desired is None else ""
         try:
-            newest = await self.lanes.run(
-                lambda: read_with_bases(target, applied),
+            newest, kept = await self.lanes.run(
+                lambda: self._read_both(target, applied, earlier),
                 who=ref, url=git.url, tenant=ref.namespace, is_urgent=is_urgent, timeout_s=sync.timeout_s,
             )  # fmt: skip
             found = verification_of(target.source)
             is_news = newest is not followed.newest or found != followed.verification
-            passed = was_passed(self.context.live(ref), newest.revision.sha, sync.generation)
-            answer = SourceAnswer(git, on.SourceRead(is_news, found, passed), newest)
+            answer = SourceAnswer(git, on.SourceRead(is_news, found, passed == newest.revision.sha), newest, kept)
         except UnverifiedError as error:
             refused = error.verification
             answer = SourceAnswer(git, on.SourceFailed(refused.refusal, verification=refused))
@@ -216,6 +220,13 @@ class SyncWork:
         asks = followed.state.source.is_awaited
         self.context.queue.add(ref, Priority.ASKED if asks else Priority.PUSH)
 
+    def _read_both(self, target: Target, applied: str, earlier: str) -> tuple[Desired, Desired | None]:
+        """Return what the source asks for now, and what it asked for at the commit *earlier* where that is another one. Blocks."""
+        newest = read_with_bases(target, applied)
+        if newest.revision.sha == earlier:
+            return newest, None
+        return newest, read_at(target, earlier, self.context.session.reader())
+
     async def _opened(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, git: GitSpec) -> Target:
         """Return the target with its source opened; one that was never read is recreated, with all that hangs on it."""
         keeps = Verification.recorded(self.context.live(ref))
@@ -227,14 +238,16 @@ class SyncWork:
                 source.go_on_from(followed.target.source)
             followed.target.source = source
             return followed.target
-        followed.desired, followed.newest, followed.places = None, None, {}
+        followed.desired, followed.newest, followed.earlier, followed.places = None, None, None, {}
         reader = self.context.session.reader()
         return Target(sync, source, parent=self.context.live(ref), reader=reader, locally=self.lanes.local)
 
     # The cluster -----------------------------------------------------------------------------
 
-    async def _plan_set(self, ref: ObjectRef, followed: FollowedSync) -> on.Event:
-        followed.desired = followed.newest
+    async def _plan_set(self, ref: ObjectRef, followed: FollowedSync, asked: on.PlanSet) -> on.Event:
+        if not asked.is_earlier:
+            followed.earlier = None
+        followed.desired = followed.earlier or followed.newest
         target, desired = followed.read()
         made = await self._planned(ref, target, desired)
         target.verdicts, followed.places = made.verdicts, _places(made, desired)
@@ -279,6 +292,7 @@ class SyncWork:
             self.context.cache.wrote(target.parent)
         if stop.is_set():
             return on.PassInterrupted()
+        followed.earlier = None
         missing = refused_namespaces(done.results)
         return on.Applied(done.report, missing_namespaces=missing, duration_s=time.perf_counter() - started)
 

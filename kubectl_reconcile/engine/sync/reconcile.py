@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from kubectl_reconcile.cluster.errors import ApiError, Forbidden
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
+from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at, maps_in
 from kubectl_reconcile.core.planning import planner
@@ -40,6 +41,7 @@ from kubectl_reconcile.engine.sync.signed_sources import warnings_of
 from kubectl_reconcile.engine.sync.variables import Lines
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git import GitSource
+from kubectl_reconcile.source.signed.verified import VerifiedSource
 
 T = TypeVar("T")
 
@@ -167,6 +169,41 @@ def read_with_bases(target: Target, applied: str) -> Desired:
             with suppress(SourceError):
                 target.reader.rendered_at(target.source, applied, desired.revision)
     return desired
+
+
+def read_at(target: Target, sha: str, reader: ManifestReader) -> Desired | None:
+    """Return what the source asked for at an earlier commit, None where that can't be read, or has to be signed. Blocks."""
+    source = target.source
+    if not sha or not isinstance(source, GitSource) or isinstance(source, VerifiedSource):
+        return None
+    with suppress(SourceError):
+        desired = reader.read(_AtCommit(source, sha), target.sync)
+        return with_values(desired, target.values, Lines(source, desired.revision))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _AtCommit:
+    """A source as it was at the commit *sha*."""
+
+    source: GitSource
+    sha: str
+
+    def revision(self) -> Revision:
+        """Return the revision of the commit."""
+        return self.source.revision_at(self.sha)
+
+    def read(self, blob_id: str) -> bytes:
+        """Return the content of one of its files."""
+        return self.source.read(blob_id)
+
+    def read_many(self, blob_ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the contents of some of its files."""
+        return self.source.read_many(blob_ids)
+
+    def tree(self, sha: str) -> AbstractContextManager[Tree]:
+        """Return all files of a commit, for the time of a block."""
+        return self.source.tree(sha)
 
 
 async def read(target: Target) -> Desired:

@@ -254,6 +254,22 @@ def test_a_new_spec_is_gated_and_what_a_daemon_before_let_through_is_not():
     assert kinds(after(begun, passed, turn(begun, waits=WAITS))[1]) == [on.LookAgain, on.PlanSet]
 
 
+def test_what_a_daemon_before_let_through_is_kept_up_while_news_waits():
+    begun, _ = after(PassState(), turn(PassState()))
+    came = turn(begun, waits=WAITS, has_earlier=True)
+    state, (_, told, planned) = after(begun, on.SourceRead(is_news=True), came)
+    assert (told.report.reason, planned) == (ConditionReason.WAITING, on.PlanSet(is_earlier=True))
+    drifted = Plan(None, "3f9c2e1", (Change(WEB, Op.CREATE),))
+    state, instructions = after(state, on.PlanMade(drifted, frozenset({WEB, DB}), "3f9c2e1"))
+    assert kinds(instructions) == [on.ApplySet], "what is waited for stays told"
+    state, instructions = after(state, on.Applied(SYNCED))
+    assert (instructions, state.is_due, state.is_gated, state.told) == ((), True, True, ConditionReason.WAITING)
+    state, (*_, planned) = after(state, on.ObjectsChanged(frozenset({WEB})), turn(state, waits=WAITS))
+    assert planned == on.PlanObjects(frozenset({WEB})), "its members are known from now on"
+    state, _ = after(state, on.PlanMade(Plan(None, "3f9c2e1", ())), on.Applied(SYNCED))
+    assert after(state, turn(state))[1][-1] == on.PlanSet(), "the gate opens"
+
+
 def test_a_sync_that_waits_for_itself_says_by_way_of_whom():
     _, (_, told) = after(NEWS, on.SourceRead(is_news=True), turn(NEWS, waits=WAITS, cycle="it waits for itself"))
     assert (told.report.reason, told.report.message) == (ConditionReason.CYCLE, "it waits for itself")

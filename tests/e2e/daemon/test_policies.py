@@ -85,7 +85,7 @@ def test_a_sync_waits_for_those_it_depends_on(follow, cluster, git_server, confi
 
 
 def test_a_dependency_gates_news_and_neither_drift_nor_what_it_let_through(
-    follow, cluster, git_server, config_map, eventually
+    follow, cluster, git_server, config_map, daemon, eventually
 ):
     git_server.push(
         {"base/base.yaml": config_map("base", color="blue"), "top/top.yaml": config_map("top", color="red")}
@@ -106,6 +106,13 @@ def test_a_dependency_gates_news_and_neither_drift_nor_what_it_let_through(
     assert "to be Ready" in top.until("DependencyNotReady")["message"]
     cluster.edit("ConfigMap", "top", {"data": {"color": "by-hand"}})
     eventually(lambda: colour(cluster, "top") == "red", "drift is put back while the news waits")
+    daemon.stop()
+    cluster.edit("ConfigMap", "top", {"data": {"color": "by-hand"}})
+    daemon.start()
+    eventually(lambda: colour(cluster, "top") == "red", "so it is by a daemon that begins meanwhile")
+    cluster.edit("ConfigMap", "top", {"data": {"color": "by-hand"}})
+    eventually(lambda: colour(cluster, "top") == "red", "and once more")
+    assert "to be Ready" in top.until("DependencyNotReady")["message"]
     sha = git_server.push({"base/bad.yaml": config_map("second")})
     base.until("Synced", sha)
     eventually(lambda: "summary.total == 1" in top.condition("Synced")["message"], "the expression isn't true of it")

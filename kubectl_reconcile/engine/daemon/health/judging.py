@@ -100,10 +100,9 @@ class Judging:
 
     def _member_above(self, uid: str) -> tuple[WatchedMembers, ObjectRef] | None:
         """Return the member, and what is known of its set, that an object with this owner belongs to by way of modules."""
-        snapshot = self.context.cache.snapshot()
         for _ in range(_DEEPEST):
             ref = self.cr_of(uid)
-            stored = snapshot.stored(ref) if ref else None
+            stored = self.context.cache.snapshot().stored(ref) if ref else None
             if stored is None:
                 return None
             sync = self._set_of(stored)
