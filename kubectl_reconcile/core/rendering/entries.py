@@ -140,23 +140,38 @@ def _name_of(tree: Mapping[str, Any]) -> Any:
 
 
 def _replacement(step: BuildStep, path: str, fields: Mapping[str, Any], files: Mapping[str, bytes]) -> StepEntry:
-    """Return the target of a replacement: they are counted over all entries, of which some are files with several."""
-    number = 0
+    """Return a replacement, or its target: they are counted over all entries, of which some are files with several."""
+    found = next((each for number, each in enumerate(_replacements(path, fields, files)) if number == step.at), None)
+    if found is None:
+        return _entry(path, files.get(path, b""), (0, "replacements"), None)
+    targets = _items(found.states.get("targets")) if isinstance(found.states, dict) else []
+    if 0 <= step.target < len(targets):
+        place = (*found.place, "targets", step.target)
+        return _entry(found.file, files.get(found.file, b""), place, targets[step.target])
+    return _entry(found.file, files.get(found.file, b""), found.place, found.states)
+
+
+def replacement_targets(step: BuildStep, files: Mapping[str, bytes]) -> Iterator[StepEntry]:
+    """Yield the targets of all replacements that a step makes, without their lines."""
+    path = kustomization_among(step.folder, files)
+    fields = first_tree(files.get(path, b""))
+    for each in _replacements(path, fields, files) if isinstance(fields, dict) else ():
+        for at, target in enumerate(_items(each.states.get("targets")) if isinstance(each.states, dict) else []):
+            yield StepEntry(each.file, 0, (*each.place, "targets", at), target)
+
+
+def _replacements(path: str, fields: Mapping[str, Any], files: Mapping[str, bytes]) -> Iterator[StepEntry]:
+    """Yield the replacements of a kustomization one after the other, without their lines."""
     for at, item in enumerate(_items(fields.get("replacements"))):
-        place: Place = (0, "replacements", at)
-        file, found = path, [(place, item)]
         if isinstance(item, dict) and isinstance(name := item.get("path"), str) and name:
             file = beside(path, name)
             tree = first_tree(files.get(file, b""))
-            found = [((0, i), each) for i, each in enumerate(tree)] if isinstance(tree, list) else [((0,), tree)]
-        if step.at < number + len(found):
-            where, states = found[step.at - number]
-            targets = _items(states.get("targets")) if isinstance(states, dict) else []
-            if 0 <= step.target < len(targets):
-                where, states = (*where, "targets", step.target), targets[step.target]
-            return _entry(file, files.get(file, b""), where, states)
-        number += len(found)
-    return _entry(path, files.get(path, b""), (0, "replacements"), None)
+            if isinstance(tree, list):
+                yield from (StepEntry(file, 0, (0, number), each) for number, each in enumerate(tree))
+            else:
+                yield StepEntry(file, 0, (0,), tree)
+        else:
+            yield StepEntry(path, 0, (0, "replacements", at), item)
 
 
 # --- which fields a step is for, and which of their items ------------------------------------------------------

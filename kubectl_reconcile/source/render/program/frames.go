@@ -23,6 +23,8 @@ type overlay struct {
 	Path string `json:"path"`
 	// MostBytes is how much the objects may take together.
 	MostBytes int `json:"mostBytes"`
+	// Origins asks for the trace of each field, which is slow.
+	Origins bool `json:"origins,omitempty"`
 }
 
 // chartOrder is what to render: the folder of a chart, and what goes into it.
@@ -74,6 +76,8 @@ type word struct {
 type done struct {
 	Objects []object `json:"objects"`
 	Notices []string `json:"notices,omitempty"`
+	// Steps are those that the traces name.
+	Steps []note `json:"steps,omitempty"`
 	// Unmatched are the entries that were for something which isn't there: kustomize doesn't mind.
 	Unmatched []note `json:"unmatched,omitempty"`
 	Error     string `json:"error,omitempty"`
@@ -97,6 +101,8 @@ type done struct {
 type object struct {
 	YAML string `json:"yaml"`
 	File string `json:"file"`
+	// Trace tells which steps gave each field its value, by their numbers in Steps.
+	Trace *traced `json:"trace,omitempty"`
 }
 
 type pipe struct {

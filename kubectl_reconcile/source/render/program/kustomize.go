@@ -30,6 +30,9 @@ func kustomize(p *pipe, o *overlay) (result *done) {
 	said := listen()
 	builtIn := openapi.GetSchemaVersion()
 	watched = newWatch()
+	if o.Origins {
+		watched.trace = newTrace(inside(o.Path))
+	}
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			openapi.ResetOpenAPI()
@@ -62,9 +65,18 @@ func kustomize(p *pipe, o *overlay) (result *done) {
 		if left -= len(text); left < 0 {
 			return &done{Error: fmt.Sprintf("it renders to more than %d MiB", o.MostBytes>>20)}
 		}
-		objects = append(objects, object{string(text), file})
+		made := object{YAML: string(text), File: file}
+		if watched.trace != nil {
+			told := watched.trace.told(each)
+			made.Trace = &told
+		}
+		objects = append(objects, made)
 	}
-	return &done{Objects: objects}
+	result = &done{Objects: objects}
+	if watched.trace != nil {
+		result.Steps = watched.trace.steps
+	}
+	return result
 }
 
 // without takes an annotation away, and with the last one their map.

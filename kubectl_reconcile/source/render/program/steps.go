@@ -40,6 +40,8 @@ type watch struct {
 	// order are its keys as they were first seen.
 	order  []note
 	failed *note
+	// trace follows all fields, where that is asked for.
+	trace *trace
 }
 
 // note is an entry of a kustomization: the kind of its step, the folder it is in, and how kustomize writes it as YAML.
@@ -109,6 +111,10 @@ func (t *transformer) Config(h *resmap.PluginHelpers, entry []byte) error {
 
 // Transform does what the step does.
 func (t *transformer) Transform(m resmap.ResMap) error {
+	if watched.trace != nil {
+		watched.trace.before(m, t.note)
+		defer watched.trace.after(m, t.note)
+	}
 	return t.checked(t.theirs.Transform(onlooker{m, t.note}))
 }
 
@@ -127,6 +133,9 @@ func (g *generator) Config(h *resmap.PluginHelpers, entry []byte) error {
 // Generate does what the step does.
 func (g *generator) Generate() (resmap.ResMap, error) {
 	made, err := g.theirs.Generate()
+	if err == nil && watched.trace != nil {
+		watched.trace.generated(made, g.note)
+	}
 	return made, g.checked(err)
 }
 
