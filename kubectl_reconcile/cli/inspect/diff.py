@@ -59,7 +59,8 @@ def diff(
         if until_stable:
             plans = run(connection, functools.partial(_simulated, origin=source, chosen=chosen))
         else:
-            plans = [run(connection, functools.partial(preview, origin=source, chosen=chosen, offline=offline))]
+            asked = functools.partial(preview, origin=source, chosen=chosen, offline=offline, reasons=look.reasons)
+            plans = [run(connection, asked)]
     if accept:
         show(plans)
         accept_verb = importlib.import_module("kubectl_reconcile.cli.change.accept")  # slow to import, for one flag
@@ -88,10 +89,12 @@ async def preview(
     chosen: Chosen = EVERYTHING,
     offline: bool = False,
     among: list[Plan] | None = None,
+    reasons: bool = False,
 ) -> Plan:
     """Return what a sync of *origin* would do to what is *chosen*; unless *offline*, as the server judges it.
 
-    *among* is as in ``selected``: one of several previews leaves it to its caller whether names mean anything.
+    *among* is as in ``selected``: one of several previews leaves it to its caller whether names mean anything. *reasons* asks for
+    those that take long to find.
 
     Raises:
         SourceError: the source can't be read.
@@ -100,7 +103,8 @@ async def preview(
     """
     target = await target_of(session, origin)
     by_account = _is_by_account(origin, target)
-    return await _preview_of(session, target, chosen, offline=offline, by_account=by_account, among=among)
+    made = await _preview_of(session, target, chosen, offline=offline, by_account=by_account, among=among)
+    return await _explained(target, made, reasons=reasons)
 
 
 def _is_by_account(origin: Origin, target: Target) -> bool:
@@ -122,10 +126,18 @@ async def _preview_of(
     if by_account and not offline and not judged.is_clean:
         rights = importlib.import_module("kubectl_reconcile.engine.commands.rights.preview")  # only changes take rights
         judged = await rights.checked(session, target.sync, judged)
-    if judged.is_clean:
-        return judged
+    return judged
+
+
+async def _explained(target: Target, made: Plan, *, reasons: bool = False) -> Plan:
+    """Return *made* with who asked for what changes, and where what is rendered has it from."""
+    if made.is_clean:
+        return made
     blame = importlib.import_module("kubectl_reconcile.engine.commands.blame")  # only changes have somebody to blame
-    explained: Plan = await blame.with_commits(target, judged)
+    explained: Plan = await blame.with_commits(target, made)
+    if any(change.provenance.line < 0 for change in explained.changes):
+        overlays = importlib.import_module("kubectl_reconcile.engine.commands.overlays")
+        explained = await overlays.with_origins(target, explained, asked=reasons)
     return explained
 
 
@@ -176,7 +188,8 @@ async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline:
                 await reconcile.read(target)
                 watch.follow()  # the preview reads again, and sees what changed before that
                 by_account = _is_by_account(origin, target)
-                plan = await _preview_of(session, target, chosen, offline=offline, by_account=by_account)
+                made = await _preview_of(session, target, chosen, offline=offline, by_account=by_account)
+                plan = await _explained(target, made)
             except Exception as error:  # noqa: BLE001 - told as any other; the next save may mend it
                 failures.report(error)
             else:

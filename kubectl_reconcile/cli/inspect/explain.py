@@ -26,11 +26,12 @@ from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.explain import DIFFERS, ExplainedField, FieldState, outlook
+from kubectl_reconcile.core.rendering.origins import ValueOrigin
 from kubectl_reconcile.core.rendering.uses import uses_at
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands import explain as engine
-from kubectl_reconcile.engine.commands.explain import Explanation, FilesAsked
+from kubectl_reconcile.engine.commands.explain import Explanation, FieldOrigin, FilesAsked
 from kubectl_reconcile.engine.sync.session import Session
 
 _FEW = 4
@@ -150,7 +151,7 @@ class _View:
         state, tone, _ = self._group(each)
         origin = self.found.origins.get(each.path)
         commit = origin.commit.sha[:7] if origin and origin.commit else "-"
-        where = place_of(self.found.file, origin.line) if origin else "-"
+        where = _place(self.found, origin) if origin else "-"
         return [
             Span(state, tone),
             Span(", ".join(dict.fromkeys(owner.manager for owner in each.owners)) or "-"),
@@ -197,7 +198,7 @@ class _View:
         if found.facts.unread:
             return f"not known: {found.facts.unread}"
         if origin is not None:
-            return f"{self._value(each.path, each.wanted)}, {place_of(found.file, origin.line)}"
+            return f"{self._value(each.path, each.wanted)}, {_place(found, origin)}"
         if found.module and each.standing.value != "other":
             wanted = each.live if each.wanted is ABSENT and each.change is None else each.wanted
             return f"{self._value(each.path, wanted)}, by module {found.module}"
@@ -271,9 +272,14 @@ class _View:
             **shown,
             "owners": owners,
             **({"line": origin.line} if origin and origin.line > 0 else {}),
+            **(_origin_document(origin.rendered) if origin and origin.rendered else {}),
             **({"commit": commit} if commit else {}),
             "verdict": outlook(each, self.found.facts),
         }
+
+
+def _place(found: Explanation, origin: FieldOrigin) -> str:
+    return str(origin.rendered) if origin.rendered is not None else place_of(found.file, origin.line)
 
 
 def _wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
@@ -282,6 +288,12 @@ def _wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
         return [text]
     room = max(width - indent - 2, 20)
     return textwrap.wrap(clean(text), room, break_on_hyphens=False) or [""]
+
+
+def _origin_document(origin: ValueOrigin) -> dict[str, Any]:
+    at, base = origin.at, origin.base
+    below = {"base": {"file": base.file, "line": base.line, "by": base.by.value}} if base is not None else {}
+    return {"file": at.file, "by": at.by.value, **({"entry": at.entry} if at.entry else {}), **below}
 
 
 def _verification_document(verification: Verification) -> dict[str, Any]:

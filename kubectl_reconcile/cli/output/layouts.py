@@ -140,6 +140,11 @@ def value_text(value: Any) -> str:
 
 
 def _reason(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
+    """Return why a field changes, and where what is rendered has it from."""
+    return _why(field, change, plan, now) + (f", from {field.origin}" if field.origin else "")
+
+
+def _why(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
     drift = " ".join(part for part in ("drift", _by(field.manager), age_of(field.time, now)) if part)
     match field.reason:
         case Reason.DRIFT:

@@ -148,6 +148,7 @@ def _field(field: FieldChange, change: Change) -> dict[str, Any]:
         "time": field.time,
         "commit": field.commit,
         "author": field.author,
+        "origin": field.origin,
     }
     return {key: value for key, value in full.items() if value not in ("", None)}
 

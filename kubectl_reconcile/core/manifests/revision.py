@@ -14,10 +14,10 @@ in a thread. Sources never execute, expand or follow anything that a repository 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
@@ -103,3 +103,14 @@ class Source(Protocol):
         Raises:
             SourceError: as ``read``.
         """
+
+
+@runtime_checkable
+class History(Protocol):
+    """A source that remembers."""
+
+    def commits_touching(self, path: str, sha: str, *, since: str = "", limit: int = 100) -> tuple[Commit, ...]:
+        """Return the commits up to *sha* that changed *path*, newest first, without those that *since* has."""
+
+    def versions(self, path: str, shas: Sequence[str]) -> Iterator[bytes | None]:
+        """Yield what the file at *path* held in each of these commits."""

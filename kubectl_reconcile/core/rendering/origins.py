@@ -74,7 +74,7 @@ class FieldLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ValueOrigin:
     """Where a field's value comes from, and the *base* that it replaces there."""
 
     at: FieldLine
@@ -123,6 +123,15 @@ class Traces:
     steps: tuple[BuildStep, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, rendering: Rendering, done: Mapping[str, Any], files: Mapping[str, bytes]) -> Traces:
+        """Read what the program that renders says; without a trace of each object, as of one that failed, there is none."""
+        said = [each.get("trace") for each in done.get("objects") or ()]
+        if not all(said) or len(said) != len(rendering.objects):
+            return cls(rendering)
+        steps = tuple(BuildStep.of(each) for each in done.get("steps") or ())
+        return cls(rendering, tuple(ObjectTrace.of(each) for each in said), steps, dict(files))
+
     def number_of(self, located: Located) -> int | None:
         """Return the number of the object that *located* was rendered to; None where it isn't among these."""
         number = -located.line - 1
@@ -150,15 +159,15 @@ class Origins:
             (each for each in fields if each.at[: len(steps)] == steps or steps[: len(each.at)] == each.at), None
         )
 
-    def of(self, number: int, steps: Steps) -> Origin | None:
+    def of(self, number: int, steps: Steps) -> ValueOrigin | None:
         """Return where the field at *steps* of the object *number* comes from; None where nothing is there."""
         traced = self.field(number, steps)
         if traced is None:
             return None
         lines = [line for by in self.setters(traced) if (line := self._line(number, by, traced)) is not None]
         if not lines:
-            return Origin(self.of_object(number))
-        return Origin(lines[-1], lines[0] if lines[0] != lines[-1] else None)
+            return ValueOrigin(self.of_object(number))
+        return ValueOrigin(lines[-1], lines[0] if lines[0] != lines[-1] else None)
 
     def of_object(self, number: int) -> FieldLine:
         """Return where an object comes from: the line in its file, or the entry of what generates it."""
@@ -343,12 +352,12 @@ class _Texts:
         return self._objects[data]
 
     def _line(self, data: bytes, tree: Any, place: Place, steps: Steps) -> int:
-        if not steps:
-            return 0
+        if not steps and len(place) == 1:
+            return 0  # a document knows its line
         if (data, place) not in self._lines:
             self._lines[data, place] = yaml_reader.lines(data, set(_places(tree, place)))
         lines = self._lines[data, place]
-        above = (lines.get((*place, *steps[:length]), 0) for length in range(len(steps), 0, -1))
+        above = (lines.get((*place, *steps[:length]), 0) for length in range(len(steps), -1, -1))
         return next((line for line in above if line), 0)
 
 

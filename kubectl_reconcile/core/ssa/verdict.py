@@ -57,7 +57,8 @@ class Verdict(StrEnum):
 class FieldChange:
     """One place that an apply changes; *before* or *after* is None where it is added or removed.
 
-    *manager*, *operation* and *time* say who drifted it; *commit* and its *author* are for the caller to fill in.
+    *manager*, *operation* and *time* say who drifted it; *commit* and its *author* are for the caller to fill in, and so is the
+    *origin*: where what is rendered has the field from.
     """
 
     path: FieldPath
@@ -70,6 +71,7 @@ class FieldChange:
     commit: str = ""
     author: str = ""
     operation: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

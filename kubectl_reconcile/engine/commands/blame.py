@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 from kubectl_reconcile.core.manifests.parse import parse
-from kubectl_reconcile.core.manifests.revision import Commit
+from kubectl_reconcile.core.manifests.revision import Commit, History
 from kubectl_reconcile.core.objects import FieldPath, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.lookup import value_at
@@ -28,17 +27,6 @@ from kubectl_reconcile.engine.sync.reconcile import Target
 
 _MOST_VERSIONS = 200
 """How far back a file is read; a field that hasn't changed since is older than anybody asks for."""
-
-
-@runtime_checkable
-class History(Protocol):
-    """A source that remembers."""
-
-    def commits_touching(self, path: str, sha: str, *, since: str = "", limit: int = 100) -> tuple[Commit, ...]:
-        """Return the commits up to *sha* that changed *path*, newest first, without those that *since* has."""
-
-    def versions(self, path: str, shas: Sequence[str]) -> Iterator[bytes | None]:
-        """Yield what the file at *path* held in each of these commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +41,7 @@ class Version:
 async def with_commits(target: Target, made: Plan) -> Plan:
     """Return *made* with the commit and its author at each field of a member that Git changed since it was applied last.
 
-    Costs nothing where nothing of the kind is in the plan.
+    Costs nothing where nothing of the kind is in the plan. What is rendered is left out: its files don't hold it as it is.
     """
     history = target.source
     asked = [change for change in made.changes if _is_asked(change)]
@@ -66,9 +54,8 @@ async def with_commits(target: Target, made: Plan) -> Plan:
 
 def _is_asked(change: Change) -> bool:
     about_git = any(field.reason in {Reason.GIT, Reason.BOTH} for field in change.fields)
-    return bool(
-        change.op in {Op.UPDATE, Op.REPLACE} and not change.provenance.owner and change.provenance.file and about_git
-    )
+    is_in_file = change.provenance.file and change.provenance.line >= 0
+    return bool(change.op in {Op.UPDATE, Op.REPLACE} and not change.provenance.owner and is_in_file and about_git)
 
 
 def _explained(

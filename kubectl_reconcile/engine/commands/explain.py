@@ -15,7 +15,7 @@ from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.manifests.parse import Located, field_lines
-from kubectl_reconcile.core.manifests.revision import Commit
+from kubectl_reconcile.core.manifests.revision import Commit, History
 from kubectl_reconcile.core.objects import (
     FieldPath,
     GroupKind,
@@ -37,6 +37,7 @@ from kubectl_reconcile.core.planning.explain import (
     was_applied,
 )
 from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.rendering.origins import ValueOrigin
 from kubectl_reconcile.core.resources.applyset import ID, PART_OF, is_marked_by_us
 from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
 from kubectl_reconcile.core.resources.verification import Verification
@@ -44,6 +45,7 @@ from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.schema import UNKNOWN, Schema
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.commands import blame, find_object
+from kubectl_reconcile.engine.commands.overlays import OverlayOrigins, is_overlay
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import OneShotView, Target
@@ -58,10 +60,11 @@ _BY_HAND = ", which is kept by hand"
 
 @dataclass(frozen=True, slots=True)
 class FieldOrigin:
-    """Where a field is asked for: a line of the file, and the commit that put it there."""
+    """Where a field is asked for: a line of the file, and the commit that put it there; for what is *rendered*, of which file."""
 
     line: int
     commit: Commit | None
+    rendered: ValueOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +289,29 @@ async def _asked(session: Session, seen: _Seen, target: Target) -> Explanation:
     if located is None:
         and_ = " and" if seen.asker.endswith(_BY_HAND) else ", which"
         return Explanation(facts, fields, f"{seen.asker}{and_} asks for it no more")
+    if located.line < 0 and is_overlay(desired.revision):
+        overlay = OverlayOrigins(target, desired.revision)
+        return await asyncio.to_thread(_rendered, Explanation(facts, fields, seen.asker), located, overlay)
     whose, origins = await asyncio.to_thread(_origins, target, made, located, facts, fields)
     return Explanation(facts, fields, seen.asker, "", located.path, located.line, whose, origins)
+
+
+def _rendered(found: Explanation, located: Located, overlay: OverlayOrigins) -> Explanation:
+    """Return *found* with the lines that an overlay's object and its fields come from, and their commits. Blocks while git is asked."""
+    facts = found.facts
+    written = {each.path: as_written(each.path, located.manifest) for each in found.fields}
+    steps = {path: steps_to(place, located.manifest, facts.schema) for path, place in written.items()}
+    lines = {
+        path: origin
+        for path, each in steps.items()
+        if len(each) == len(path) and (origin := overlay.of(located, each)) is not None
+    }
+    own = overlay.of_object(located)
+    commits = overlay.commits([origin.at for origin in lines.values()] + ([own] if own is not None else []))
+    origins = {path: FieldOrigin(origin.at.line, commits.get(origin.at), origin) for path, origin in lines.items()}
+    newest = max(commits.values(), key=lambda commit: commit.committed_at, default=None)
+    file, line = (own.file, own.line) if own is not None else (located.path, located.line)
+    return replace(found, file=file, line=line, commit=newest, origins=origins)
 
 
 def _of_sync(seen: _Seen) -> str:
@@ -316,7 +340,7 @@ def _origins(
     content = target.source.read(revision.files[located.path]) if located.path in revision.files else b""
     lines = field_lines(content, located, set(stated.values())) if content else {}
     life: Sequence[blame.Version] = ()
-    if isinstance(target.source, blame.History) and revision.overlay is None:  # a patch's commit isn't its base's
+    if isinstance(target.source, History) and located.line > 0:  # what is rendered stands in no file as it is
         ref = ObjectRef.of(facts.live)
         life = blame.lives_of(target.source, located.path, made.revision, [ref], target.sync.default_namespace)[ref]
     origins = {

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,6 +75,20 @@ class RenderProcess:
         if hello != program.version():
             self.close()
             raise RenderingEndedError(f"{place} is of another version ({one_line(str(hello))})")
+
+    @classmethod
+    @contextlib.contextmanager
+    def started(cls, place: Path) -> Iterator[RenderProcess]:
+        """Yield one for a single use; by the end of the block it is gone.
+
+        Raises:
+            RenderingEndedError: it doesn't start, or is of another version.
+        """
+        process = cls(place)
+        try:
+            yield process
+        finally:
+            process.close()
 
     @property
     def is_alive(self) -> bool:

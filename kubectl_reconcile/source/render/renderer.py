@@ -23,6 +23,7 @@ from kubectl_reconcile.core.rendering import charts
 from kubectl_reconcile.core.rendering.charts import Release, chart_file
 from kubectl_reconcile.core.rendering.entries import BuildStep, kustomization_among
 from kubectl_reconcile.core.rendering.kustomization import failure, notices, unmatched, unused_configurations
+from kubectl_reconcile.core.rendering.origins import Traces
 from kubectl_reconcile.core.rendering.rendered import (
     Consulted,
     RenderedObject,
@@ -129,6 +130,28 @@ class Renderer:
             tree.bring(recorder.missing)  # never in our turn: a server may be slow, and others wait for theirs
         said = f"its files aren't here after {_MOST_FETCHES} fetches: bases of bases are nested too deeply"
         return wanted.problem(said, _SMALLER, {})
+
+    def trace(self, overlay: str, tree: Tree, limits: GitLimits) -> Traces:
+        """Render the folder *overlay* of *tree* once more and return where each field comes from; nothing where that fails. Blocks.
+
+        It takes some times as long, so it has a process of its own, and nobody else waits for it.
+
+        Raises:
+            SourceError: the tree can't be read, or nobody waits for it any more.
+        """
+        order = {"kustomize": {"path": overlay, "mostBytes": MOST_OUTPUT_BYTES, "origins": True}}
+        for _ in range(_MOST_FETCHES):
+            recorder = _Recorder(tree, limits)
+            try:
+                with RenderProcess.started(self._program()) as process, ending().around(process.kill):
+                    done = process.render(order, recorder.answer, self.seconds)
+            except (GoBuildError, RenderingEndedError):
+                ending().check()
+                break
+            if not recorder.missing:
+                return Traces.of(_overlay(overlay, done, recorder), done, recorder.files)
+            tree.bring(recorder.missing)
+        return Traces(Rendering((), (), {}))
 
     def close(self) -> None:
         """End the process, if there is one; the next overlay starts another."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -144,3 +145,53 @@ def test_drift_of_an_overlay_is_not_accepted_into_a_file_that_does_not_hold_it(p
     answer = plugin("accept", "-f", str(folder / "prod"), "--name", "shop")
     assert (answer.status, "edit the overlay prod" in answer.err) == (0, True), answer.err
     assert {path: path.read_bytes() for path in folder.rglob("*.json")} == before
+
+
+def test_diff_and_explain_name_the_line_and_the_commit_that_a_field_comes_from(
+    daemon, follow, plugin, cluster, git_server
+):
+    files = {name: text for name, text in FILES.items() if name != "base/web.json"}
+    files["base/kustomization.yaml"] = "resources: [web.yaml, old.json]\n"
+    files["base/web.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata:\n  a: base\n  b: base\n"
+    first = git_server.push(files, "First")
+    sync = follow(git_server.url, path="prod")
+    sync.until_synced(first)
+    plugin("suspend", "shop")
+    sync.until("Suspended")
+    patch = "# ours\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: next}\n"
+    second = git_server.push({"prod/patch.yaml": patch}, "Second")
+    cluster.edit("ConfigMap", "p-web", {"data": {"b": "by hand"}})
+    shown = plugin("diff", "shop", "--reasons")
+    reasons = {
+        words[0]: line for line in shown.out.splitlines() if (words := line.split()) and words[0].startswith(".")
+    }
+    assert re.search(
+        rf"git {second[:7]} by .+, from prod/patch.yaml:5 \(patch\), base: base/web.yaml:5$", reasons[".data.a"]
+    )
+    assert re.search(r"drift by by-hand .*, from base/web.yaml:6$", reasons[".data.b"])
+    assert f".data.a changed in Git ({second[:7]} by " in plugin("diff", "shop").out
+    [change] = [
+        each for each in json.loads(plugin("diff", "shop", "-o", "json").out)["changes"] if each["op"] == "update"
+    ]
+    origins = {each["path"]: (each.get("commit"), each["origin"]) for each in change["fields"]}
+    assert origins == {
+        ".data.a": (second, "prod/patch.yaml:5 (patch), base: base/web.yaml:5"),
+        ".data.b": (None, "base/web.yaml:6"),
+    }
+    one = plugin("explain", "configmap/p-web.data.a").out
+    assert "prod/patch.yaml:5 (patch), base: base/web.yaml:5" in one
+    assert re.search(rf"commit +{second[:7]} by .*: Second", one)
+    document = json.loads(plugin("explain", "configmap/p-web", "-o", "json").out)
+    assert (document["file"], document["line"], document["commit"]["sha"]) == ("base/web.yaml", 1, second)
+    fields = {each["path"]: each for each in document["fields"]}
+    assert fields[".data.a"]["base"] == {"file": "base/web.yaml", "line": 5, "by": "file"}
+    assert (fields[".data.a"]["file"], fields[".data.a"]["by"], fields[".data.a"]["line"]) == (
+        "prod/patch.yaml",
+        "patch",
+        5,
+    )
+    assert (fields[".data.b"]["file"], fields[".data.b"]["line"], fields[".data.b"]["commit"]["sha"]) == (
+        "base/web.yaml", 6, first,
+    )  # fmt: skip
+    wide = plugin("explain", "configmap/p-web", "-o", "wide").out
+    assert re.search(rf"prod/patch.yaml:5 \(patch\), base: base/web.yaml:5 +{second[:7]} ", wide)
