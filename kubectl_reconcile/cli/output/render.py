@@ -26,6 +26,7 @@ from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, place_of, warnings_among
+from kubectl_reconcile.core.planning.outlook.charts import moved_chart
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.outlook.variables import variables_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
@@ -179,7 +180,7 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
         yield "the server may find nothing to change", Tone.ASIDE
     if change.op in {Op.UPDATE, Op.REPLACE}:
         yield from ((text, Tone.ASIDE) for text in _reasons(change, plan, now))
-    yield from ((text, Tone.ASIDE) for text in variables_of(change))
+    yield from ((text, Tone.ASIDE) for text in (*moved_chart(change), *variables_of(change)))
     if change.op is Op.UPDATE:
         yield from ((text, Tone.ASIDE) for text in _handed_over(change))
     yield from ((text, Tone.WARNING) for text in _conflicts(change))

@@ -71,7 +71,12 @@ class Release:
 
     def values_files(self, chart: str) -> Sequence[str]:
         """Return the files of values that the Sync names, by their paths from the root."""
-        return [posixpath.normpath(posixpath.join(chart, file)) for file in self.spec.values_files]
+        base = posixpath.dirname(chart) if self.spec.chart else chart
+        return [posixpath.normpath(posixpath.join(base, file)) for file in self.spec.values_files]
+
+    def folder(self, path: str) -> str:
+        """Return the folder of the chart where the Sync's own is *path*: one of a repository is put into it."""
+        return posixpath.join(path, self.spec.chart.file) if self.spec.chart else path
 
     def _own_name(self, chart: str) -> str:
         """Return the name of the release where the Sync gives none: its own; that of the chart's folder where there is no Sync."""
@@ -82,7 +87,7 @@ class Release:
                 said = f"must be given: the Sync's own name has more than the {LONGEST_RELEASE} characters that a release may have"
                 raise HelmSpecError("releaseName", said) from None
         try:
-            return release_name(posixpath.basename(chart)) or _UNNAMED
+            return release_name(self.spec.chart.name if self.spec.chart else posixpath.basename(chart)) or _UNNAMED
         except HelmSpecError:
             return _UNNAMED
 

@@ -35,8 +35,68 @@ class HelmSpecError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class ChartPin:
+    """``spec.source.helm.chart``: one version of a chart in a Helm *repository*, a URL, and the *digest* of its archive.
+
+    Without a digest nothing is rendered, but the digest can be told. *secret* names the Secret with credentials.
+    """
+
+    repository: str
+    name: str
+    version: str
+    digest: str = ""
+    secret: str = ""
+
+    @property
+    def file(self) -> str:
+        """What the archive is called."""
+        return f"{self.name}-{self.version}.tgz"
+
+    def __str__(self) -> str:
+        return f"chart {self.name} {self.version} of {self.repository}"
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> ChartPin:
+        """Read it from its wire form.
+
+        Raises:
+            HelmSpecError: a field is malformed; it names the field.
+        """
+        url = _chart_field(
+            fields, "repository", _REPOSITORY, "is no address of a Helm repository, as in https://charts.example.com"
+        ).rstrip("/")
+        name = _chart_field(fields, "name", _CHART, "is no name of a chart: lower-case letters, digits, - and .")
+        version = _chart_field(fields, "version", _EXACT, "isn't one version: write it exactly, as in version: 1.2.3")
+        digest = fields.get("digest") or ""
+        if digest and (not isinstance(digest, str) or not _DIGEST.fullmatch(digest)):
+            raise HelmSpecError(
+                "chart.digest", "is none: write sha256: and the 64 hexadecimal digits that sha256sum prints of the .tgz"
+            )
+        return cls(url, name, version, digest, (fields.get("secretRef") or {}).get("name", ""))
+
+
+def _chart_field(fields: Mapping[str, Any], field: str, pattern: re.Pattern[str], what: str) -> str:
+    text = fields.get(field)
+    if text is None or text == "":
+        raise HelmSpecError(f"chart.{field}", "is required")
+    if not isinstance(text, str) or len(text) > _LONGEST_PATH or not pattern.fullmatch(text):
+        raise HelmSpecError(f"chart.{field}", f"{str(text)[:80]!r} {what}")
+    return text
+
+
+_REPOSITORY: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
+_CHART: Final = re.compile(r"[a-z0-9]([-a-z0-9._]{0,251}[a-z0-9])?")
+_EXACT: Final = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
 class HelmSpec:
-    """What a Sync says of its chart. *values_files* are paths from the chart, *values* JSON; empty fields have defaults elsewhere."""
+    """What a Sync says of its chart. *values_files* are paths from the chart, *values* JSON; empty fields have defaults elsewhere.
+
+    A *chart* of a Helm repository stands in the Sync's folder as if its archive were a folder there; paths of values files are from the
+    Sync's folder then.
+    """
 
     release_name: str = ""
     namespace: str = ""
@@ -46,6 +106,7 @@ class HelmSpec:
     skip_crds: bool = False
     kube_version: str = ""
     api_versions: tuple[str, ...] = ()
+    chart: ChartPin | None = None
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> HelmSpec:
@@ -65,6 +126,7 @@ class HelmSpec:
             api_versions=tuple(
                 _api_version(name, index) for index, name in enumerate(_list(fields, "apiVersions", MOST_API_VERSIONS))
             ),
+            chart=ChartPin.of(fields["chart"]) if fields.get("chart") else None,
         )  # fmt: skip
 
 

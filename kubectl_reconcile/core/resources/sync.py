@@ -290,10 +290,20 @@ def _git(spec: Manifest) -> GitSpec | None:
         secret=(git.get("secretRef") or {}).get("name", ""),
         webhook_secret=(git.get("webhookSecretRef") or {}).get("name", ""),
         verify=_verify(git),
-        render=_one_of(Render, spec.get("source") or {}, "render", Render.AUTO, "spec.source"),
+        render=_render(spec),
         helm=_helm(spec),
         substitute=_substitute(spec),
     )
+
+
+def _render(spec: Manifest) -> Render:
+    """Return how files become objects; with a chart of a repository there is but one way."""
+    asked = _one_of(Render, spec.get("source") or {}, "render", Render.AUTO, "spec.source")
+    if _helm(spec).chart is None:
+        return asked
+    if asked not in {Render.AUTO, Render.HELM}:
+        raise SyncSpecError("spec.source.render", f"{asked} and spec.source.helm.chart exclude each other; keep one")
+    return Render.HELM
 
 
 def _helm(spec: Manifest) -> HelmSpec:

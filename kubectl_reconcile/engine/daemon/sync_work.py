@@ -32,7 +32,7 @@ from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
 from kubectl_reconcile.engine.daemon.health.wave_wait import WaveWait
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
-from kubectl_reconcile.engine.sync.credentials import local_folder
+from kubectl_reconcile.engine.sync.credentials import charts_of, local_folder
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.perform import perform, status_after
 from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read_at, read_with_bases
@@ -179,6 +179,7 @@ class SyncWork:
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
             followed.target.values = await values_of(self.context.session_of(sync), sync)
+            followed.target.reader.charts = await charts_of(self.context.session_of(sync), sync)
             self.context.view.variables.follow(sync, followed.target.values, lambda: self.changed(ref))
         except SourceError as error:
             return on.SourceFailed(str(error))

@@ -18,6 +18,7 @@ from kubectl_reconcile.core.objects import Manifest, annotations_of
 from kubectl_reconcile.core.resources.credential_scope import CredentialScope
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.source.charts.repository import ChartRepository
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.remote import Credentials, Repository
 
@@ -52,6 +53,25 @@ async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repositor
     if not (scope := scope_of(secret)).covers(repository.url):
         raise _not_meant(secret, scope, repository.url)
     return repository
+
+
+async def charts_of(session: Session, sync: Sync) -> ChartRepository | None:
+    """Return where the chart of a Sync comes from, with what its Secret holds if that is for it; None where it is in Git.
+
+    Raises:
+        SourceError: the URL or the Secret can't be used, or the Secret isn't for that URL.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    pin = sync.git.helm.chart if sync.git else None
+    if pin is None:
+        return None
+    credentials = Credentials()
+    if pin.secret:
+        secret = await secret_of(session, sync.namespace, pin.secret)
+        if not (scope := scope_of(secret)).covers(pin.repository):
+            raise _not_meant(secret, scope, pin.repository)
+        credentials = _credentials(secret)
+    return ChartRepository(pin, session.cache_dir / "charts", session.git_limits, credentials, session.allowed_urls)
 
 
 def local_folder(url: str) -> Path | None:

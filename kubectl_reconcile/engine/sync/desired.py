@@ -12,6 +12,7 @@ from typing import Final
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, is_named_by_variables, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
+from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
@@ -20,6 +21,8 @@ from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substi
 from kubectl_reconcile.core.resources.history import digest_of
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
+from kubectl_reconcile.source.charts.archive import TreeWithChart
+from kubectl_reconcile.source.charts.repository import ChartRepository
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
@@ -74,6 +77,7 @@ class ManifestReader:
     _parsed: dict[tuple[str, str], Parsed] = field(default_factory=dict)
     renderer: Renderer = RENDERER
     release_of: Callable[[Sync], Release] = lambda _: Release()
+    charts: ChartRepository | None = None
     _newest: Desired | None = None
     _rendered: tuple[Rendering, Parsed] | None = None
     _release: Release | None = None
@@ -106,7 +110,16 @@ class ManifestReader:
         """
         with source.tree(sha) as tree:
             release = self._release if like.is_chart else None
-            return objects_of(self.renderer.render(like.overlay or "", tree, self.limits, release)).manifests
+            return objects_of(self._render(like.overlay or "", tree, release)).manifests
+
+    def _render(self, overlay: str, tree: Tree, release: Release | None) -> Rendering:
+        """Render an overlay, a chart of the tree, or one of a Helm repository with values files of the tree."""
+        if release is None or release.spec.chart is None:
+            return self.renderer.render(overlay, tree, self.limits, release)
+        if self.charts is None or self.charts.pin != release.spec.chart:
+            raise SourceError(SourceFault.REFUSED, f"{release.spec.chart} can't be fetched here")
+        at = release.folder(overlay)
+        return self.renderer.render(at, TreeWithChart(tree, self.charts.chart(), at), self.limits, release)
 
     def consulted(self) -> Consulted:
         """Return what was consulted to render what was read last; nothing where that wasn't rendered."""
@@ -126,7 +139,7 @@ class ManifestReader:
         if newest is not None and is_known and self._rendered is not None and self._rendered[0].consulted:
             return newest
         with source.tree(revision.sha) as tree:
-            rendering = self.renderer.render(overlay, tree, self.limits, release)
+            rendering = self._render(overlay, tree, release)
         self._release = release
         if self._rendered is None or self._rendered[0] is not rendering:
             self._rendered = rendering, objects_of(rendering)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
-from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.redaction import without_credentials
@@ -22,7 +22,7 @@ from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Render, Sync, S
 from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
-from kubectl_reconcile.engine.sync.credentials import local_folder, repository_of
+from kubectl_reconcile.engine.sync.credentials import charts_of, local_folder, repository_of
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import trusting
@@ -155,7 +155,14 @@ async def sync_target(session: Session, name: str, namespace: str) -> Target:
     """
     live, sync, git = await _following(session, name, namespace)
     source = await source_of(session, sync, git)
-    return Target(sync, source, parent=live, reader=session.reader(), values=await values_of(session, sync))
+    return await _target(session, sync, source, live)
+
+
+async def _target(session: Session, sync: Sync, source: Source, live: Manifest) -> Target:
+    """Return the target of a Sync with *source*, and with what else it is read with."""
+    target = Target(sync, source, parent=live, reader=session.reader(), values=await values_of(session, sync))
+    target.reader.charts = await charts_of(session, sync)
+    return target
 
 
 async def _following(session: Session, name: str, namespace: str) -> tuple[Manifest, Sync, GitSpec]:
@@ -178,8 +185,7 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     live, sync, git = await _following(session, name, namespace)
     followed = await source_of(session, sync, git)
     source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), git.path, git.render)
-    source_trusted = await trusting(session, sync, git, source)
-    return Target(sync, source_trusted, parent=live, reader=session.reader(), values=await values_of(session, sync))
+    return await _target(session, sync, await trusting(session, sync, git, source), live)
 
 
 async def working_tree_target(session: Session, name: str, namespace: str, folder: Path) -> Target:
@@ -192,7 +198,7 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
     live, sync, git = await _following(session, name, namespace)
     files = WorktreeSource(folder, git.path, limits=session.git_limits, render=git.render)
     source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
-    return Target(sync, source, parent=live, reader=session.reader(), values=await values_of(session, sync))
+    return await _target(session, sync, source, live)
 
 
 def watch(target: Target, callback: Callable[[], None]) -> Watch:
@@ -329,6 +335,7 @@ async def _with_parent(session: Session, target: Target, manager: str) -> Target
             name = f"{target.sync.namespace}/{target.sync.name}"
             raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and stays with that")
         target.values = await values_of(session, target.sync)
+        target.reader.charts = await charts_of(session, target.sync)
     return target
 
 

@@ -300,7 +300,8 @@ class _Gathering:
     def secrets(self) -> None:
         """Have the account read the Secrets that the Sync names, the ConfigMap with the keys that it trusts, and what holds values of variables."""
         git = self.source.sync.git
-        names = (git.secret, git.webhook_secret) if git else ()
+        chart = git.helm.chart if git else None
+        names = (git.secret, git.webhook_secret, chart.secret if chart else "") if git else ()
         here = self.rights[self.source.sync.namespace]
         here |= {Right("", "secrets", "get", name) for name in names if name}
         if git and git.verify:

@@ -1,0 +1,328 @@
+"""Fetching a packaged chart from a Helm repository: one exact version, and only if its digest is the one that is asked for.
+
+Rules, as for repositories of Git: certificates are always checked; credentials go to the repository's own scheme, host and port, and nowhere
+else; a redirect is followed only to what may be followed, and never from https to http. Answers are bounded in bytes and time, also
+where a server drips. What was fetched is kept by its digest, and looked at again before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import posixpath
+import re
+import socket
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urljoin, urlsplit
+
+from kubectl_reconcile.core.manifests import yaml_reader
+from kubectl_reconcile.core.resources.helm import ChartPin
+from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
+from kubectl_reconcile.source.charts.archive import Archive, unpacked
+from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
+from kubectl_reconcile.source.remote import Credentials
+from kubectl_reconcile.source.running.ending import ending
+
+MOST_ARCHIVE_BYTES: Final = 16 * MEBIBYTE
+MOST_INDEX_BYTES: Final = 32 * MEBIBYTE
+"""How long an index may be; that of the largest public repository has 25 MiB."""
+_MOST_SECTION_BYTES: Final = 4 * MEBIBYTE
+_MOST_KEPT_BYTES: Final = 512 * MEBIBYTE
+_MOST_REDIRECTS: Final = 5
+_MOST_SECONDS: Final = 120.0
+_SOCKET_S: Final = 20.0
+_PIECE: Final = 64 * 1024
+
+
+@dataclass(slots=True)
+class ChartRepository:
+    """Where a Sync's chart comes from: what is pinned, with which *credentials*, and from where it *may* come. Kept below *folder*."""
+
+    pin: ChartPin
+    folder: Path
+    limits: GitLimits
+    credentials: Credentials = field(default_factory=Credentials)
+    may: UrlPolicy = field(default_factory=UrlPolicy)
+    most_seconds: float = _MOST_SECONDS
+    _known: tuple[str, Archive] | None = None
+
+    def chart(self) -> Archive:
+        """Return the chart's files, fetching it where it isn't here. Blocks.
+
+        Raises:
+            SourceError: it can't be had, or isn't the one that is asked for.
+        """
+        if self._known is not None and self._known[0] == self.pin.digest:
+            return self._known[1]
+        packed = self._kept() or self._fetched()
+        archive = Archive.of(unpacked(packed, self.pin.name, self.limits))
+        self._known = self.pin.digest, archive
+        return archive
+
+    # --- on disk -------------------------------------------------------------------------------------------------
+
+    def _place(self) -> Path:
+        return self.folder / f"{self.pin.digest.removeprefix('sha256:')}.tgz"
+
+    def _kept(self) -> bytes | None:
+        if not self.pin.digest:
+            return None
+        try:
+            packed = self._place().read_bytes()
+        except OSError:
+            return None
+        if _digest(packed) != self.pin.digest:
+            with suppress(OSError):
+                self._place().unlink()
+            return None
+        with suppress(OSError):
+            os.utime(self._place())
+        return packed
+
+    def _keep(self, packed: bytes) -> None:
+        """Keep an archive for the next time; where that isn't possible it is fetched again."""
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            number, name = tempfile.mkstemp(dir=self.folder)
+            with os.fdopen(number, "wb") as file:
+                file.write(packed)
+            Path(name).replace(self._place())
+            self._trim()
+
+    def _trim(self) -> None:
+        """Remove what was used longest ago, beyond a bound."""
+        kept = sorted(
+            ((each.stat().st_mtime, each.stat().st_size, each) for each in self.folder.iterdir()), reverse=True
+        )
+        total = 0
+        for _, size, each in kept:
+            total += size
+            if total > _MOST_KEPT_BYTES:
+                each.unlink()
+
+    # --- fetching ------------------------------------------------------------------------------------------------
+
+    def _fetched(self) -> bytes:
+        pin = self.pin
+        entry = self._entry()
+        named = f"sha256:{entry.get('digest')}" if re.fullmatch(r"[0-9a-f]{64}", str(entry.get("digest") or "")) else ""
+        if not pin.digest:
+            hint = (
+                f"write digest: {named}, if that is the chart you mean: the repository's index says so"
+                if named
+                else ("write its digest: what sha256sum prints of the .tgz, as in digest: sha256:…")
+            )
+            raise SourceError(SourceFault.REFUSED, f"{pin}: spec.source.helm.chart.digest is missing", hint)
+        urls = entry.get("urls")
+        url = str(urls[0]) if isinstance(urls, list) and urls else ""
+        if not url:
+            raise SourceError(SourceFault.NO_SUCH_PATH, f"{pin}: the repository's index has no address for it")
+        packed = self._get(urljoin(f"{pin.repository}/", url), MOST_ARCHIVE_BYTES)
+        if (found := _digest(packed)) != pin.digest:
+            also = f"; the index says {named}" if named and named != found else ""
+            raise SourceError(
+                SourceFault.UNTRUSTED,
+                f"{pin}: expected {pin.digest}, found {found}{also}",
+                "whoever publishes it has put another archive under the same version, or the digest is another version's: nothing of it is used",
+            )
+        self._keep(packed)
+        return packed
+
+    def _entry(self) -> dict[str, Any]:
+        """Return what the repository's index says of the version."""
+        pin = self.pin
+        index = self._get(f"{pin.repository}/index.yaml", MOST_INDEX_BYTES)
+        versions = _versions(index, pin.name)
+        if not versions:
+            raise SourceError(SourceFault.NO_SUCH_PATH, f"{pin}: the repository has no chart {pin.name}")
+        for each in versions:
+            if str(each.get("version")) == pin.version:
+                return each
+        some = ", ".join(str(each.get("version")) for each in versions[:_LISTED])
+        raise SourceError(
+            SourceFault.NO_SUCH_REF,
+            f"{pin}: there is no such version; there is {some}{'…' if len(versions) > _LISTED else ''}",
+        )
+
+    def _get(self, url: str, most: int) -> bytes:
+        """Return what is at *url*, at most so many bytes, having followed redirects to where that is allowed."""
+        deadline = time.monotonic() + min(self.most_seconds, self.limits.seconds)
+        for _ in range(_MOST_REDIRECTS + 1):
+            self._check(url)
+            with _answer(url, self._headers(url), self.credentials.ca_bundle, deadline) as answer:
+                if answer.status in {301, 302, 303, 307, 308}:
+                    url = self._redirected(url, answer.getheader("Location") or "")
+                    continue
+                if answer.status in {401, 403}:
+                    hint = "name a Secret with credentials that are for it in spec.source.helm.chart.secretRef"
+                    raise SourceError(
+                        SourceFault.UNAUTHORIZED, f"{_shown(url)}: the server answers {answer.status}", hint
+                    )
+                if answer.status != 200:
+                    raise SourceError(
+                        SourceFault.NO_SUCH_REPOSITORY, f"{_shown(url)}: the server answers {answer.status}"
+                    )
+                return _read(answer, url, most, deadline)
+        raise SourceError(SourceFault.REFUSED, f"{_shown(url)}: more than {_MOST_REDIRECTS} redirects")
+
+    def _check(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"https", "http"} or not parts.hostname or "@" in parts.netloc:
+            raise SourceError(
+                SourceFault.REFUSED, f"{_shown(url)}: charts are fetched over https and http, without a user in the URL"
+            )
+        if parts.scheme == "http" and urlsplit(self.pin.repository).scheme == "https":
+            raise SourceError(SourceFault.REFUSED, f"{_shown(url)}: the repository is https, and this isn't")
+        if not self.may.allows(url):
+            said = f"{_shown(url)} is none that may be followed here; below these it is: {self.may}"
+            raise SourceError(SourceFault.REFUSED, said, f"whoever runs the daemon allows more by {FLAG}")
+
+    def _redirected(self, url: str, location: str) -> str:
+        there = urljoin(url, location)
+        if not location or (_origin(there) != _origin(url) and self.credentials.header()):
+            raise SourceError(
+                SourceFault.REFUSED,
+                f"{_shown(url)}: it redirects to {_shown(there)}, which isn't followed with credentials",
+            )
+        return there
+
+    def _headers(self, url: str) -> dict[str, str]:
+        name, _, value = self.credentials.header().partition(": ")
+        own = {name: value} if name and _origin(url) == _origin(self.pin.repository) else {}
+        return {"User-Agent": "kubectl-reconcile", "Accept-Encoding": "identity", **own}
+
+
+_LISTED = 5
+
+
+@contextmanager
+def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) -> Iterator[http.client.HTTPResponse]:
+    """Ask for *url*; when the time is up, or nobody waits any more, the connection is broken off."""
+    parts, waited = urlsplit(url), ending()
+    waited.check()
+    if parts.scheme == "https":
+        context = ssl.create_default_context(cadata=ca_bundle or None)
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            parts.hostname or "", parts.port, timeout=_SOCKET_S, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_SOCKET_S)
+
+    reached: list[socket.socket] = []
+
+    def hang_up() -> None:
+        for each in reached:  # the connection itself lets go of its socket once the answer has begun
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(max(deadline - time.monotonic(), 0.01), hang_up)
+    timer.daemon = True
+    try:
+        with waited.around(hang_up):
+            timer.start()
+            path = quote(parts.path or "/", safe="/%:@+~!$&'()*,;=-._") + (
+                f"?{quote(parts.query, safe='=&%:@/?+,;-._~')}" if parts.query else ""
+            )
+            connection.connect()
+            reached.append(connection.sock)
+            if time.monotonic() >= deadline or waited.is_over():
+                hang_up()
+            connection.request("GET", path, headers=headers)
+            with connection.getresponse() as answer:
+                yield answer
+    except ssl.SSLCertVerificationError as error:
+        raise SourceError(
+            SourceFault.UNTRUSTED,
+            f"{_shown(url)}: {error.verify_message}",
+            "give its ca.crt in the Secret, or mend its certificate",
+        ) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        waited.check()
+        late = time.monotonic() >= deadline
+        raise SourceError(SourceFault.UNREACHABLE, f"{_shown(url)}: {_LATE if late else _why(error)}") from None
+    finally:
+        timer.cancel()
+        connection.close()
+
+
+_LATE = "it takes too long to answer"
+
+
+def _why(error: Exception) -> str:
+    return one_line(str(error) or type(error).__name__, 200)
+
+
+def _read(answer: http.client.HTTPResponse, url: str, most: int, deadline: float) -> bytes:
+    pieces, total = [], 0
+    while piece := answer.read1(_PIECE):
+        total += len(piece)
+        if total > most:
+            raise SourceError(SourceFault.REFUSED, f"{_shown(url)}: the answer has more than {most // MEBIBYTE} MiB")
+        if time.monotonic() > deadline:
+            raise SourceError(SourceFault.UNREACHABLE, f"{_shown(url)}: {_LATE}")
+        pieces.append(piece)
+    length = answer.getheader("Content-Length")
+    if time.monotonic() > deadline or (length and length.isdecimal() and total < int(length)):
+        raise SourceError(
+            SourceFault.UNREACHABLE,
+            f"{_shown(url)}: {_LATE if time.monotonic() > deadline else 'the answer ends early'}",
+        )
+    return b"".join(pieces)
+
+
+def _versions(index: bytes, name: str) -> list[dict[str, Any]]:
+    """Return what an index says of the versions of one chart; of a long one only the lines of that chart are read."""
+    section = _section(index, name)
+    documents, _ = yaml_reader.read(section, "index.yaml", most_bytes=_MOST_SECTION_BYTES)
+    tree = documents[0].tree if documents else None
+    entries = tree.get("entries") if isinstance(tree, dict) else None
+    found = entries.get(name) if isinstance(entries, dict) else None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _section(index: bytes, name: str) -> bytes:
+    """Return an index with the entries of one chart alone, as far as it is written as Helm writes it; else as it is."""
+    lines = index.split(b"\n")
+    head = next((at for at, line in enumerate(lines) if line.rstrip() == b"entries:"), None)
+    if head is None:
+        return index
+    wanted = re.compile(rb"(\s+)(?:%b|\"%b\"|'%b'):\s*" % ((re.escape(name.encode()),) * 3))
+    for at in range(head + 1, len(lines)):
+        if lines[at][:1] not in {b" ", b"", b"#", b"-", b"\r"}:
+            break
+        if found := wanted.fullmatch(lines[at]):
+            depth = len(found[1])
+            taken = [b"entries:", lines[at]]
+            for line in lines[at + 1 :]:
+                indent = len(line) - len(line.lstrip(b" "))
+                if line.strip() and (indent < depth or (indent == depth and not line.lstrip().startswith(b"-"))):
+                    break
+                taken.append(line)
+            return b"\n".join(taken) + b"\n"
+    return b""
+
+
+def _digest(packed: bytes) -> str:
+    return f"sha256:{hashlib.sha256(packed).hexdigest()}"
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or "").lower(), parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+
+
+def _shown(url: str) -> str:
+    """Return a URL as it may be shown: without a query, which may be a signature, and without a user."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return one_line(f"{parts.scheme}://{host}{posixpath.join('/', parts.path.lstrip('/'))}", 200)

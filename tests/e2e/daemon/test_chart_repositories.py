@@ -1,0 +1,84 @@
+"""A chart of a Helm repository as the source of a Sync: pinned, followed by the daemon, previewed when the pin moves."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from tests.chart_server import index, serving
+from tests.rendering_tools import packed
+
+pytestmark = pytest.mark.usefixtures("renders")
+
+PASSWORD = "of-the-charts"
+
+
+def chart(version, color):
+    return packed({
+        "web/Chart.yaml": f"apiVersion: v2\nname: web\nversion: {version}\n",
+        "web/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+        f"data: {{color: {color}, size: '{{{{ .Values.size }}}}'}}\n",
+    })  # fmt: skip
+
+
+def digest(data):
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
+    daemon, follow, plugin, cluster, git_server, eventually
+):
+    old, new = chart("1.2.3", "red"), chart("1.3.0", "blue")
+    pages = {
+        "/index.yaml": index(("1.3.0", digest(new)[7:], "web-1.3.0.tgz"), ("1.2.3", digest(old)[7:], "web-1.2.3.tgz")),
+        "/web-1.2.3.tgz": old, "/web-1.3.0.tgz": new,
+    }  # fmt: skip
+    with serving(pages, "Basic " + base64.b64encode(f"shop:{PASSWORD}".encode()).decode()) as (url, _):
+        pin = {"repository": url, "name": "web", "version": "1.2.3", "secretRef": {"name": "charts"}}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "charts"},
+            "stringData": {"username": "shop", "password": PASSWORD},
+        }
+        cluster.apply(secret)
+        sha = git_server.push({"prod/values.yaml": "size: 7\n"})
+        sync = follow(git_server.url, path="prod")
+
+        def pinned(**changed):
+            cluster.edit(
+                "Sync",
+                "shop",
+                {"spec": {"source": {"helm": {"chart": {**pin, **changed}, "valuesFiles": ["values.yaml"]}}}},
+            )
+
+        def says(words):
+            eventually(lambda: words in sync.condition("Synced").get("message", ""), words)
+
+        pinned()
+        says(f"Secret {cluster.namespace}/charts isn't for {url}")
+        cluster.edit("Secret", "charts", {"metadata": {"annotations": {"reconcile.dev/urls": url}}})
+        says(f"write digest: {digest(old)}")
+        pinned(digest=digest(new))
+        says(f"expected {digest(new)}, found {digest(old)}")
+        pinned(digest=digest(old))
+        sync.until_synced(sha)
+        live = cluster.get("ConfigMap", "web")
+        assert live["data"] == {"color": "red", "size": "7"}
+        assert live["metadata"]["annotations"]["reconcile.dev/source"] == "prod/web-1.2.3.tgz/templates/a.yaml"
+        cluster.edit("Sync", "shop", {"spec": {"suspend": True}})
+        pinned(version="1.3.0", digest=digest(new))
+        shown = plugin("diff", "shop")
+        assert (shown.status, "# chart web 1.2.3 → 1.3.0" in shown.out) == (1, True), shown.err
+        cluster.edit("Sync", "shop", {"spec": {"suspend": False}})
+        eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "blue", "the new version is applied")
+        assert PASSWORD not in daemon.log
+    for field, value in {
+        "version": "^1.2",
+        "digest": "sha256:abc",
+        "repository": "oci://registry.example.com/x",
+    }.items():
+        with pytest.raises(Exception, match=rf"chart\.{field}"):
+            pinned(**{field: value})

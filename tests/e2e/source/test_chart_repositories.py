@@ -1,0 +1,329 @@
+"""Charts of Helm repositories: fetched by version and digest from a server of this machine, and what a repository can't do to us."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import tarfile
+import time
+
+import pytest
+
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.outlook.charts import moved_chart
+from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.core.rendering.charts import Release
+from kubectl_reconcile.core.resources.helm import ChartPin, HelmSpec
+from kubectl_reconcile.core.resources.sync import Render, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.url_policy import UrlPolicy
+from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.source.charts import archive
+from kubectl_reconcile.source.charts.archive import unpacked
+from kubectl_reconcile.source.charts.repository import ChartRepository
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.remote import Credentials
+from kubectl_reconcile.source.worktree import WorktreeSource
+from tests.chart_server import index, serving
+from tests.core.planning.changes import a_change
+from tests.e2e.source.test_git_source import self_signed
+from tests.rendering_tools import packed, silence
+
+LIMITS = GitLimits()
+BASIC = Credentials(username="shop", password="pa55word")
+CHART = {
+    "web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.2.3\n",
+    "web/values.yaml": "color: red\nsize: 1\n",
+    "web/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n"
+    'data: {color: "{{ .Values.color }}", size: "{{ .Values.size }}"}\n',
+}
+WEB = packed(CHART)
+DIGEST = f"sha256:{hashlib.sha256(WEB).hexdigest()}"
+
+
+INDEX = index(("2.0.0", "0" * 64, "web-2.0.0.tgz"), ("1.2.3", DIGEST.removeprefix("sha256:"), "files/web-1.2.3.tgz"))
+
+
+PAGES = {"/charts/index.yaml": INDEX, "/charts/files/web-1.2.3.tgz": WEB}
+
+
+def repository(url, tmp_path, *, version="1.2.3", digest=DIGEST, **more):
+    return ChartRepository(ChartPin(f"{url}/charts", "web", version, digest), tmp_path / "charts", LIMITS, **more)
+
+
+def refused(chart, fault):
+    with pytest.raises(SourceError) as caught:
+        chart.chart()
+    assert caught.value.fault is fault
+    return str(caught.value)
+
+
+def test_a_chart_is_fetched_once_and_looked_at_again_before_it_is_used(tmp_path):
+    with serving(PAGES, "Basic " + base64.b64encode(b"shop:pa55word").decode()) as (url, asked):
+        assert (
+            repository(url, tmp_path, credentials=BASIC).chart().files["templates/a.yaml"]
+            == CHART["web/templates/a.yaml"].encode()
+        )
+        assert [path for path, _ in asked] == ["/charts/index.yaml", "/charts/files/web-1.2.3.tgz"]
+        assert repository(url, tmp_path, credentials=BASIC).chart().files
+        assert len(asked) == 2
+        [kept] = (tmp_path / "charts").iterdir()
+        assert (kept.name, kept.stat().st_mode & 0o077) == (f"{DIGEST.removeprefix('sha256:')}.tgz", 0)
+        kept.write_bytes(b"something else")
+        assert repository(url, tmp_path, credentials=BASIC).chart().files
+        assert len(asked) == 4
+        said = refused(repository(url, tmp_path / "x"), SourceFault.UNAUTHORIZED)
+        assert "/charts/index.yaml: the server answers 401" in said
+        assert "pa55word" not in said
+
+
+def test_another_digest_is_an_error_that_says_which_was_expected_and_found(tmp_path):
+    other = "sha256:" + "1" * 64
+    with serving(PAGES) as (url, _):
+        said = refused(repository(url, tmp_path, digest=other), SourceFault.UNTRUSTED)
+        assert f"chart web 1.2.3 of {url}/charts: expected {other}, found {DIGEST}" in said
+        assert not (tmp_path / "charts").exists()
+        said = refused(repository(url, tmp_path, digest=""), SourceFault.REFUSED)
+        assert "spec.source.helm.chart.digest is missing" in said
+        assert f"write digest: {DIGEST}" in said
+        assert "there is 2.0.0, 1.2.3" in refused(repository(url, tmp_path, version="3.0.0"), SourceFault.NO_SUCH_REF)
+    with serving({"/charts/index.yaml": index(name="else")}) as (url, _):
+        assert "has no chart web" in refused(repository(url, tmp_path), SourceFault.NO_SUCH_PATH)
+    with serving({}) as (url, _):
+        assert "answers 404" in refused(repository(url, tmp_path), SourceFault.NO_SUCH_REPOSITORY)
+
+
+def test_credentials_and_redirects_go_nowhere_else(tmp_path):
+    with silence() as (port, heard):
+        elsewhere = f"http://127.0.0.1:{port}/web-1.2.3.tgz"
+        with serving({"/charts/index.yaml": INDEX, "/charts/files/web-1.2.3.tgz": elsewhere}) as (url, _):
+            assert "isn't followed with credentials" in refused(
+                repository(url, tmp_path, credentials=BASIC), SourceFault.REFUSED
+            )
+            only_here = UrlPolicy.of([f"{url}/charts"])
+            assert "is none that may be followed here" in refused(
+                repository(url, tmp_path, may=only_here), SourceFault.REFUSED
+            )
+        absolute = index(("1.2.3", DIGEST.removeprefix("sha256:"), elsewhere))
+        with serving({"/charts/index.yaml": absolute}) as (url, _):
+            refused(repository(url, tmp_path, may=UrlPolicy.of([url])), SourceFault.REFUSED)
+        for location in ("file:///etc/passwd", "ftp://127.0.0.1/x", "http://user:word@127.0.0.1/x"):
+            with serving({"/charts/index.yaml": location}) as (url, _):
+                assert "charts are fetched over https and http" in refused(
+                    repository(url, tmp_path), SourceFault.REFUSED
+                )
+        assert heard == []
+    with serving({"/charts/index.yaml": INDEX, "/charts/files/web-1.2.3.tgz": "/charts/files/web-1.2.3.tgz"}) as (
+        url,
+        _,
+    ):
+        assert "more than 5 redirects" in refused(repository(url, tmp_path), SourceFault.REFUSED)
+    with serving({**PAGES, "/elsewhere.tgz": WEB, "/charts/files/web-1.2.3.tgz": "/elsewhere.tgz"}) as (url, _):
+        assert repository(url, tmp_path, credentials=BASIC).chart().files  # the same server gets them
+    # An archive at another address is fetched without them.
+    with serving({"/web.tgz": WEB}) as (other, asked):
+        pages = {"/charts/index.yaml": index(("1.2.3", "", f"{other}/web.tgz"))}
+        with serving(pages) as (url, _):
+            assert repository(url, tmp_path / "y", credentials=BASIC).chart().files
+        assert asked == [("/web.tgz", None)]
+
+
+def test_certificates_are_checked_and_plain_http_is_no_way_on_from_https(tmp_path):
+    certificate, key = self_signed()
+    (tmp_path / "both.pem").write_text(certificate + key)
+    with serving(PAGES, certificate=tmp_path / "both.pem") as (url, _):
+        assert "certificate" in refused(repository(url, tmp_path), SourceFault.UNTRUSTED)
+        assert repository(url, tmp_path, credentials=Credentials(ca_bundle=certificate)).chart().files
+        assert "certificate" in refused(
+            repository(url, tmp_path / "x", credentials=Credentials(ca_bundle=self_signed()[0])), SourceFault.UNTRUSTED
+        )
+    with silence() as (port, heard):
+        pages = {"/charts/index.yaml": f"http://127.0.0.1:{port}/index.yaml"}
+        with serving(pages, certificate=tmp_path / "both.pem") as (url, _):
+            said = refused(
+                repository(url, tmp_path / "y", credentials=Credentials(ca_bundle=certificate)), SourceFault.REFUSED
+            )
+        assert "the repository is https, and this isn't" in said
+        assert heard == []
+
+
+def forever(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    piece = b"#" * 65536
+    try:
+        while True:
+            handler.wfile.write(piece)
+    except OSError:
+        pass
+
+
+def dripping(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    try:
+        for _ in range(200):
+            handler.wfile.write(b"#")
+            handler.wfile.flush()
+            time.sleep(0.05)
+    except OSError:
+        pass
+
+
+def silent(handler):
+    time.sleep(3)
+
+
+def short(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b"x")
+
+
+SERVERS = {
+    "one that never ends": (forever, SourceFault.REFUSED, "the answer has more than 32 MiB"),
+    "one that drips": (dripping, SourceFault.UNREACHABLE, "it takes too long to answer"),
+    "one that says nothing": (silent, SourceFault.UNREACHABLE, "it takes too long to answer"),
+    "one that ends early": (short, SourceFault.UNREACHABLE, ""),
+}
+
+
+@pytest.mark.parametrize(("page", "fault", "said"), SERVERS.values(), ids=SERVERS)
+def test_a_server_is_left_after_a_while(tmp_path, page, fault, said):
+    with serving({"/charts/index.yaml": page}) as (url, _):
+        seconds = 20.0 if page is forever else 1.0
+        began = time.monotonic()
+        assert said in refused(repository(url, tmp_path, most_seconds=seconds), fault)
+        assert time.monotonic() - began < seconds + 10
+
+
+# --- archives -------------------------------------------------------------------------------------------------
+
+
+def with_entry(name, kind=tarfile.REGTYPE, size=0, link=""):
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as made:
+        chart = tarfile.TarInfo("web/Chart.yaml")
+        chart.size = 4
+        made.addfile(chart, io.BytesIO(b"a: b"))
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.size, entry.linkname = kind, size, link
+        made.addfile(entry, io.BytesIO(b"\0" * size) if size else None)
+    return gzip.compress(raw.getvalue())
+
+
+ARCHIVES = {
+    "a path that leads out": (with_entry("web/../../etc/passwd"), "which isn't one of a chart"),
+    "a path that leads out at once": (with_entry("../web/x"), "which isn't one of a chart"),
+    "an absolute path": (with_entry("/etc/passwd"), "which isn't one of a chart"),
+    "a path of another system": (with_entry("web\\..\\x"), "which isn't one of a chart"),
+    "a path that a terminal would obey": (with_entry("web/\x1b[2J"), "which isn't one of a chart"),
+    "another chart": (with_entry("other/x.yaml"), "which isn't below web/"),
+    "a symbolic link": (
+        with_entry("web/x", tarfile.SYMTYPE, link="/etc/passwd"),
+        "which is no file but a link or a device",
+    ),
+    "a hard link": (
+        with_entry("web/x", tarfile.LNKTYPE, link="web/Chart.yaml"),
+        "which is no file but a link or a device",
+    ),
+    "a device": (with_entry("web/x", tarfile.CHRTYPE), "which is no file but a link or a device"),
+    "a file twice": (with_entry("web/Chart.yaml"), "has 'Chart.yaml' twice"),
+    "a file below a file": (with_entry("web/Chart.yaml/x"), "below what is a file"),
+    "a large file": (with_entry("web/x", size=11 * 2**20), "of more than 10 MiB"),
+    "no chart": (packed({"web/values.yaml": ""}), "has no web/Chart.yaml"),
+    "no archive": (b"<html>", "is no gzipped tar archive"),
+    "an archive cut off": (WEB[:-40], "is no gzipped tar archive"),
+}
+
+
+@pytest.mark.parametrize(("data", "said"), ARCHIVES.values(), ids=ARCHIVES)
+def test_an_archive_is_refused_as_a_whole_for(data, said):
+    with pytest.raises(SourceError) as caught:
+        unpacked(data, "web", LIMITS)
+    assert said in str(caught.value)
+
+
+def test_an_archive_that_unpacks_without_end_is_left_where_it_is_too_much(monkeypatch):
+    bomb = gzip.compress(b"\0" * 2**20) * 200  # two hundred MiB of emptiness in two hundred KiB
+    many = packed({f"web/{number}": "" for number in range(300)})
+    with pytest.raises(SourceError, match="has no web/Chart"):  # what is read ends where the archive does
+        unpacked(bomb, "web", LIMITS)
+    with pytest.raises(SourceError, match="unpacks to more than 64 MiB"):
+        unpacked(packed({f"web/{number}": b"\0" * (9 * 2**20) for number in range(8)}), "web", LIMITS)
+    monkeypatch.setattr(archive, "MOST_UNPACKED_BYTES", 2**20)
+    with pytest.raises(SourceError, match="unpacks to more than 1 MiB"):
+        unpacked(with_entry("web/x", size=2 * 2**20), "web", LIMITS)
+    monkeypatch.setattr(archive, "MOST_ENTRIES", 200)
+    with pytest.raises(SourceError, match="has more than 200 entries"):
+        unpacked(many, "web", LIMITS)
+
+
+# --- rendered -------------------------------------------------------------------------------------------------
+
+
+def test_a_chart_is_rendered_with_values_files_of_the_folder(tmp_path, renders):
+    (tmp_path / "repo/apps").mkdir(parents=True)
+    (tmp_path / "repo/.git").mkdir()
+    (tmp_path / "repo/apps/prod.yaml").write_text("color: blue\n")
+    (tmp_path / "repo/apps/stray.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stray}\n")
+    with serving(PAGES) as (url, _):
+        pin = ChartPin(f"{url}/charts", "web", "1.2.3", DIGEST)
+        spec = HelmSpec(values_files=("prod.yaml",), values='{"size": 7}', chart=pin)
+        reader = ManifestReader(release_of=lambda _: Release("shop", "shop", spec), charts=repository(url, tmp_path))
+        desired = reader.read(WorktreeSource(tmp_path / "repo", "apps", render=Render.HELM))
+        assert desired.problems == ()
+        [located] = desired.manifests
+        assert (located.manifest["metadata"]["name"], located.manifest["data"]) == (
+            "shop",
+            {"color": "blue", "size": "7"},
+        )
+        assert located.path == "apps/web-1.2.3.tgz/templates/a.yaml"
+        bad = ManifestReader(
+            release_of=lambda _: Release("shop", "shop", spec),
+            charts=repository(url, tmp_path / "x", digest="sha256:" + "1" * 64),
+        )
+        with pytest.raises(SourceError, match="can't be fetched here"):
+            bad.read(WorktreeSource(tmp_path / "repo", "apps", render=Render.HELM))
+
+
+def test_a_preview_says_that_the_pin_moves():
+    def moved(before, after):
+        live = {"metadata": {"annotations": {"reconcile.dev/source": before}}}
+        return list(moved_chart(a_change(ObjectRef("", "ConfigMap", "a", "b"), Op.UPDATE, before=live, file=after)))
+
+    here = "apps/web-1.2.3.tgz/templates/a.yaml"
+    assert moved(here, "apps/web-1.3.0.tgz/templates/a.yaml") == ["chart web 1.2.3 → 1.3.0"]
+    assert moved(here, here) == moved("apps/a.yaml", here) == moved(here, "apps/a.yaml") == []
+
+
+FIELDS = {"repository": "https://charts.example.com/stable/", "name": "web", "version": "1.2.3", "digest": DIGEST}
+REFUSED = {
+    "a range": ({"version": "^1.2"}, "chart.version: '^1.2' isn't one version: write it exactly, as in version: 1.2.3"),
+    "a wildcard": ({"version": "1.2.x"}, "write it exactly"),
+    "the newest": ({"version": ""}, "chart.version: is required"),
+    "no digest of the kind": ({"digest": "md5:abc"}, "write sha256: and the 64 hexadecimal digits"),
+    "a user in the URL": ({"repository": "https://a:b@charts.example.com"}, "is no address of a Helm repository"),
+    "a file": ({"repository": "file:///charts"}, "is no address of a Helm repository"),
+    "an image": ({"repository": "oci://registry.example.com/charts"}, "is no address of a Helm repository"),
+    "a name that leads out": ({"name": "../web"}, "is no name of a chart"),
+}
+
+
+@pytest.mark.parametrize(("changed", "said"), REFUSED.values(), ids=REFUSED)
+def test_a_pin_is_refused_by_its_field_for(changed, said):
+    def sync(fields, **more):
+        source = {"git": {"url": "https://g/x"}, "helm": {"chart": fields}, **more}
+        return Sync.of({"metadata": {"name": "shop", "namespace": "shop"}, "spec": {"source": source}})
+
+    assert sync(FIELDS).git.render is Render.HELM
+    assert str(sync(FIELDS).git.helm.chart) == "chart web 1.2.3 of https://charts.example.com/stable"
+    with pytest.raises(SyncSpecError) as caught:
+        sync({**FIELDS, **changed})
+    assert str(caught.value).startswith("spec.source.helm.chart.")
+    assert said in str(caught.value)
+    with pytest.raises(SyncSpecError, match="exclude each other"):
+        sync(FIELDS, render="Raw")
