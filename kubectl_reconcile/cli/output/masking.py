@@ -11,6 +11,7 @@ Objects of a kind called Secret are masked whatever their group: a lookalike cos
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.planning.plan import Change
 from kubectl_reconcile.core.redaction import is_ours
+from kubectl_reconcile.core.rendering.unstable import DRAWN_LATER, hidden, values_at
 from kubectl_reconcile.core.rendering.uses import hiding, hiding_at, texts_of, uses_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
 
@@ -28,9 +30,12 @@ _VALUES = ("data", "stringData")
 
 
 def masked(change: Change) -> Change:
-    """Return *change* without values of Secrets; changes that have none come back as they are."""
-    if change.ref.kind != "Secret":
-        return _without_variables(change)
+    """Return *change* without values of Secrets, nor any that is drawn when it is applied; changes that have none come back as they are."""
+    shown = _without_values(change) if change.ref.kind == "Secret" else _without_variables(change)
+    return _with_placeholders(shown, change) if change.provenance.drawn else shown
+
+
+def _without_values(change: Change) -> Change:
     return replace(
         change,
         before=_manifest(change.before, None),
@@ -60,6 +65,18 @@ def _without_variables(change: Change) -> Change:
             for each in change.conflicts
         ),
     )
+
+
+def _with_placeholders(shown: Change, change: Change) -> Change:
+    """Return a change as it is *shown*, without what was drawn for it."""
+    paths = change.provenance.drawn
+    values = values_at(change.intent, paths)
+    values += [base64.b64encode(value.encode()).decode() for value in values if isinstance(value, str)]
+    fields = tuple(
+        replace(each, after=DRAWN_LATER) if plain.after in values else each
+        for each, plain in zip(shown.fields, change.fields, strict=True)
+    )
+    return replace(shown, after=hidden(shown.after, paths), intent=hidden(shown.intent, paths), fields=fields)
 
 
 def _manifest(tree: Manifest | None, before: Manifest | None) -> Manifest | None:

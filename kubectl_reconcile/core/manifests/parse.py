@@ -45,11 +45,21 @@ class VariableUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """A field that a rendering drew: what it drew this time, and what is *before* and *after* that each time."""
+
+    path: Steps
+    value: Any = field(repr=False, compare=False)
+    before: str = field(default="", repr=False)
+    after: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Located:
     """A manifest, the path of its file, and the line of its first key; path and line together are its alone.
 
     What was rendered stands in no file as it is: its line is below zero, and no place to show. *uses* are where values of variables
-    stand in it.
+    stand in it. Fields that were *drawn* have a placeholder in the manifest.
 
     *gvk* and *ref* are as the manifest says them, read once: every pass over a large set needs each of them.
     """
@@ -60,6 +70,7 @@ class Located:
     gvk: GroupVersionKind = field(repr=False, compare=False)
     ref: ObjectRef = field(repr=False, compare=False)
     uses: tuple[VariableUse, ...] = ()
+    drawn: tuple[Drawn, ...] = ()
 
     @classmethod
     def of(cls, manifest: Manifest, path: str, line: int) -> Self:

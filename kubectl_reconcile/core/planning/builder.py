@@ -107,6 +107,11 @@ class PlanBuilder:
         stored = self.inputs.live.stored(ref)
         return stored.manifest() if stored else None
 
+    def spare(self, wrong: Mapping[ObjectRef, Problem]) -> None:
+        """Leave objects alone for what is wrong with each."""
+        self.problems += wrong.values()
+        self.spared.update(wrong)
+
     def judge(
         self,
         ref: ObjectRef,

@@ -43,6 +43,7 @@ from kubectl_reconcile.core.planning.builder import HOOK_STAGES, PlanBuilder, un
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.order import Stage, arranged, cycles_in
 from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance, hash_of
+from kubectl_reconcile.core.rendering.holding import applied, drawn_now, mixtures
 from kubectl_reconcile.core.resources import applyset
 
 
@@ -85,6 +86,7 @@ def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
             builder.spared.add(each.ref)
         found.setdefault(each.ref, each)
         _report_faults(builder, each)
+    builder.spare(mixtures(((ref, each.located) for ref, each in found.items()), builder.live))
     usable = {ref: each for ref, each in found.items() if ref not in builder.spared}
     _arrange(builder, usable, found)
     return {ref: each for ref, each in usable.items() if ref not in builder.spared}
@@ -168,7 +170,7 @@ def _placed(ref: ObjectRef, kind: Kind, namespace: str) -> ObjectRef:
 
 def marked(builder: PlanBuilder, each: DesiredMember) -> Manifest:
     """Return the manifest as it is applied: in its namespace, with the marks of a member."""
-    manifest, ref = each.located.manifest, each.ref
+    manifest, ref = applied(each.located, each.ref, builder.live, builder.problems), each.ref
     if manifest["metadata"].get("namespace", "") != ref.namespace:
         others = {name: value for name, value in manifest["metadata"].items() if name != "namespace"}
         place = {"namespace": ref.namespace} if ref.namespace else {}
@@ -324,8 +326,8 @@ def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
         change = change.attributed(file=each.path, line=each.line)
         return change.gated(needs=needs) if needs else change
     replaceable = change.gate.replaceable or (not change.gate.hook and _is_replaceable(builder, each))
-    change = change.attributed(file=each.path, line=each.line, key=each.key).gated(needs=needs, replaceable=replaceable)
-    return _waiting_in_vain(builder, change)
+    change = change.attributed(file=each.path, line=each.line, key=each.key, drawn=drawn_now(each.located, live))
+    return _waiting_in_vain(builder, change.gated(needs=needs, replaceable=replaceable))
 
 
 def _as_before(each: DesiredMember, needs: tuple[ObjectRef, ...]) -> Change:

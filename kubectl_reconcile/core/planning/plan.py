@@ -38,6 +38,7 @@ from kubectl_reconcile.core.objects import (
 from kubectl_reconcile.core.planning.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.redaction import redacted, without, without_values
+from kubectl_reconcile.core.rendering.unstable import hidden
 from kubectl_reconcile.core.rendering.uses import hiding, texts_of
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import Sync
@@ -68,7 +69,8 @@ class Provenance:
     *file* and *line* are its place in the source; *owner* is the CR whose module wants it, None for a member;
     *manager* is the field manager that writes it. *key* identifies the desired state, for the verdict that it is
     there already. *foreign* is another set that the object belongs to: its id, or
-    once it is known the name of its Sync. *uses* are where values of variables stand in it.
+    once it is known the name of its Sync. *uses* are where values of variables stand in it. *drawn* are the fields that get a value
+    which is drawn when it is applied.
     """
 
     file: str = ""
@@ -78,6 +80,7 @@ class Provenance:
     key: str = ""
     foreign: str = ""
     uses: tuple[VariableUse, ...] = ()
+    drawn: tuple[tuple[int | str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +410,9 @@ def fingerprint(change: Change) -> str:
         change.ref,
         ((change.before or {}).get("metadata") or {}).get("uid"),
         _told_apart_by(change.before) if hides else _without_bookkeeping(change.before),
-        without_values(change.intent) if change.ref.kind == "Secret" else hiding(change.intent, secrets, "***"),
+        without_values(change.intent)
+        if change.ref.kind == "Secret"
+        else hiding(hidden(change.intent, change.provenance.drawn), secrets, "***"),
         bool(change.takeover),
         change.provenance.owner,
         change.gate.held,

@@ -192,16 +192,11 @@ def _given(key: str, chart: str, named: Sequence[str], files: Mapping[str, bytes
     return posixpath.join(chart, SCHEMA_FILE), 0
 
 
-def unstable_warnings(chart: str, done: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a warning for what a chart takes from elsewhere than its files: functions that draw anew each time, and objects of the cluster."""
+def lookups(chart: str, asked_for: Iterable[str]) -> Iterator[Problem]:
+    """Yield a warning for each object of the cluster that a chart asks for."""
     path = chart_file(chart)
-    if drawn := done.get("drawn"):
-        named = ", ".join(sorted(map(str, drawn)))
-        yield Problem(
-            path, 0, f"what it renders to isn't the same each time: it calls {named}", severity=Severity.WARNING
-        )
-    for asked in done.get("lookups") or ():
-        said = f"it looks up {one_of(str(asked))} in the cluster, and is told that nothing is there"
+    for asked in asked_for:
+        said = f"it looks up {one_of(asked)} in the cluster, and is told that nothing is there"
         yield Problem(path, 0, said, severity=Severity.WARNING)
 
 

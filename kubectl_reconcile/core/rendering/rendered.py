@@ -9,15 +9,18 @@ Pure.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
-from kubectl_reconcile.core.objects import Problem, errors_among
+from kubectl_reconcile.core.objects import Problem, Severity, errors_among
+from kubectl_reconcile.core.rendering.unstable import RandomNameError, drawn_between, shown, with_placeholders
+from kubectl_reconcile.core.resources.helm import Unstable
 
 _AS_YAML = "rendered.yaml"
 """Rendered text is YAML, whatever the file is that it comes from."""
@@ -42,10 +45,18 @@ def listing(names: Mapping[str, EntryKind]) -> TreeEntry:
 
 @dataclass(frozen=True, slots=True)
 class RenderedObject:
-    """One object as YAML, and the file that it comes from."""
+    """One object as YAML, and the file that it comes from; *again* is what a second rendering gave, where that is something else."""
 
     text: str
     file: str
+    again: str = ""
+
+
+@dataclass(slots=True)
+class Draw:
+    """What a rendering drew by chance or from the clock; *used* tells that somebody may have applied it."""
+
+    used: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,7 @@ class Rendering:
     objects: tuple[RenderedObject, ...]
     problems: tuple[Problem, ...]
     consulted: Consulted
+    draw: Draw = field(default_factory=Draw, compare=False)
 
 
 _API_VERSION: Final = re.compile(r"^apiVersion: [\"']?(?:([^/\s\"']*)/)?", re.MULTILINE)
@@ -67,21 +79,62 @@ def kind_of(text: str) -> tuple[str, str]:
     return (version[1] or "" if version else ""), (kind[1] if kind else "")
 
 
-def objects_of(rendering: Rendering) -> Parsed:
-    """Return what a rendering asks for, and all its problems. No file holds the objects as they are, so none has a line to show."""
+def paired(objects: Sequence[RenderedObject], again: Sequence[RenderedObject]) -> tuple[RenderedObject, ...] | None:
+    """Return *objects* with what a second rendering gave; None where that has others."""
+    if [each.file for each in objects] != [each.file for each in again]:
+        return None
+    both = zip(objects, again, strict=True)
+    return tuple(replace(one, again=other.text if other.text != one.text else "") for one, other in both)
+
+
+def objects_of(rendering: Rendering, policy: Unstable = Unstable.KEEP) -> Parsed:
+    """Return what a rendering asks for, and all its problems. No file holds the objects as they are, so none has a line to show.
+
+    Fields that were drawn are there as the *policy* says.
+    """
     manifests: list[Located] = []
     problems = list(rendering.problems)
     for each in rendering.objects:
         parsed = parse(each.text.encode(), _AS_YAML)
+        found = parsed.manifests
+        if each.again:
+            found, told = _drawn(parsed, parse(each.again.encode(), _AS_YAML), policy)
+            problems += (replace(problem, path=each.file) for problem in told)
         first = -len(manifests) - 1
-        manifests += (
-            replace(located, path=each.file, line=first - more) for more, located in enumerate(parsed.manifests)
-        )
+        manifests += (replace(located, path=each.file, line=first - more) for more, located in enumerate(found))
         problems += (replace(problem, path=each.file, line=0) for problem in parsed.problems)
     return Parsed(tuple(manifests), tuple(problems))
 
 
-def revision_of(revision: Revision, rendering: Rendering, problems: Sequence[Problem]) -> Revision:
+def _drawn(first: Parsed, second: Parsed, policy: Unstable) -> tuple[tuple[Located, ...], list[Problem]]:
+    """Return the objects of one text, of which a second rendering has another, and what is to be said of them."""
+    if len(first.manifests) != len(second.manifests):
+        return (), [Problem("", 0, "which objects it has is another at each rendering", _FIXED)]
+    found: list[Located] = []
+    told: list[Problem] = []
+    for one, other in zip(first.manifests, second.manifests, strict=True):
+        try:
+            drawn = drawn_between(one.manifest, other.manifest)
+        except RandomNameError as error:
+            told.append(Problem("", 0, f"{one.ref.kind}: its {error} is another at each rendering", _FIXED))
+            continue
+        if not drawn:
+            found.append(one)
+            continue
+        said = f"{one.ref}: {', '.join(shown(each.path) for each in drawn)} {'is' if len(drawn) == 1 else 'are'} drawn anew at each rendering"
+        if policy is Unstable.FAIL:
+            told.append(Problem("", 0, said, "give it a value, or set spec.source.helm.unstable to Keep"))
+            continue
+        kept = "what is live is kept" if policy is Unstable.KEEP else "each time another is applied"
+        told.append(Problem("", 0, f"{said}; {kept}", severity=Severity.WARNING))
+        found.append(with_placeholders(one, drawn) if policy is Unstable.KEEP else one)
+    return tuple(found), told
+
+
+_FIXED: Final = "give what is random a value, so that it is the same object each time"
+
+
+def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revision:
     """Return the *revision* of an overlay as its *rendering* shows it: the files that objects come from, with ids of what came from each.
 
     One of a folder has the digest of what was consulted for its sha. Where something is wrong, any object may be missing: then
@@ -90,11 +143,14 @@ def revision_of(revision: Revision, rendering: Rendering, problems: Sequence[Pro
     texts: dict[str, list[str]] = {}
     for each in rendering.objects:
         texts.setdefault(each.file, []).append(each.text)
+    for file in {
+        each.file for each in rendering.objects if each.again
+    }:  # what it asks for may be the same all the same
+        texts[file] = [json.dumps(each.manifest, sort_keys=True) for each in found.manifests if each.path == file]
     files = {path: f"rendered-{_hash('---'.join(text))}" for path, text in sorted(texts.items())}
     sha = revision.sha if revision.committed_at else f"worktree-{_digest(rendering.consulted)}"
-    return replace(
-        revision, sha=sha, files=files, problems=tuple(problems), unrendered=("",) if errors_among(problems) else ()
-    )
+    unrendered = ("",) if errors_among(found.problems) else ()
+    return replace(revision, sha=sha, files=files, problems=found.problems, unrendered=unrendered)
 
 
 def _digest(consulted: Consulted) -> str:

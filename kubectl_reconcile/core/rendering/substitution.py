@@ -146,7 +146,7 @@ class Substitution:
         tree = self._manifest(located.manifest)
         if tree is located.manifest:
             return located
-        return replace(Located.of(tree, located.path, located.line), uses=tuple(self._uses))
+        return replace(Located.of(tree, located.path, located.line), uses=tuple(self._uses), drawn=located.drawn)
 
     def _manifest(self, manifest: Manifest) -> Manifest:
         is_left_alone = manifest.get("kind") in LEFT_ALONE - self.values.also_in

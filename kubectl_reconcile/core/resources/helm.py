@@ -10,6 +10,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 MOST_VALUES_FILES: Final = 32
@@ -24,6 +25,17 @@ _RELEASE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _VERSION: Final = re.compile(r"v?\d+\.\d+(\.\d+)?([-+][0-9A-Za-z.+-]*)?")
 _API_VERSION: Final = re.compile(r"[a-z0-9.-]+(/[a-z0-9]+)?(/[A-Za-z0-9]+)?")
+
+
+class Unstable(StrEnum):
+    """``spec.source.helm.unstable``: what becomes of fields that each rendering draws anew."""
+
+    KEEP = "Keep"
+    """They stay as they are in the cluster; one that isn't there yet is drawn."""
+    RENDER = "Render"
+    """Each rendering is applied as it is."""
+    FAIL = "Fail"
+    """They are a problem."""
 
 
 class HelmSpecError(ValueError):
@@ -107,6 +119,7 @@ class HelmSpec:
     kube_version: str = ""
     api_versions: tuple[str, ...] = ()
     chart: ChartPin | None = None
+    unstable: Unstable = Unstable.KEEP
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> HelmSpec:
@@ -127,6 +140,7 @@ class HelmSpec:
                 _api_version(name, index) for index, name in enumerate(_list(fields, "apiVersions", MOST_API_VERSIONS))
             ),
             chart=ChartPin.of(fields["chart"]) if fields.get("chart") else None,
+            unstable=_unstable(fields.get("unstable", Unstable.KEEP)),
         )  # fmt: skip
 
 
@@ -177,6 +191,13 @@ def _api_version(name: Any, index: int) -> str:
     if not isinstance(name, str) or len(name) > _LONGEST_NAME * 4 or not _API_VERSION.fullmatch(name):
         raise HelmSpecError(f"apiVersions[{index}]", "is no API version such as apps/v1 or apps/v1/Deployment")
     return name
+
+
+def _unstable(text: Any) -> Unstable:
+    try:
+        return Unstable(text)
+    except ValueError:
+        raise HelmSpecError("unstable", f"{text!r} is none of {', '.join(Unstable)}") from None
 
 
 def _values(values: Any) -> str:

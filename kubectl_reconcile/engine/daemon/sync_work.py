@@ -23,6 +23,7 @@ from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
+from kubectl_reconcile.core.rendering.holding import with_fitting
 from kubectl_reconcile.core.resources.status import ConditionReason, passed_before, reconciling
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
@@ -260,7 +261,8 @@ class SyncWork:
     async def _plan_objects(self, ref: ObjectRef, followed: FollowedSync, refs: Iterable[ObjectRef]) -> on.Event:
         """Plan some members, of which nothing is pruned: what isn't among them isn't gone."""
         target, desired = followed.read()
-        manifests = tuple(followed.places[each] for each in sorted(refs) if each in followed.places)
+        changed = [followed.places[each] for each in sorted(refs) if each in followed.places]
+        manifests = with_fitting(changed, desired.manifests)
         part = replace(desired, manifests=manifests, problems=(), whole=False)
         narrow = replace(target, sync=replace(target.sync, prune=False))
         contentions = self.context.contention.of(ref)

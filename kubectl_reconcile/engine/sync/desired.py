@@ -16,8 +16,9 @@ from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
-from kubectl_reconcile.core.rendering.rendered import Consulted, Rendering, objects_of, revision_of
+from kubectl_reconcile.core.rendering.rendered import Consulted, Draw, Rendering, objects_of, revision_of
 from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted, without_secrets
+from kubectl_reconcile.core.resources.helm import Unstable
 from kubectl_reconcile.core.resources.history import digest_of
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
@@ -35,7 +36,7 @@ _NOBODY: Final = Sync("", "")
 class Desired:
     """What one revision asks for, and what is wrong with it. *whole* is False for a part of it.
 
-    *digest* is the same for the same objects, whatever the commit.
+    *digest* is the same for the same objects, whatever the commit. *draw* is told when what was drawn is used.
     """
 
     revision: Revision
@@ -43,6 +44,11 @@ class Desired:
     problems: tuple[Problem, ...]
     whole: bool = True
     digest: str = ""
+    draw: Draw = field(default_factory=Draw, compare=False)
+
+
+def _policy(release: Release | None) -> Unstable:
+    return release.spec.unstable if release else Unstable.KEEP
 
 
 def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
@@ -110,16 +116,28 @@ class ManifestReader:
         """
         with source.tree(sha) as tree:
             release = self._release if like.is_chart else None
-            return objects_of(self._render(like.overlay or "", tree, release)).manifests
+            rendering = self._render(like.overlay or "", tree, release)
+        return objects_of(rendering, _policy(release)).manifests
 
-    def _render(self, overlay: str, tree: Tree, release: Release | None) -> Rendering:
+    def drawn_anew(self, source: Source, desired: Desired) -> tuple[Located, ...]:
+        """Return what *desired* asks for, with other values for what was drawn. Blocks.
+
+        Raises:
+            SourceError: the source can't be read any more.
+        """
+        revision = desired.revision
+        with source.tree(revision.sha) as tree:
+            rendering = self._render(revision.overlay or "", tree, self._release, anew=True)
+        return objects_of(rendering, _policy(self._release)).manifests
+
+    def _render(self, overlay: str, tree: Tree, release: Release | None, *, anew: bool = False) -> Rendering:
         """Render an overlay, a chart of the tree, or one of a Helm repository with values files of the tree."""
         if release is None or release.spec.chart is None:
-            return self.renderer.render(overlay, tree, self.limits, release)
+            return self.renderer.render(overlay, tree, self.limits, release, anew=anew)
         if self.charts is None or self.charts.pin != release.spec.chart:
             raise SourceError(SourceFault.REFUSED, f"{release.spec.chart} can't be fetched here")
         at = release.folder(overlay)
-        return self.renderer.render(at, TreeWithChart(tree, self.charts.chart(), at), self.limits, release)
+        return self.renderer.render(at, TreeWithChart(tree, self.charts.chart(), at), self.limits, release, anew=anew)
 
     def consulted(self) -> Consulted:
         """Return what was consulted to render what was read last; nothing where that wasn't rendered."""
@@ -142,13 +160,15 @@ class ManifestReader:
             rendering = self._render(overlay, tree, release)
         self._release = release
         if self._rendered is None or self._rendered[0] is not rendering:
-            self._rendered = rendering, objects_of(rendering)
+            self._rendered = rendering, objects_of(rendering, _policy(release))
         found = self._rendered[1]
         self._check_count(len(found.manifests), overlay or revision.path)
-        shown = revision_of(revision, rendering, found.problems)
+        shown = revision_of(revision, rendering, found)
         if newest is None or newest.revision != shown:
             digest = digest_of(located.manifest for located in found.manifests)
-            newest = self._newest = Desired(shown, found.manifests, gathered(found.problems), digest=digest)
+            newest = self._newest = Desired(
+                shown, found.manifests, gathered(found.problems), digest=digest, draw=rendering.draw
+            )
         return newest
 
     def _parse(self, source: Source, revision: Revision) -> None:

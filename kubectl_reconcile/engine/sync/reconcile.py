@@ -27,6 +27,7 @@ from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Memory, Mod
 from kubectl_reconcile.core.planning.outlook.unhealthy import with_health
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot
+from kubectl_reconcile.core.rendering.holding import is_to_be_drawn
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Values, substituted
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.history import current_of
@@ -249,11 +250,35 @@ async def plan_for(
     """
     target.digest = desired.digest if desired.whole else ""
     inputs = await inputs_of(session, target, desired, view, children=children)
+
+    def live(ref: ObjectRef) -> Manifest | None:
+        stored = inputs.live.stored(ref)
+        return stored.manifest() if stored else None
+
+    if is_to_be_drawn(inputs.desired, live, inputs.sync.default_namespace):
+        inputs = await _with_a_draw_of_its_own(target, desired, inputs)
     made = await gather.plan_with_lookups(
         session, inputs, planner.build, bases_of(target, inputs), functools.partial(look, session.systems)
     )
     target.verdicts = {**target.verdicts, **made.verdicts}
     return made
+
+
+async def _with_a_draw_of_its_own(target: Target, desired: Desired, inputs: Inputs) -> Inputs:
+    """Return *inputs* with values drawn that no other plan has: a password that somebody deleted mustn't come back."""
+    if not desired.draw.used:
+        desired.draw.used = True
+        return inputs
+
+    def anew() -> tuple[Located, ...]:
+        fresh = replace(desired, manifests=target.reader.drawn_anew(target.source, desired))
+        return with_values(fresh, target.values, Lines(target.source, desired.revision)).manifests
+
+    with suppress(SourceError):
+        chosen = {(each.path, each.line) for each in inputs.desired}
+        found = await asyncio.to_thread(anew)
+        return replace(inputs, desired=tuple(each for each in found if (each.path, each.line) in chosen))
+    return inputs
 
 
 async def inputs_of(session: Session, target: Target, desired: Desired, view: ClusterView, *, children: bool) -> Inputs:

@@ -30,6 +30,7 @@ from kubectl_reconcile.core.rendering.rendered import (
     Rendering,
     kind_of,
     listing,
+    paired,
     still_holds,
 )
 from kubectl_reconcile.core.resources.helm import HelmSpecError
@@ -104,16 +105,18 @@ class Renderer:
     _process: RenderProcess | None = None
     _kept: _Kept = field(default_factory=_Kept)
 
-    def render(self, overlay: str, tree: Tree, limits: GitLimits, release: Release | None = None) -> Rendering:
+    def render(
+        self, overlay: str, tree: Tree, limits: GitLimits, release: Release | None = None, *, anew: bool = False
+    ) -> Rendering:
         """Return what the folder *overlay* of *tree* renders to: as an overlay, or as a chart with a *release*. Blocks.
 
-        Where it can't be rendered, that is among its problems.
+        Where it can't be rendered, that is among its problems. *anew* renders also what is known, for other values of what is drawn.
 
         Raises:
             SourceError: the tree can't be read, or nobody waits for it any more.
         """
         wanted = _Wanted(overlay, release)
-        if (known := self._kept.find(wanted.key, tree)) is not None:
+        if not anew and (known := self._kept.find(wanted.key, tree)) is not None:
             return known
         for _ in range(_MOST_FETCHES):
             recorder = _Recorder(tree, limits)
@@ -125,7 +128,8 @@ class Renderer:
                 rendering = self._render(wanted, recorder)
                 if not recorder.missing:
                     self.rendered += 1
-                    self._kept.keep(wanted.key, rendering)
+                    if not anew:
+                        self._kept.keep(wanted.key, rendering)
                     return rendering
             tree.bring(recorder.missing)  # never in our turn: a server may be slow, and others wait for theirs
         said = f"its files aren't here after {_MOST_FETCHES} fetches: bases of bases are nested too deeply"
@@ -333,12 +337,23 @@ def _chart(chart: str, release: Release, done: Mapping[str, Any], recorder: _Rec
         return Rendering((), (charts.failure(said, chart, recorder.files),), recorder.consulted)
     told = (replace(said, text=_clean(str(notice))) for notice in done.get("notices") or ())
     warnings = [charts.warning(each, chart, recorder.files) for each in told]
-    objects = _objects(chart_file(chart), done)
-    return Rendering(objects, (*warnings, *charts.unstable_warnings(chart, done)), recorder.consulted)
+    own = chart_file(chart)
+    objects = _objects(own, done)
+    if done.get("drawn"):
+        both = paired(objects, _objects(own, done, "again"))
+        if both is None:
+            names = ", ".join(sorted(map(str, done["drawn"])))
+            text = f"which objects it has is another at each rendering: it calls {names}"
+            return Rendering(
+                (), (Problem(own, 0, text, "have no object depend on what is random"),), recorder.consulted
+            )
+        objects = both
+    asked = charts.lookups(chart, map(str, done.get("lookups") or ()))
+    return Rendering(objects, (*warnings, *asked), recorder.consulted)
 
 
-def _objects(own: str, done: Mapping[str, Any]) -> tuple[RenderedObject, ...]:
-    return tuple(RenderedObject(str(each["yaml"]), str(each["file"]) or own) for each in done.get("objects") or ())
+def _objects(own: str, done: Mapping[str, Any], which: str = "objects") -> tuple[RenderedObject, ...]:
+    return tuple(RenderedObject(str(each["yaml"]), str(each["file"]) or own) for each in done.get(which) or ())
 
 
 def _clean(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubectl_reconcile.core.manifests.parse import Parsed
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, LINK, EntryKind, TreeEntry
 from kubectl_reconcile.core.objects import Problem, Severity
@@ -131,9 +132,9 @@ def test_objects_have_places_of_their_own_that_are_never_shown():
 
 def test_a_revision_lists_the_files_that_objects_come_from_by_what_came_of_them():
     commit = Revision("c0ffee", "2026-11-22T00:00:00Z", {}, path="prod", overlay="prod")
-    one = revision_of(commit, Rendering((OBJECT,), (), {OWN: TreeEntry(EntryKind.FILE, "1")}), ())
-    same = revision_of(commit, Rendering((OBJECT,), (), {OWN: TreeEntry(EntryKind.FILE, "2")}), ())
-    twice = revision_of(commit, Rendering((OBJECT, OBJECT), (), {}), ())
+    one = revision_of(commit, Rendering((OBJECT,), (), {OWN: TreeEntry(EntryKind.FILE, "1")}), Parsed((), ()))
+    same = revision_of(commit, Rendering((OBJECT,), (), {OWN: TreeEntry(EntryKind.FILE, "2")}), Parsed((), ()))
+    twice = revision_of(commit, Rendering((OBJECT, OBJECT), (), {}), Parsed((), ()))
     assert one == same
     assert (list(one.files), one.sha, one.unrendered) == (["base/web.yaml"], "c0ffee", ())
     assert twice.files != one.files
@@ -142,7 +143,8 @@ def test_a_revision_lists_the_files_that_objects_come_from_by_what_came_of_them(
 def test_of_a_folder_the_sha_is_that_of_what_was_consulted():
     folder = Revision("worktree-", "", {}, path="prod", overlay="prod")
     shas = {
-        revision_of(folder, Rendering((OBJECT,), (), {OWN: TreeEntry(EntryKind.FILE, blob)}), ()).sha for blob in "112"
+        revision_of(folder, Rendering((OBJECT,), (), {OWN: TreeEntry(EntryKind.FILE, blob)}), Parsed((), ())).sha
+        for blob in "112"
     }
     assert len(shas) == 2
     assert all(sha.startswith("worktree-") and len(sha) == 41 for sha in shas)
@@ -151,8 +153,10 @@ def test_of_a_folder_the_sha_is_that_of_what_was_consulted():
 def test_where_something_is_wrong_nothing_counts_as_gone():
     commit = Revision("c0ffee", "2026-11-22T00:00:00Z", {}, path="prod", overlay="prod")
     warning = Problem(OWN, 0, "deprecated", severity=Severity.WARNING)
-    assert revision_of(commit, Rendering((OBJECT,), (), {}), (warning,)).unrendered == ()
-    assert revision_of(commit, Rendering((), (), {}), (warning, Problem(OWN, 0, "wrong"))).unrendered == ("",)
+    assert revision_of(commit, Rendering((OBJECT,), (), {}), Parsed((), (warning,))).unrendered == ()
+    assert revision_of(commit, Rendering((), (), {}), Parsed((), (warning, Problem(OWN, 0, "wrong")))).unrendered == (
+        "",
+    )
 
 
 # -- what kustomize passes over ----------------------------------------------------------------------------------------

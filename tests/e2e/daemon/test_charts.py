@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 pytestmark = pytest.mark.usefixtures("renders")
@@ -67,3 +69,49 @@ def test_a_preview_shows_what_a_changed_value_changes(plugin, follow, cluster, g
     assert (changed.status, "pink" in changed.out) == (1, True)
     assert plugin("diff", "--repo", git_server.url, "--path", "web").status == 1
     assert plugin("diff", "shop", "--revision", sha).status != 0  # it follows nothing
+
+
+DRAWN = {
+    "web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "web/templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: {{ randAlphaNum 20 }}, user: me}\n",
+    "web/templates/config.yaml": CONFIG % ("config", "{{ uuidv4 }}"),
+}
+
+
+def password(cluster):
+    return base64.b64decode(cluster.get("Secret", "db")["data"]["password"]).decode()
+
+
+def test_a_password_that_a_chart_draws_is_drawn_once_and_shown_nowhere(
+    daemon, follow, plugin, cluster, git_server, eventually
+):
+    sync = follow(git_server.url, path="web", suspend=True)
+    sha = git_server.push(DRAWN)
+    preview = plugin("diff", "shop", "-o", "json")
+    assert preview.status == 1, preview.err
+    assert "<drawn when applied>" in preview.out
+    assert "<drawn when applied>" in plugin("diff", "shop").out
+    cluster.edit("Sync", "shop", {"spec": {"suspend": False}})
+    sync.until_synced(sha)
+    first, config = password(cluster), cluster.get("ConfigMap", "config")
+    assert len(first) == 20
+    shown = plugin("diff", "shop")
+    assert (shown.status, first in shown.out + shown.err + preview.out) == (0, False)
+    sync.until_synced(
+        git_server.push(
+            {"web/templates/secret.yaml": DRAWN["web/templates/secret.yaml"].replace("user: me", "user: you")}
+        )
+    )
+    assert base64.b64decode(cluster.get("Secret", "db")["data"]["user"]) == b"you"
+    assert (password(cluster), cluster.get("ConfigMap", "config")["data"]) == (first, config["data"])
+    done = plugin("sync", "shop", "--yes")
+    assert done.status == 0, done.err
+    assert password(cluster) == first
+    cluster.delete("Secret", "db")
+    eventually(lambda: "db" in cluster.names("Secret") and password(cluster) != first, "another one is drawn")
+    assert cluster.get("ConfigMap", "config")["data"] == config["data"]
+    assert plugin("diff", "shop").status == 0
+    cluster.edit("Sync", "shop", {"spec": {"source": {"helm": {"unstable": "Fail"}}}})
+    ready = sync.until("ProblemsInSource", git_server.sha())
+    assert ".stringData.password is drawn anew at each rendering" in str(ready) or ".data.a is drawn" in str(ready)
+    assert "db" in cluster.names("Secret")

@@ -566,3 +566,63 @@ def test_a_watch_of_a_chart_hears_of_files_that_are_no_manifests(shared_renderer
             changed.clear()
             write(folder, {name: "a: b\n"})
             assert changed.wait(20), name
+
+
+# -- what is drawn -----------------------------------------------------------------------------------------------------
+
+DRAWING = {
+    "randAlphaNum 1": "{{ randAlphaNum 1 }}",
+    "randInt of two": "{{ randInt 0 2 }}",
+    "shuffle": '{{ shuffle "abc" }}',
+    "uuidv4": "{{ uuidv4 }}",
+    "randBytes": "{{ randBytes 4 }}",
+    "the year": '{{ now | date "2006" }}',
+    "a date of nothing": '{{ date "2006-01-02" "" }}',
+    "since then": "{{ ago 1500000000 }}",
+    "bcrypt": '{{ bcrypt "a" }}',
+    "htpasswd": '{{ htpasswd "a" "b" }}',
+    "a key": '{{ genPrivateKey "ed25519" | b64enc }}',
+    "a certificate": '{{ (genSelfSignedCert "a" nil nil 1).Cert | b64enc }}',
+    "encryptAES": '{{ encryptAES "0123456789abcdef" "a" }}',
+    "through a template": '{{ tpl "{{ randAlpha 3 }}" . }}',
+}
+
+
+@pytest.mark.parametrize("text", DRAWING.values(), ids=DRAWING)
+def test_what_draws_is_found_by_rendering_twice(render, text):
+    found = render({**WEB, "web/templates/config.yaml": config("web", drawn=f"'{text}'", fixed="same")})
+    [located] = found.manifests
+    assert located.manifest["data"] == {"drawn": "<drawn when applied>", "fixed": "same"}
+    [each] = located.drawn
+    assert (each.path, each.value != "") == (("data", "drawn"), True)
+    [told] = found.problems
+    assert (told.is_error, told.path) == (False, "web/templates/config.yaml")
+    assert told.message == "ConfigMap web: .data.drawn is drawn anew at each rendering; what is live is kept"
+
+
+def test_what_is_drawn_and_then_left_out_or_fixed_is_no_matter(render):
+    steady = config("web", a="{{ $x := randAlphaNum 5 }}fixed", b='y{{ dateInZone "2006" 0 "UTC" }}')
+    found = render({**WEB, "web/templates/config.yaml": steady})
+    assert data(found) == {"web": {"a": "fixed", "b": "y1970"}}
+    assert (found.problems, found.manifests[0].drawn) == ((), ())
+
+
+def test_the_same_chart_asks_for_the_same_whenever_it_is_rendered(render, renderer):
+    files = {**WEB, "web/templates/config.yaml": config("web", a="{{ randAlphaNum 9 }}")}
+    one, other = render(files), render({}, using=renderer)
+    assert (one.digest, one.revision, one.manifests) == (other.digest, other.revision, other.manifests)
+    assert one.manifests[0].drawn[0].value != other.manifests[0].drawn[0].value
+
+
+RANDOM_OBJECTS = {
+    "a name": config("{{ randAlpha 5 | lower }}"),
+    "whether it is there": "{{ if eq (randInt 0 2) 1 }}" + config("web") + "{{ end }}",
+    "how many there are": "{{ range until (randInt 1 3) }}" + config("c{{ . }}") + "---\n{{ end }}",
+    "names of entries": config("web") + "  '{{ randAlpha 5 }}': b\n",
+}
+
+
+@pytest.mark.parametrize("text", RANDOM_OBJECTS.values(), ids=RANDOM_OBJECTS)
+def test_an_object_that_is_another_each_time_is_refused(render, text):
+    wrong = problem(render({**WEB, "web/templates/config.yaml": text}))
+    assert "another at each rendering" in wrong.message
