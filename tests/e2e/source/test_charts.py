@@ -209,6 +209,9 @@ def test_each_object_knows_its_template_and_definitions_come_first_and_hooks_las
     assert found.manifests[1].manifest["spec"] == {"a": "{{ not a template }}"}
     assert list(found.revision.files) == sorted({each.path for each in found.manifests})
     assert all(each.line < 0 for each in found.manifests)
+    assert [str(each) for each in found.problems] == [
+        "web/templates/hooks.yaml: Job try is a test, and is left out: helm test runs it"
+    ]
     without = render({}, Release("web", "shop", HelmSpec(skip_crds=True)))
     assert [each.ref.name for each in without.manifests] == ["first", "sub", "web", "migrate"]
 

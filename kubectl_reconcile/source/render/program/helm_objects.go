@@ -49,7 +49,7 @@ func (l *loading) objects(c *chart.Chart, texts map[string]string, o *chartOrder
 	}
 	slices.Sort(names)
 	var generic, hooks []document
-	var warnings []string
+	var warnings, tests []string
 	for _, name := range names {
 		if strings.HasSuffix(name, notes) || strings.HasPrefix(path.Base(name), "_") || strings.TrimSpace(texts[name]) == "" {
 			continue
@@ -68,12 +68,18 @@ func (l *loading) objects(c *chart.Chart, texts map[string]string, o *chartOrder
 					"%s: %s is a hook of %s, which Helm doesn't know and leaves out", name, called(each.head), unknown,
 				))
 			case isHook && isTest(each.head):
+				tests = append(tests, fmt.Sprintf("%s: %s", name, called(each.head)))
 			case isHook:
 				hooks = append(hooks, each)
 			default:
 				generic = append(generic, each)
 			}
 		}
+	}
+	if len(tests) == 1 {
+		warnings = append(warnings, tests[0]+" is a test, and is left out: helm test runs it")
+	} else if len(tests) > 1 {
+		warnings = append(warnings, fmt.Sprintf("%s is a test, and is left out with %d more: helm test runs them", tests[0], len(tests)-1))
 	}
 	for _, each := range slices.Concat(byKind(generic), byKind(hooks)) {
 		found = append(found, each.object)
