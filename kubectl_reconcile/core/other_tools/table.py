@@ -51,7 +51,12 @@ def _rows() -> Iterator[Meaning]:
         f"Without the upgrade: {_LEFT_OUT}.")  # fmt: skip
     yield Meaning(HELM_HOOK, "pre-delete, post-delete", _LEFT_OUT, f"{AT_DELETION[0].upper()}{AT_DELETION[1:]}.")
     yield Meaning(HELM_HOOK, "test, test-success", _LEFT_OUT, "`helm test` runs them.")
-    yield Meaning(HELM_HOOK, "crd-install", "applied like any other CRD, with a warning", "Helm 3 and 4 leave it out, and so it is in charts.")
+    yield Meaning(
+        HELM_HOOK,
+        "crd-install",
+        "applied like any other CRD, with a warning",
+        "Helm 3 and 4 leave it out, and so it is in charts.",
+    )
     yield Meaning(HELM_HOOK, "anything else", _LEFT_OUT, "Helm leaves it out in silence.")
     yield Meaning(HELM_WEIGHT, "an integer", "`reconcile.dev/wave` among the hooks",
         "Hooks of the same weight run together, what they need before Jobs; Helm runs one after the other.")  # fmt: skip

@@ -24,6 +24,7 @@ from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
+from kubectl_reconcile.core.rendering.substitution import NO_VALUES
 from kubectl_reconcile.core.resources.status import ConditionReason, passed_before, reconciling
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
@@ -179,9 +180,8 @@ class SyncWork:
                 followed.target = await self._opened(ref, followed, sync, sync.git)
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
-            followed.target.values = await values_of(self.context.session_of(sync), sync)
             followed.target.reader.charts = await charts_of(self.context.session_of(sync), sync)
-            self.context.view.variables.follow(sync, followed.target.values, lambda: self.changed(ref))
+            await self._read_values(ref, sync, followed.target)
         except SourceError as error:
             return on.SourceFailed(str(error))
         except ApiError as error:
@@ -191,6 +191,17 @@ class SyncWork:
             self._read(ref, followed, sync, followed.target, is_urgent=is_urgent), name=f"reading {ref}"
         )
         return None
+
+    async def _read_values(self, ref: ObjectRef, sync: Sync, target: Target) -> None:
+        """Read the values of variables, unless the watches show that they are as they were.
+
+        Raises:
+            ApiError: the server doesn't answer.
+        """
+        watch = self.context.view.variables
+        if target.values is NO_VALUES or not watch.is_current(sync):
+            target.values = await values_of(self.context.session_of(sync), sync)
+            watch.follow(sync, target.values, lambda: self.changed(ref))
 
     async def _read(
         self, ref: ObjectRef, followed: FollowedSync, sync: Sync, target: Target, *, is_urgent: bool

@@ -54,7 +54,7 @@ def test_values_are_followed_and_those_of_secrets_are_seen_by_nobody(
     cluster.apply(held_by("ConfigMap", "cluster", {"env": "dev"}))
     cluster.apply(held_by("Secret", "shop", {"password": SECRET}))
     sha = git_server.push(FILES)
-    sync = follow(git_server.url)
+    sync = follow(git_server.url, interval="1h")  # what follows is the watches' doing
     sync.change(source={"substitute": {"variables": VARIABLES}})
     eventually(lambda: "dev-report" in cluster.members("CronJob", "shop"), "the job is there")
     sync.until_synced(sha)
@@ -105,7 +105,7 @@ def test_what_has_no_value_is_a_problem_at_its_line_and_takes_nothing_away(
             )
         }
     )
-    sync = follow(git_server.url)
+    sync = follow(git_server.url, interval="1h")  # what follows is the watches' doing
     sync.change(source={"substitute": {"variables": VARIABLES[:1]}})
     eventually(lambda: cluster.names("ConfigMap") >= {"a"}, "it is there")
     sync.until_synced(sha)

@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from kubectl_reconcile.cluster.cache import Cache, Event, Feed
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.rendering.substitution import Values
-from kubectl_reconcile.core.resources.substitute import Holder
+from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, Holder, SubstituteSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.session import Session
 
 
 @dataclass(slots=True)
 class _User:
-    """A Sync with variables: what it calls when one of its objects changed, and the versions that it has read."""
+    """A Sync with variables: what it calls when one of its objects changed, what it declared, and the versions that it read for that."""
 
     changed: Callable[[], None]
+    spec: SubstituteSpec
     versions: Mapping[tuple[Holder, str], str]
 
 
@@ -44,11 +45,25 @@ class VariablesWatch:
         """Have *changed* called when an object that a Sync's variables come from isn't any more as *values* were read of it."""
         holders = sync.git.substitute.holders if sync.git else ()
         wanted = {feed for holder, name in holders if (feed := self._feed(sync, holder, name)) is not None}
+        spec = sync.git.substitute if sync.git else NO_SUBSTITUTION
         for feed in wanted:
-            self._users.setdefault(feed, {})[sync.ref] = _User(changed, values.versions)
+            self._users.setdefault(feed, {})[sync.ref] = _User(changed, spec, values.versions)
             if feed not in self.cache.feeds:
                 self.cache.follow(feed)
         self._leave(sync.ref, but=wanted)
+
+    def is_current(self, sync: Sync) -> bool:
+        """Tell whether the watches show all that a Sync's variables come from as it was read last: then nobody has to ask."""
+        spec = sync.git.substitute if sync.git else NO_SUBSTITUTION
+        return bool(spec.holders) and all(self._is_as_read(sync, spec, *each) for each in spec.holders)
+
+    def _is_as_read(self, sync: Sync, spec: SubstituteSpec, holder: Holder, name: str) -> bool:
+        feed = self._feed(sync, holder, name)
+        user = self._users.get(feed, {}).get(sync.ref) if feed else None
+        if feed is None or user is None or user.spec != spec or not self.cache.synced(feed):
+            return False
+        stored = self.cache.snapshot_of([feed]).stored(ObjectRef("", holder.value, sync.namespace, name))
+        return (stored.resource_version if stored else "") == user.versions.get((holder, name), "")
 
     def forget(self, ref: ObjectRef) -> None:
         """Let go of what only this Sync needed."""
