@@ -1,15 +1,26 @@
-"""What tests of rendering share: archives of charts, and a port that must hear nothing."""
+"""What tests of rendering share: archives of charts, a port that must hear nothing, and Helm's own program to compare with."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import os
+import re
 import socket
+import subprocess
 import tarfile
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+
+from kubectl_reconcile.core.rendering.charts import Release
+from kubectl_reconcile.go_programs import GoProgram, Log, cache_dir
+from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.render.renderer import Renderer
+from kubectl_reconcile.source.worktree import WorktreeSource, root_of
 
 
 def packed(files: Mapping[str, str | bytes]) -> bytes:
@@ -49,3 +60,72 @@ def silence() -> Iterator[tuple[int, list[object]]]:
             time.sleep(0.1)
             done.set()
             listener.join()
+
+
+# -- Helm's own program ------------------------------------------------------------------------------------------------
+
+_HELM = GoProgram(
+    "helm, which charts are compared with",
+    Path(__file__).parent / "helm",
+    ("go.mod", "go.sum", "main.go"),
+    "or leave the comparison out",
+)
+_FLAGS = ("-trimpath", "-ldflags", "-s -w")
+
+
+def built_helm() -> Path | None:
+    """Return Helm's program in the version that our own has as a library; None where it wasn't built yet."""
+    place = cache_dir() / "helm" / f"build-{_HELM.digest(_FLAGS)}" / "helm"
+    return place if place.is_file() else None
+
+
+def build_helm(log: Log) -> Path:
+    """Return Helm's program, building it first if it isn't there: that takes minutes the first time.
+
+    Raises:
+        GoBuildError: it can't be built.
+    """
+    return _HELM.built(cache_dir() / "helm", _FLAGS, log, os.environ, name="helm") / "helm"
+
+
+def helm_template(helm: Path, chart: Path, release: str = "web", namespace: str = "shop", *more: str) -> str:
+    """Return what "helm template" prints for the folder of a chart, definitions and hooks included.
+
+    Raises:
+        subprocess.CalledProcessError: Helm refuses it; its stderr says why, in bytes.
+    """
+    command = [helm, "template", release, chart, "--namespace", namespace, "--include-crds", *more]
+    with tempfile.TemporaryDirectory() as home:
+        environ = {"HOME": home, "PATH": os.environ.get("PATH", "")}
+        answer = subprocess.run(command, env=environ, capture_output=True, check=True, timeout=120)
+    return answer.stdout.decode()
+
+
+_SOURCE = re.compile(r"^# Source: [^\n]*\n", re.MULTILINE)
+
+
+def documents_of(printed: str) -> list[str]:
+    """Return the documents that Helm printed, without the lines that say where they come from, ordered; those of test hooks left out."""
+    found = (_SOURCE.sub("", each).strip() for each in re.split(r"^---[ \t]*$", printed, flags=re.MULTILINE))
+    return sorted(each for each in found if each and not _is_test(each))
+
+
+def our_documents(chart: Path, release: Release, renderer: Renderer) -> tuple[list[str], list[str]]:
+    """Return what we render the folder of a chart to, ordered as ``documents_of`` does it, and the errors that we say."""
+    with WorktreeSource(chart).tree("") as tree:
+        inside = chart.resolve().relative_to(root_of(chart.resolve())).as_posix()
+        rendering = renderer.render("" if inside == "." else inside, tree, GitLimits(), release)
+    texts = (
+        part.strip() for each in rendering.objects for part in re.split(r"^---[ \t]*$", each.text, flags=re.MULTILINE)
+    )
+    errors = [str(problem) for problem in rendering.problems if problem.is_error]
+    return sorted(text for text in texts if text and not _is_test(text)), errors
+
+
+def _is_test(document: str) -> bool:
+    found = re.search(r"^\s+[\"']?helm\.sh/hook[\"']?:\s*[\"']?([a-z, -]+)", document, re.MULTILINE)
+    return bool(found) and all(event.strip() in {"test", "test-success"} for event in found[1].split(","))
+
+
+if __name__ == "__main__":
+    print(build_helm(print))  # noqa: T201 - it talks on the terminal

@@ -221,6 +221,8 @@ def without_values(said: Said, files: Mapping[str, bytes]) -> str:
 
     A value may be shown that stands in a template as well, or is a small number, unless its key says that it is secret.
     """
+    if said.at and (_DEPENDENCY.search(said.text) or _FIELD.search(said.text)):
+        return said.text  # it has what a Chart.yaml says, and no value
     text = _QUOTED.sub("***", said.text)
     public = "\n".join(
         (*said.templates, *(data.decode(errors="replace") for path, data in files.items() if _is_public(path)))

@@ -224,6 +224,15 @@ def test_values_are_in_no_message(values, text, shown):
     assert without_values(Said(text, values=[values]), FILES) == shown
 
 
+def test_what_a_chart_says_of_itself_is_shown_though_some_value_is_the_same():
+    said = Said(
+        "dependencies: redis 1.x from https://redis.example.com isn't in charts/",
+        "Chart.yaml",
+        values=[{"secretName": "redis"}],
+    )
+    assert without_values(said, {}) == said.text
+
+
 def test_lookups_are_named():
     said = [
         each.message for each in lookups("web", ["v1 Secret shop/db", "v1 Secret shop/", "v1 Node /", "v1 Node /a"])
