@@ -23,6 +23,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString, ScalarString
 
+from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.manifests.parse import Parsed, parse
 from kubectl_reconcile.core.manifests.scalars import resolve
 from kubectl_reconcile.core.objects import FieldPath, Manifest, ObjectRef, errors_among
@@ -41,12 +42,16 @@ class EditError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One field of one object and the value it gets; ABSENT removes it. *type* is the object's schema."""
+    """One field of one object and the value it gets; ABSENT removes it. *type* is the object's schema.
+
+    With *creates*, items of lists above it that aren't there are made, with nothing but what identifies them.
+    """
 
     ref: ObjectRef
     path: FieldPath
     value: Any
     type: Type
+    creates: bool = False
 
 
 def edited(data: bytes, path: str, edits: Sequence[Edit], namespace: str) -> bytes:
@@ -56,7 +61,7 @@ def edited(data: bytes, path: str, edits: Sequence[Edit], namespace: str) -> byt
         EditError: an object or the place of a field isn't there, or the file can't be edited without touching more.
     """
     text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8")
-    wanted = [_made(each.manifest, edits, namespace) for each in parse(data, path).manifests]
+    wanted = [made(each.manifest, edits, namespace) for each in parse(data, path).manifests]
     form = _JsonFile.of(text) if text.lstrip().startswith("{") else _YamlFile.of(text)
     try:
         documents = form.load(text)
@@ -72,7 +77,54 @@ def edited(data: bytes, path: str, edits: Sequence[Edit], namespace: str) -> byt
     raise EditError(f"{path}: the field can't be changed without changing others; edit it by hand")
 
 
-def _made(manifest: Manifest, edits: Sequence[Edit], namespace: str) -> Manifest:
+def restated(data: bytes, path: str, steps: Sequence[int | str], value: Any) -> bytes:
+    """Return the file *data*, called *path*, with *value* at *steps*, names and indexes, of its first document; ABSENT removes it.
+
+    The index after the last item of a list appends one.
+
+    Raises:
+        EditError: the place isn't there, or the file can't be edited without touching more.
+    """
+    text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8")
+    found, _ = yaml_reader.read(data, "any.yaml")
+    if not found:
+        raise EditError(f"{path}: it can't be read")
+    wanted = _unshared(found[0].tree)
+    form = _YamlFile.of(text)
+    try:
+        documents = form.load(text)
+        before = form.dump(documents)
+        _restate(wanted, steps, value, lambda _, new: new)
+        _restate(documents[0], steps, value, _like)
+        after = form.dump(documents)
+    except (YAMLError, ValueError, LookupError, TypeError) as error:
+        raise EditError(f"{path}: it can't be edited: {error}") from None
+    for candidate in (_merged(before, text, after), after):
+        again, problems = yaml_reader.read(candidate.encode(), "any.yaml")
+        if again and not errors_among(problems) and same(again[0].tree, wanted) and len(again) == len(found):
+            return candidate.encode()
+    raise EditError(f"{path}: it can't be changed without changing more; edit it by hand")
+
+
+def _restate(tree: Any, steps: Sequence[int | str], value: Any, like: Callable[[Any, Any], Any]) -> None:
+    *above, last = steps
+    for step in above:
+        tree = tree[step]
+    if value is ABSENT:
+        del tree[last]
+    elif isinstance(tree, list) and last == len(tree):
+        tree.append(like(None, value))
+    else:
+        before = tree.get(last) if isinstance(tree, Mapping) else tree[last]
+        tree[last] = like(before, value)
+
+
+def dumped(tree: Any) -> bytes:
+    """Return *tree* as YAML, in the quotes that it needs."""
+    return _YamlFile().dump([_like(None, tree)]).encode()
+
+
+def made(manifest: Manifest, edits: Sequence[Edit], namespace: str) -> Manifest:
     """Return what a manifest is to be once its edits are made."""
     ours = [edit for edit in edits if _is(manifest, edit.ref, namespace)]
     if not ours:
@@ -127,8 +179,8 @@ def _put(tree: Any, edit: Edit) -> None:
     """Give the field of *edit* its value, in place."""
     *parents, last = edit.path
     of: Type | None = edit.type
-    for element in parents:
-        tree, of = _below(tree, element, of, edit)
+    for number, element in enumerate(parents, start=1):
+        tree, of = _below(tree, element, of, edit, is_map=element_is_field(edit.path[number]))
     if element_is_field(last):
         name = last[2:]
         if edit.value is ABSENT:
@@ -151,17 +203,20 @@ def element_is_field(element: str) -> bool:
     return element.startswith("f:")
 
 
-def _below(tree: Any, element: str, of: Type | None, edit: Edit) -> tuple[Any, Type | None]:
+def _below(tree: Any, element: str, of: Type | None, edit: Edit, *, is_map: bool) -> tuple[Any, Type | None]:
     if element_is_field(element):
         name = element[2:]
         below = of.map.type_at(name) if of is not None and of.map is not None else None
         if name not in tree:
-            tree[name] = {}
+            tree[name] = {} if is_map or not edit.creates else []
         return tree[name], below
-    at = _index(tree, element, of)
-    if at is None:
+    item = _index(tree, element, of)
+    if item is None and edit.creates and element.startswith("k:"):
+        tree.append(json.loads(element[2:]))
+        item = len(tree) - 1
+    if item is None:
         raise EditError(f"{edit.ref}: {edit.path} isn't in the file")
-    return tree[at], of.list.item if of is not None and of.list is not None else None
+    return tree[item], of.list.item if of is not None and of.list is not None else None
 
 
 def _index(items: Any, element: str, of: Type | None) -> int | None:
@@ -230,6 +285,7 @@ class _YamlFile:
         parser = YAML()
         parser.preserve_quotes = True
         parser.width = _UNFOLDED
+        parser.brace_single_entry_mapping_in_flow_sequence = True
         parser.indent(mapping=self.mapping, sequence=self.sequence, offset=self.offset)
         return parser
 

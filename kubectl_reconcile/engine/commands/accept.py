@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubectl_reconcile.core.manifests.editing import Edit, EditError, edited
@@ -20,7 +20,9 @@ from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.rendering.uses import names_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.typed import ABSENT
+from kubectl_reconcile.engine.commands.overlays import OverlayEditor, is_overlay
 from kubectl_reconcile.engine.sync import reconcile as engine
+from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.targets import Checkout
@@ -53,28 +55,37 @@ async def accept(target: Target, plan: Plan) -> Accepted:
     Raises:
         SourceError: a file can't be read.
     """
-    revision = (await engine.read(target)).revision
-    rendered = "" if revision.overlay is None else f"it is rendered; edit the overlay {revision.overlay or '.'}"
-    left = [
-        f"{change.ref}: {why}" for change in plan.changes if _drifted(change) and (why := _why_not(change) or rendered)
+    desired = await engine.read(target)
+    revision = desired.revision
+    chart = f"it is rendered from a chart; edit {revision.overlay or '.'}" if revision.is_chart else ""
+    drifted = [change for change in plan.changes if _drifted(change)]
+    taking = [change for change in drifted if not _why_not(change) and not chart]
+    left = [f"{change.ref}: {why}" for change in drifted if (why := _why_not(change) or chart)]
+    left += [
+        f"{change.ref}: {field.path} was changed in Git too; edit {change.provenance.file}"
+        for change in taking
+        for field in change.fields
+        if field.reason is Reason.BOTH
     ]
+    left += [
+        f"{change.ref}: {field.path} comes from {' and '.join(f'${{{name}}}' for name in names)}; change that value"
+        for change in taking
+        for field in change.fields
+        if field.reason is Reason.DRIFT and (names := _variables(change, field))
+    ]
+    work = _into_overlay if is_overlay(revision) else _into_files
+    found = await asyncio.to_thread(work, target, desired, taking)
+    return Accepted(found.files, found.taken, (*left, *found.left))
+
+
+def _into_files(target: Target, desired: Desired, taking: Sequence[Change]) -> Accepted:
+    """Return the files of manifests with the drift in them. Blocks while they are read."""
     by_file: dict[str, list[Change]] = defaultdict(list)
-    for change in plan.changes:
-        if _drifted(change) and not _why_not(change) and not rendered:
-            by_file[change.provenance.file].append(change)
-            left += [
-                f"{change.ref}: {field.path} was changed in Git too; edit {change.provenance.file}"
-                for field in change.fields
-                if field.reason is Reason.BOTH
-            ]
-            left += [
-                f"{change.ref}: {field.path} comes from {' and '.join(f'${{{name}}}' for name in names)}; change that value"
-                for field in change.fields
-                if field.reason is Reason.DRIFT and (names := _variables(change, field))
-            ]
-    files, taken = {}, []
+    for change in taking:
+        by_file[change.provenance.file].append(change)
+    files, taken, left = {}, [], []
     for file, changes in sorted(by_file.items()):
-        data = await asyncio.to_thread(target.source.read, revision.files[file])
+        data = target.source.read(desired.revision.files[file])
         edits = [_edit(change, field) for change in changes for field in _drifts(change)]
         try:
             files[file] = edited(data, file, edits, target.sync.default_namespace)
@@ -83,6 +94,24 @@ async def accept(target: Target, plan: Plan) -> Accepted:
         else:
             taken += [Taken(file, change.ref, field) for change in changes for field in _drifts(change)]
     return Accepted(files, tuple(taken), tuple(left))
+
+
+def _into_overlay(target: Target, desired: Desired, taking: Sequence[Change]) -> Accepted:
+    """Return the files of an overlay with the drift in them, each field as far as it can be had there. Blocks while it renders."""
+    places = {(each.path, each.line): each for each in desired.manifests}
+    taken, left = [], []
+    with target.source.tree(desired.revision.sha) as tree:
+        editor = OverlayEditor(target, desired.revision, tree)
+        for change, field in [(each, field) for each in taking for field in _drifts(each)]:
+            located = places.get((change.provenance.file, change.provenance.line))
+            if located is None or change.kind is None:
+                continue
+            file, why = editor.take(located, _edit(change, field), change.kind.schema)
+            if file:
+                taken.append(Taken(file, change.ref, field))
+            else:
+                left.append(f"{change.ref}: {field.path}: {why}")
+    return Accepted(editor.files, tuple(taken), tuple(left))
 
 
 def _drifted(change: Change) -> bool:

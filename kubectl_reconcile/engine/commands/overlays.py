@@ -1,6 +1,7 @@
-"""Where the fields of an overlay's objects come from, with the commits of those lines: looked at only when somebody asks.
+"""Where the fields of an overlay's objects come from, with the commits of those lines, and what is written there to accept drift.
 
-It takes one more rendering, and two git commands for each file that is named.
+Looked at only when somebody asks: it takes one more rendering, and two git commands for each file that is named; to accept a
+field takes a rendering for each way that is tried.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from kubectl_reconcile.core.manifests.editing import Edit
 from kubectl_reconcile.core.manifests.line_history import bringers
 from kubectl_reconcile.core.manifests.parse import Located, Steps
 from kubectl_reconcile.core.manifests.revision import Commit, History, Revision
+from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.planning.explain import as_written, steps_to
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.rendering.accepting import Accepting, why_not_proved
 from kubectl_reconcile.core.rendering.origins import FieldLine, Origins, ValueOrigin
+from kubectl_reconcile.core.rendering.rendered import objects_of
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.render.trees import EditedTree
 
 _MOST_VERSIONS = 200
 """How far back a file is read."""
@@ -140,3 +146,51 @@ class OverlayOrigins:
             with self.target.source.tree(self.revision.sha) as tree:
                 self._origins = Origins(reader.renderer.trace(overlay, tree, reader.limits))
         return self._origins
+
+
+# --- accepting drift --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class OverlayEditor:
+    """Writes values into the overlay of *target* at *revision*, one at a time; *files* are those that have become others.
+
+    *tree* are the files that it is made of.
+    """
+
+    target: Target
+    revision: Revision
+    tree: Tree
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def take(self, located: Located, edit: Edit, schema: Schema) -> tuple[str, str]:
+        """Write the value of *edit*, and return into which file; or nothing, and why it can't be. Blocks while it renders.
+
+        What is written is proved: the overlay renders to just that then, and nothing else changes.
+
+        Raises:
+            SourceError: a file can't be read.
+        """
+        reader, overlay = self.target.reader, self.revision.overlay or ""
+        origins = Origins(reader.renderer.trace(overlay, EditedTree(self.tree, self.files), reader.limits))
+        number = origins.traces.number_of(located)
+        rendered = objects_of(origins.traces.rendering).manifests
+        if number is None or number >= len(rendered):
+            return "", "where it comes from can't be told"
+        namespace, before = self.target.sync.default_namespace, [each.manifest for each in rendered]
+        path = as_written(edit.path, rendered[number].manifest)
+        steps = steps_to(path, rendered[number].manifest, schema)
+        way = Accepting(overlay, origins, number, rendered[number], steps, edit)
+        reasons: list[str] = []
+        for proposal in way.proposals():
+            files = {**self.files, **proposal.files}
+            rendering = reader.renderer.render(overlay, EditedTree(self.tree, files), reader.limits)
+            if not (why := why_not_proved(before, rendering, edit, namespace)):
+                self.files = files
+                return proposal.file, ""
+            reasons.append(why)
+        origin = origins.of(number, steps)
+        said = (
+            f"no patch of {overlay or '.'} can give it that value: {reasons[0]}" if reasons else "no patch can reach it"
+        )
+        return "", f"{said}; it comes from {origin}" if origin is not None else said

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, LINK, EntryKind, TreeEntry
+from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, LINK, EntryKind, Tree, TreeEntry
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.folders import FOLDER_MODE, LINK_MODE, SUBMODULE_MODE, CommitFolders
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -147,5 +147,33 @@ class FolderTree:
             if error.errno == errno.ELOOP:
                 return LINK, b""
             raise SourceError(SourceFault.UNREADABLE, f"{place}: {error.strerror}", "check its permissions") from None
-        digest = hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
-        return TreeEntry(EntryKind.FILE, digest), data
+        return TreeEntry(EntryKind.FILE, _blob_id(data)), data
+
+
+class EditedTree:
+    """The files of *tree*, of which some hold something else, or are new: *files*."""
+
+    def __init__(self, tree: Tree, files: Mapping[str, bytes]) -> None:
+        self._tree, self._files = tree, files
+
+    def look(self, path: str) -> TreeEntry:
+        """Return what is at *path*."""
+        return TreeEntry(EntryKind.FILE, _blob_id(self._files[path])) if path in self._files else self._tree.look(path)
+
+    def names(self, path: str) -> Mapping[str, EntryKind]:
+        """Return what is in the folder at *path* by name."""
+        new = (name for file in self._files if (folder := file.rpartition("/"))[0] == path and (name := folder[2]))
+        return {**self._tree.names(path), **dict.fromkeys(new, EntryKind.FILE)}
+
+    def read(self, path: str) -> bytes | None:
+        """Return what the file at *path* holds; None where it must be brought first."""
+        return self._files[path] if path in self._files else self._tree.read(path)
+
+    def bring(self, paths: Sequence[str]) -> None:
+        """Fetch what isn't here."""
+        self._tree.bring([path for path in paths if path not in self._files])
+
+
+def _blob_id(data: bytes) -> str:
+    """Return the name that git gives to these bytes."""
+    return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()

@@ -1,13 +1,14 @@
 """Editing single fields of a file: what was asked for changes, everything else stays, byte by byte."""
 
 import difflib
+from dataclasses import replace
 
 import pytest
 import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.manifests.editing import Edit, EditError, edited
+from kubectl_reconcile.core.manifests.editing import Edit, EditError, dumped, edited, restated
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN, schema_of_crd
@@ -180,3 +181,52 @@ def test_whatever_is_put_into_a_file_is_read_back_from_it(data, name, value, sty
     [found] = parse(after, "a.yaml").manifests
     assert found.manifest["data"] == {**parse(text.encode(), "a.yaml").manifests[0].manifest["data"], name: value}
     assert after.startswith(b"# head\n")
+
+
+# -- other YAML --------------------------------------------------------------------------------------------------------
+
+SETTINGS = "# ours\nresources:   [a.yaml]\nimages:\n  - name: web   # the web\n    newTag: '1'\n"
+RESTATED = {
+    "a value": (("images", 0, "newTag"), "2", SETTINGS.replace("'1'", "'2'")),
+    "a field more": (("images", 0, "digest"), "a", SETTINGS + "    digest: a\n"),
+    "a field less": (("images", 0, "newTag"), ABSENT, SETTINGS.replace("    newTag: '1'\n", "")),
+    "an item more": (("images", 1), {"name": "yes"}, SETTINGS + '  - name: "yes"\n'),
+    "an item of a line more": (("resources", 1), "b", SETTINGS.replace("   [a.yaml]", " [a.yaml, b]")),
+    "a list more": (("patches",), [{"path": "p.yaml"}], SETTINGS + "patches:\n  - path: p.yaml\n"),
+}
+
+
+@pytest.mark.parametrize(("steps", "value", "expected"), RESTATED.values(), ids=RESTATED)
+def test_a_place_of_any_yaml_is_restated(steps, value, expected):
+    assert restated(SETTINGS.encode(), "a.yaml", steps, value).decode() == expected
+
+
+NOT_RESTATED = {
+    "a place that isn't there": (SETTINGS, ("none", "x")),
+    "an index too far": (SETTINGS, ("images", 5, "name")),
+    "nothing to go": (SETTINGS, ("none",)),
+    "no YAML": ("a: [", ("a",)),
+    "nothing": ("", ("a",)),
+    "what an alias shares": ("a: &x {b: 1}\nc: *x\n", ("c", "b")),
+}
+
+
+@pytest.mark.parametrize(("text", "steps"), NOT_RESTATED.values(), ids=NOT_RESTATED)
+def test_what_cannot_be_restated_is_refused(text, steps):
+    with pytest.raises(EditError, match=r"a\.yaml: it can't be "):
+        restated(text.encode(), "a.yaml", steps, ABSENT)
+
+
+def test_items_that_are_not_there_are_made_if_that_is_asked_for():
+    path = FieldPath(("f:spec", "f:template", "f:spec", "f:containers", CONTAINER, "f:image"))
+    text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+    schema = nested("spec", "template", "spec", "containers")
+    edit = Edit(WEB._replace(namespace=""), path, "a:1", schema, creates=True)
+    made = edited(text.encode(), "a.yaml", [edit], "").decode()
+    assert yaml.safe_load(made)["spec"]["template"]["spec"]["containers"] == [{"name": "web", "image": "a:1"}]
+    with pytest.raises(EditError):
+        edited(text.encode(), "a.yaml", [replace(edit, creates=False)], "")
+
+
+def test_a_tree_is_dumped_in_the_quotes_that_it_needs():
+    assert dumped({"a": "yes", "b": ["1", 1, None]}) == b'a: "yes"\nb:\n- "1"\n- 1\n- \n'

@@ -195,3 +195,30 @@ def test_diff_and_explain_name_the_line_and_the_commit_that_a_field_comes_from(
     )  # fmt: skip
     wide = plugin("explain", "configmap/p-web", "-o", "wide").out
     assert re.search(rf"prod/patch.yaml:5 \(patch\), base: base/web.yaml:5 +{second[:7]} ", wide)
+
+
+def test_drift_is_accepted_into_patches_of_the_overlay(daemon, follow, plugin, cluster, git_server, tmp_path):
+    sync = follow(git_server.url, path="prod")
+    sync.until_synced(git_server.push(FILES))
+    plugin("suspend", "shop")
+    sync.until("Suspended")
+    cluster.edit("ConfigMap", "p-web", {"data": {"a": "by hand"}})
+    cluster.edit("ConfigMap", "p-old", {"data": {"a": "by hand"}})
+    cluster.edit("ConfigMap", "p-made", {"data": {"x": "by hand"}})
+    tree = tmp_path / "checkout"
+    subprocess.run(["git", "clone", "--quiet", git_server.url, tree], check=True, timeout=60)
+    done = plugin("accept", "shop", "--local", str(tree))
+    assert (done.status, done.err) == (0, "")
+    assert "prod/patch.yaml: " in done.out
+    assert "prod/accepted-configmap-old.yaml: " in done.out
+    assert (tree / "prod/patch.yaml").read_text() == FILES["prod/patch.yaml"].replace("a: prod", "a: by hand")
+    assert "literals: [x=by hand]" in (tree / "prod/kustomization.yaml").read_text()
+    assert subprocess.run(
+        ["git", "status", "--porcelain"], cwd=tree, check=True, capture_output=True, text=True, timeout=60
+    ).stdout == " M prod/kustomization.yaml\n M prod/patch.yaml\n?? prod/accepted-configmap-old.yaml\n"  # fmt: skip
+    left = json.loads(plugin("diff", "shop", "--local", str(tree), "-o", "json").out)["changes"]
+    assert [field for change in left for field in change.get("fields", ())] == []  # only their owners change
+    done = plugin("accept", "shop", "cm/p-old", "--branch", "keep")
+    assert (done.status, "to keep\n" in done.out) == (0, True)
+    left = json.loads(plugin("diff", "shop", "cm/p-old", "--revision", "keep", "-o", "json").out)["changes"]
+    assert [field for change in left for field in change.get("fields", ())] == []
