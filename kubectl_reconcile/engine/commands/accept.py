@@ -20,7 +20,7 @@ from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.rendering.uses import names_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.typed import ABSENT
-from kubectl_reconcile.engine.commands.overlays import OverlayEditor, is_overlay
+from kubectl_reconcile.engine.commands.overlays import RenderedEditor
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import Target
@@ -57,10 +57,9 @@ async def accept(target: Target, plan: Plan) -> Accepted:
     """
     desired = await engine.read(target)
     revision = desired.revision
-    chart = f"it is rendered from a chart; edit {revision.overlay or '.'}" if revision.is_chart else ""
     drifted = [change for change in plan.changes if _drifted(change)]
-    taking = [change for change in drifted if not _why_not(change) and not chart]
-    left = [f"{change.ref}: {why}" for change in drifted if (why := _why_not(change) or chart)]
+    taking = [change for change in drifted if not _why_not(change)]
+    left = [f"{change.ref}: {why}" for change in drifted if (why := _why_not(change))]
     left += [
         f"{change.ref}: {field.path} was changed in Git too; edit {change.provenance.file}"
         for change in taking
@@ -73,7 +72,7 @@ async def accept(target: Target, plan: Plan) -> Accepted:
         for field in change.fields
         if field.reason is Reason.DRIFT and (names := _variables(change, field))
     ]
-    work = _into_overlay if is_overlay(revision) else _into_files
+    work = _into_files if revision.overlay is None else _into_rendered
     found = await asyncio.to_thread(work, target, desired, taking)
     return Accepted(found.files, found.taken, (*left, *found.left))
 
@@ -96,12 +95,12 @@ def _into_files(target: Target, desired: Desired, taking: Sequence[Change]) -> A
     return Accepted(files, tuple(taken), tuple(left))
 
 
-def _into_overlay(target: Target, desired: Desired, taking: Sequence[Change]) -> Accepted:
-    """Return the files of an overlay with the drift in them, each field as far as it can be had there. Blocks while it renders."""
+def _into_rendered(target: Target, desired: Desired, taking: Sequence[Change]) -> Accepted:
+    """Return the files of an overlay or a chart with the drift in them, as far as it can be had there. Blocks while it renders."""
     places = {(each.path, each.line): each for each in desired.manifests}
     taken, left = [], []
     with target.source.tree(desired.revision.sha) as tree:
-        editor = OverlayEditor(target, desired.revision, tree)
+        editor = RenderedEditor(target, desired.revision, tree)
         for change, field in [(each, field) for each in taking for field in _drifts(each)]:
             located = places.get((change.provenance.file, change.provenance.line))
             if located is None or change.kind is None:

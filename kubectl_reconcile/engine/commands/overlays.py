@@ -7,9 +7,11 @@ field takes a rendering for each way that is tried.
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kubectl_reconcile.core.manifests.editing import Edit
 from kubectl_reconcile.core.manifests.line_history import bringers
@@ -18,11 +20,14 @@ from kubectl_reconcile.core.manifests.revision import Commit, History, Revision
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.planning.explain import as_written, steps_to
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
-from kubectl_reconcile.core.rendering.accepting import Accepting, why_not_proved
+from kubectl_reconcile.core.rendering.accepting import Accepting, Proposal, why_not_proved
+from kubectl_reconcile.core.rendering.chart_values import ValuesFile, proposals
 from kubectl_reconcile.core.rendering.origins import FieldLine, Origins, ValueOrigin
-from kubectl_reconcile.core.rendering.rendered import objects_of
+from kubectl_reconcile.core.rendering.rendered import Rendering, objects_of
+from kubectl_reconcile.core.ssa.lookup import value_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.schema import Schema
+from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.render.trees import EditedTree
@@ -152,8 +157,8 @@ class OverlayOrigins:
 
 
 @dataclass(slots=True)
-class OverlayEditor:
-    """Writes values into the overlay of *target* at *revision*, one at a time; *files* are those that have become others.
+class RenderedEditor:
+    """Writes values into what *target* is rendered from at *revision*, one at a time; *files* are those that have become others.
 
     *tree* are the files that it is made of.
     """
@@ -166,31 +171,61 @@ class OverlayEditor:
     def take(self, located: Located, edit: Edit, schema: Schema) -> tuple[str, str]:
         """Write the value of *edit*, and return into which file; or nothing, and why it can't be. Blocks while it renders.
 
-        What is written is proved: the overlay renders to just that then, and nothing else changes.
+        What is written is proved: just that is rendered then, and nothing else changes.
 
         Raises:
             SourceError: a file can't be read.
         """
-        reader, overlay = self.target.reader, self.revision.overlay or ""
-        origins = Origins(reader.renderer.trace(overlay, EditedTree(self.tree, self.files), reader.limits))
-        number = origins.traces.number_of(located)
-        rendered = objects_of(origins.traces.rendering).manifests
-        if number is None or number >= len(rendered):
+        number = -located.line - 1
+        before = objects_of(self._rendered({})).manifests
+        if not 0 <= number < len(before):
             return "", "where it comes from can't be told"
-        namespace, before = self.target.sync.default_namespace, [each.manifest for each in rendered]
-        path = as_written(edit.path, rendered[number].manifest)
-        steps = steps_to(path, rendered[number].manifest, schema)
-        way = Accepting(overlay, origins, number, rendered[number], steps, edit)
-        reasons: list[str] = []
-        for proposal in way.proposals():
-            files = {**self.files, **proposal.files}
-            rendering = reader.renderer.render(overlay, EditedTree(self.tree, files), reader.limits)
-            if not (why := why_not_proved(before, rendering, edit, namespace)):
-                self.files = files
-                return proposal.file, ""
-            reasons.append(why)
+        path = as_written(edit.path, before[number].manifest)
+        steps = steps_to(path, before[number].manifest, schema)
+        if self.revision.is_chart:
+            now = value_at(before[number].manifest, path, schema.root)
+            said = "no value of its values files is what it is now, so none can be told to set it"
+            return self._proved(self._of_chart(now, edit), before, edit, said)
+        reader = self.target.reader
+        overlay = self.revision.overlay or ""
+        origins = Origins(reader.renderer.trace(overlay, EditedTree(self.tree, self.files), reader.limits))
+        if number >= len(origins.traces.objects):
+            return "", "where it comes from can't be told"
+        way = Accepting(overlay, origins, number, before[number], steps, edit)
+        file, why = self._proved(way.proposals(), before, edit, "no patch can reach it")
         origin = origins.of(number, steps)
-        said = (
-            f"no patch of {overlay or '.'} can give it that value: {reasons[0]}" if reasons else "no patch can reach it"
-        )
-        return "", f"{said}; it comes from {origin}" if origin is not None else said
+        return file, f"{why}; it comes from {origin}" if why and origin is not None else why
+
+    def _of_chart(self, now: Any, edit: Edit) -> Iterator[Proposal]:
+        release, folder = self.target.reader.release, self.revision.overlay or ""
+        if release is None or now is ABSENT or edit.value is ABSENT:
+            return
+        named = [ValuesFile(path, self._held(path)) for path in reversed(release.values_files(release.folder(folder)))]
+        defaults = posixpath.join(folder, _DEFAULTS)
+        own = [] if release.spec.chart else [ValuesFile(defaults, self._held(defaults), is_default=True)]
+        yield from proposals([*named, *own], now, edit.value)
+
+    def _held(self, path: str) -> bytes:
+        return EditedTree(self.tree, self.files).read(path) or b""
+
+    def _proved(
+        self, found: Iterable[Proposal], before: Sequence[Located], edit: Edit, otherwise: str
+    ) -> tuple[str, str]:
+        """Return the file of the first proposal that renders to what is wanted, and why it isn't the first of all; *otherwise* if none is made."""
+        first, manifests = "", [each.manifest for each in before]
+        for proposal in found:
+            rendering = self._rendered(proposal.files)
+            why = why_not_proved(manifests, rendering, edit, self.target.sync.default_namespace)
+            if not why:
+                self.files |= proposal.files
+                return proposal.file, ""
+            first = first or f"nothing in {self.revision.overlay or '.'} can give it that value: {why}"
+        return "", first or otherwise
+
+    def _rendered(self, files: Mapping[str, bytes]) -> Rendering:
+        tree = EditedTree(self.tree, {**self.files, **files})
+        return self.target.reader.rendered_again(self.revision.overlay or "", tree)
+
+
+_DEFAULTS = "values.yaml"
+"""The file of a chart that has its defaults."""

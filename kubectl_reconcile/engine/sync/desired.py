@@ -130,6 +130,19 @@ class ManifestReader:
             rendering = self._render(revision.overlay or "", tree, self._release, anew=True)
         return objects_of(rendering, _policy(self._release)).manifests
 
+    def rendered_again(self, overlay: str, tree: Tree) -> Rendering:
+        """Return what the folder *overlay* of *tree* renders to, by the way that was gone last. Blocks.
+
+        Raises:
+            SourceError: the tree can't be read.
+        """
+        return self._render(overlay, tree, self._release)
+
+    @property
+    def release(self) -> Release | None:
+        """What the chart that was read last was rendered with; None where it was none."""
+        return self._release
+
     def _render(self, overlay: str, tree: Tree, release: Release | None, *, anew: bool = False) -> Rendering:
         """Render an overlay, a chart of the tree, or one of a Helm repository with values files of the tree."""
         if release is None or release.spec.chart is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import subprocess
 
 import pytest
 
@@ -115,3 +116,23 @@ def test_a_password_that_a_chart_draws_is_drawn_once_and_shown_nowhere(
     ready = sync.until("ProblemsInSource", git_server.sha())
     assert ".stringData.password is drawn anew at each rendering" in str(ready) or ".data.a is drawn" in str(ready)
     assert "db" in cluster.names("Secret")
+
+
+def test_drift_is_accepted_into_the_values_file_of_the_sync(plugin, follow, cluster, git_server, tmp_path):
+    git_server.push(FILES)
+    follow(git_server.url, path="web", suspend=True)
+    helm = {"valuesFiles": ["../prod.yaml"], "releaseName": "shop"}
+    cluster.edit("Sync", "shop", {"spec": {"source": {"helm": helm}, "suspend": False}})
+    assert plugin("sync", "shop").status == 0
+    cluster.edit("ConfigMap", "shop-color", {"data": {"a": "pink"}})
+    cluster.edit("ConfigMap", "able", {"data": {"a": "maybe"}})
+    tree = tmp_path / "checkout"
+    subprocess.run(["git", "clone", "--quiet", git_server.url, tree], check=True, timeout=60)
+    done = plugin("accept", "shop", "--local", str(tree))
+    assert done.status == 0
+    assert (tree / "prod.yaml").read_text() == "color: pink\n"
+    assert (tree / "web/values.yaml").read_text() == FILES["web/values.yaml"]
+    assert "left: ConfigMap" in done.err
+    assert "nothing in web can give it that value: " in done.err
+    one = plugin("explain", "configmap/shop-color.data.a").out
+    assert "web/templates/color.yaml" in one

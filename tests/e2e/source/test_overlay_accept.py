@@ -9,7 +9,7 @@ from kubectl_reconcile.core.objects import FieldPath, ObjectRef, errors_among
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import schema_of_crd
 from kubectl_reconcile.core.ssa.typed import ABSENT
-from kubectl_reconcile.engine.commands.overlays import OverlayEditor
+from kubectl_reconcile.engine.commands.overlays import RenderedEditor
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.source.worktree import WorktreeSource
@@ -77,7 +77,7 @@ def accept(renderer, folder):
         assert errors_among(desired.problems) == ()
         located = next(each for each in desired.manifests if each.ref._replace(namespace="x") == ref)
         with source.tree(desired.revision.sha) as tree:
-            editor = OverlayEditor(target, desired.revision, tree)
+            editor = RenderedEditor(target, desired.revision, tree)
             file, why = editor.take(located, Edit(ref, path, value, SCHEMA.root), SCHEMA)
         changed = {name: data.decode() for name, data in editor.files.items()}
         write(folder, changed)
@@ -197,7 +197,7 @@ REFUSED = {
 def test_what_cannot_be_had_without_changing_more_is_refused(accept, files, ref, path, value, said):
     changed, file, why = accept(files, ref, path, value)
     assert (changed, file) == ({}, "")
-    assert why.startswith("no patch of prod can give it that value: ")
+    assert why.startswith("nothing in prod can give it that value: ")
     assert said in why
 
 
@@ -208,3 +208,26 @@ def test_a_base_that_others_share_is_never_touched(accept, folder):
     assert changed[file] == 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shop\ndata:\n  a: "yes"\n'
     assert not any(name.startswith("base/") for name in changed)
     assert all((folder / name).read_bytes() == data for name, data in before.items())
+
+
+CHART = {
+    "chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "chart/values.yaml": "# defaults\nreplicas: 1\nimage: {repository: web, tag: '1'}\nname: web\nlevel: low\n",
+    "chart/templates/web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, labels: {level: {{ .Values.level }}}}\n"
+    "spec:\n  replicas: {{ .Values.replicas }}\n  template:\n    metadata: {labels: {level: {{ .Values.level }}}}\n    spec:\n"
+    "      containers:\n      - name: {{ .Values.name }}\n        image: {{ .Values.image.repository }}:{{ .Values.image.tag }}\n",
+}
+OF_WEB = ("f:spec", "f:template", "f:spec", "f:containers", 'k:{"name":"web"}')
+
+
+def test_a_value_of_a_chart_is_written_where_it_sets_that_field_alone(accept):
+    changed, file, why = accept(CHART, WEB, REPLICAS, 9, "chart")
+    assert (file, why) == ("chart/values.yaml", "")
+    assert changed == {file: CHART[file].replace("replicas: 1", "replicas: 9")}
+    changed, file, _ = accept({}, WEB, FieldPath((*OF_WEB, "f:image")), "web:2", "chart")
+    assert changed == {file: CHART[file].replace("replicas: 1", "replicas: 9").replace("'1'", "'2'")}
+    changed, _, why = accept({}, WEB, FieldPath(("f:metadata", "f:labels", "f:level")), "high", "chart")
+    assert changed == {}
+    assert why.startswith("nothing in chart can give it that value: ")
+    changed, _, why = accept({}, WEB, FieldPath((*OF_WEB, "f:image")), "other:7", "chart")
+    assert (changed, why) == ({}, "no value of its values files is what it is now, so none can be told to set it")

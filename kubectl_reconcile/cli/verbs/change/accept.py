@@ -44,7 +44,8 @@ def accept() -> None:
     """Write what drifted in the cluster into the files that ask for it. Writes files, or pushes a commit.
 
     Comments and layout of the files stay. A field that was changed in Git too, and the values of Secrets, are left. Of an overlay, the
-    patch that owns a field is written, else a new one that its kustomization lists; never a base. It is rendered again to prove it.
+    patch that owns a field is written, else a new one that its kustomization lists; never a base; of a chart,
+    the value of a values file that sets the field alone. All is rendered again to prove it.
     """
 
 
