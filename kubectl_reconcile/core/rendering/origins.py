@@ -164,7 +164,8 @@ class Origins:
         traced = self.field(number, steps)
         if traced is None:
             return None
-        lines = [line for by in self.setters(traced) if (line := self._line(number, by, traced)) is not None]
+        setters = self.setters(traced) or [OWN]  # what a generator adds to isn't seen before
+        lines = [line for by in setters if (line := self._line(number, by, traced)) is not None]
         if not lines:
             return ValueOrigin(self.of_object(number))
         return ValueOrigin(lines[-1], lines[0] if lines[0] != lines[-1] else None)
@@ -174,6 +175,8 @@ class Origins:
         trace = self.traces.objects[number]
         by = next((each.by[0] for each in trace.fields if each.key == ("kind",) and each.by), OWN)
         file = self.traces.rendering.objects[number].file
+        if by != OWN and self.entry(by).file != file:
+            by = OWN  # a generator only adds to it
         return self._line(number, by, TracedField((), (), (by,))) or FieldLine(file, 0)
 
     def setters(self, traced: TracedField) -> list[int]:

@@ -185,7 +185,8 @@ def test_of_a_map_the_first_field_tells_and_of_nothing_nobody():
 def test_an_object_comes_from_its_file_or_its_generator():
     kind = ["kind"], ["kind"]
     assert str(origins((*kind, [OWN])).of_object(0)) == "base/web.yaml:7"
-    assert str(origins((*kind, [MADE])).of_object(0)) == f"{KUSTOMIZATION}:34 (configMapGenerator)"
+    assert str(origins((*kind, [MADE]), file=KUSTOMIZATION).of_object(0)) == f"{KUSTOMIZATION}:34 (configMapGenerator)"
+    assert str(origins((*kind, [MADE])).of_object(0)) == "base/web.yaml:7"  # a generator only adds to it
     assert str(origins((*kind, [OWN]), file="gone.yaml").of_object(0)) == "gone.yaml"
 
 

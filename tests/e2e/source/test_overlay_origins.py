@@ -133,6 +133,13 @@ def test_a_json_patch_loses_nothing_of_what_was_known_before(traced):
     assert found["spec.replicas"] == "base/web.yaml:5"
 
 
+def test_an_object_that_a_patch_deletes_takes_no_others_origins_away(traced):
+    patch = "patches:\n- patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: shop}, $patch: delete}'\nnamePrefix: p-\n"
+    origins = traced({**BASE, "prod/kustomization.yaml": f"resources: [../base]\n{patch}"})
+    assert [each.first.kind for each in origins.traces.objects] == ["Deployment"]
+    assert told(origins, "Deployment")["spec.replicas"] == "base/web.yaml:5"
+
+
 def test_a_base_that_is_there_twice_has_lines_for_each(traced):
     twice = {f"{name}/kustomization.yaml": f"namePrefix: {name}-\nresources: [../base]\n" for name in "ab"}
     patch = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b-shop}\ndata: {a: other}\n"
@@ -157,3 +164,27 @@ def test_what_cannot_be_rendered_has_no_origins(renderer, folder):
         assert renderer.trace("prod", tree, GitLimits()).objects == ()
         assert [each.first.name for each in renderer.trace("own", tree, GitLimits()).objects] == ["a"]
     assert renderer.rendered == 0
+
+
+def test_objects_of_components_and_of_generators_know_their_files(traced):
+    files = {
+        **BASE,
+        "mid/kustomization.yaml": "resources: [../base]\nconfigMapGenerator: [{name: shop, behavior: merge, literals: [q=1]}]\n",
+        "part/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [own.yaml]\n"
+        "secretGenerator: [{name: key, literals: [a=1]}]\ngenerators: [plugin.yaml]\n",
+        "part/own.yaml": CONFIG % "own",
+        "part/plugin.yaml": "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: plug}\nliterals: [x=y]\n",
+        "prod/kustomization.yaml": "resources: [../mid]\ncomponents: [../part]\n",
+    }
+    origins = traced(files)
+    places = {each.first.name: str(origins.of_object(at)) for at, each in enumerate(origins.traces.objects)}
+    assert places == {
+        "web": "base/web.yaml:1",
+        "shop": "base/config.yaml:1",
+        "own": "part/own.yaml:1",
+        "key": "part/kustomization.yaml:4 (secretGenerator)",
+        "plug": "part/plugin.yaml:1 (generator)",
+    }
+    number = next(at for at, each in enumerate(origins.traces.objects) if each.first.name == "shop")
+    assert str(origins.of(number, ("data", "a"))) == "base/config.yaml:4"
+    assert str(origins.of(number, ("data", "q"))) == "mid/kustomization.yaml:2 (configMapGenerator)"

@@ -147,6 +147,14 @@ def test_each_object_knows_the_file_that_it_comes_from(render):
     assert len({(each.path, each.line) for each in found.manifests}) == len(found.manifests)
 
 
+@pytest.mark.parametrize(
+    "text", ["{resources: [../base]}", "{resources: [../base],\n}\n", '{"resources": ["../base"]} ']
+)
+def test_each_object_of_a_kustomization_in_braces_knows_its_file(render, text):
+    found = render({**BASE, "prod/kustomization.yaml": text})
+    assert {each.path for each in found.manifests} == {"base/web.yaml", "base/config.yaml"}
+
+
 def test_objects_of_one_file_and_one_base_twice_have_places_of_their_own(render):
     twice = {f"{name}/kustomization.yaml": f"namePrefix: {name}-\nresources: [../both]\n" for name in "ab"}
     both = {"both/kustomization.yaml": "resources: [c.yaml]\n", "both/c.yaml": CONFIG % "x" + "---\n" + CONFIG % "y"}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log"
@@ -96,7 +97,8 @@ type marker struct {
 
 // mark returns the overlay's own kustomization file with the order to note origins, and all others as they are.
 //
-// The order is a line at the end, where the file has none of its own and a line can be added; else origins aren't known.
+// The order is a line at the end, or the last field of a map in braces, where the file has none of its own; else origins aren't
+// known.
 func (m *marker) mark(at string, data []byte) []byte {
 	if inside(path.Dir(at)) != m.root || !slices.Contains(fileNames, path.Base(at)) {
 		return data
@@ -110,13 +112,19 @@ func (m *marker) mark(at string, data []byte) []byte {
 			return data
 		}
 	}
-	marked := append(slices.Clone(data), "\n"+buildMetadata+": ["+types.OriginAnnotations+"]\n"...)
-	var both map[string]any
-	if yaml.Unmarshal(marked, &both) != nil || len(both) != len(fields)+1 {
-		return data
+	order := buildMetadata + ": [" + types.OriginAnnotations + "]"
+	ways := [][]byte{append(slices.Clone(data), "\n"+order+"\n"...)}
+	if inner, inBraces := bytes.CutSuffix(bytes.TrimSpace(data), []byte("}")); inBraces {
+		ways = append(ways, append(bytes.TrimRight(slices.Clone(inner), ", \t\r\n"), ", "+order+"}\n"...))
 	}
-	m.isOurs = true
-	return marked
+	for _, marked := range ways {
+		var both map[string]any
+		if yaml.Unmarshal(marked, &both) == nil && len(both) == len(fields)+1 {
+			m.isOurs = true
+			return marked
+		}
+	}
+	return data
 }
 
 // file returns the file from the root of the source that an object comes from; that of the overlay where it isn't known.

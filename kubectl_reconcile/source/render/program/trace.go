@@ -224,6 +224,9 @@ func text(key []any) string {
 }
 
 func walk(node *yaml.Node, at, key []any, visit func(at, key []any, leaf *yaml.Node)) {
+	if node == nil { // a patch has deleted it
+		return
+	}
 	for node.Kind == yaml.DocumentNode || node.Kind == yaml.AliasNode {
 		if node.Kind == yaml.AliasNode {
 			node = node.Alias
