@@ -46,10 +46,12 @@ def policy(cluster, git_server, eventually):
     cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name)
 
 
-def refusal(cluster, url) -> str:
-    """What the API server says to a Sync of that URL, nothing if it takes it."""
+def refusal(cluster, url, charts="") -> str:
+    """What the API server says to a Sync of that URL, with a chart of that Helm repository; nothing if it takes it."""
     metadata = {"name": f"s-{secrets.token_hex(4)}", "namespace": cluster.namespace}
     spec = {"source": {"git": {"url": url}}, "suspend": True}
+    if charts:
+        spec["source"]["helm"] = {"chart": {"repository": charts, "name": "web", "version": "1.2.3"}}
     manifest = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": metadata, "spec": spec}
     try:
         cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=manifest)
@@ -79,6 +81,14 @@ def test_the_api_server_takes_what_is_allowed_and_refuses_what_only_looks_like_i
         "git@git.example.com:shop/a.git",
     ):
         assert not refusal(cluster, url)
+    own = "https://git.example.com/team/shop.git"
+    assert not refusal(cluster, own, "https://git.example.com/team/charts")
+    assert "helm.chart.repository is none that may be followed" in refusal(
+        cluster, own, "https://charts.example.com/stable"
+    )
+    assert "helm.chart.repository can be read in more than one way" in refusal(
+        cluster, own, "https://git.example.com/team/../x"
+    )
     for what, url in EVIL.items():
         said = refusal(cluster, url)
         told = (

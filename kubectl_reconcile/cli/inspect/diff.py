@@ -25,6 +25,7 @@ from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.variables import values_of
 
 
 def diff(
@@ -185,6 +186,7 @@ async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline:
         while True:
             saved.clear()
             try:
+                target.values = await values_of(session, target.sync)
                 await reconcile.read(target)
                 watch.follow()  # the preview reads again, and sees what changed before that
                 by_account = _is_by_account(origin, target)
