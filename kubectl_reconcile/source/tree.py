@@ -74,6 +74,18 @@ def inputs_at(clone: Clone, sha: str, path: str) -> tuple[Entry, ...]:
     return (*_ignore_files_above(folders, path), (*folders.at(path), path))
 
 
+def way_inputs_at(clone: Clone, sha: str, path: str) -> tuple[Entry, ...]:
+    """Return all that decides which way the folder *path* goes in the commit *sha*: its ignore files, and which files there are that tell.
+
+    Raises:
+        SourceError: the commit isn't in the clone.
+    """
+    folders, prefix = CommitFolders(clone, sha), f"{path}/" if path else ""
+    telling = ((folders.at(f"{prefix}{name}")[0], "", name) for name in TELLING)
+    own = (*folders.at(f"{prefix}{IGNORE_FILE}"), IGNORE_FILE)
+    return (*_ignore_files_above(folders, path), own, *telling)
+
+
 def committed_at(clone: Clone, sha: str) -> str:
     """Return the committer's time of a commit.
 

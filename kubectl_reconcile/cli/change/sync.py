@@ -346,7 +346,7 @@ async def _planned(
     plan = selected(session, options.chosen, await engine.preview(session, target), among=options.among)
     await require_verified(target.source, plan.revision)
     if file is None:
-        return await dry_run.confirm_before_writing(session.client, plan, target.sync, members=members)
+        return await dry_run.confirm_before_writing(session.client, plan, target.sync, members=members, looks=True)
     if file.confirmed:
         plan = await dry_run.confirm(session.client, plan, target.sync, members=members)
     file.check(plan)

@@ -4,27 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
+from contextlib import suppress
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import STATUS_OF_REASON, ExitStatus, Failure
 from kubectl_reconcile.cli.output.progress import Progress
 from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
-from kubectl_reconcile.core.objects import Manifest, ObjectRef
-from kubectl_reconcile.core.resources.goals import Goal, is_reached, lack_of, message_of
+from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at
+from kubectl_reconcile.core.resources.goals import Goal, is_reached, lack_of, message_of, was_tried
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
 
 
-def wait(connection: Connection, sync: str | None, *, for_: str, timeout: float | None, color: str) -> int:
-    """Wait until SYNC is healthy, synced, ready or deleted."""
-    work = functools.partial(_waited, name=sync or "", goal=Goal(for_), timeout_s=timeout, screens=terminals(color))
+def wait(
+    connection: Connection, sync: str | None, *, for_: str, revision: str, timeout: float | None, color: str
+) -> int:
+    """Wait until SYNC is healthy, synced, ready or deleted, at a commit or whichever it is."""
+    goal, wanted = Goal(for_), revision.strip().lower()
+    if wanted and (goal is Goal.DELETED or not _HASH.fullmatch(wanted)):
+        hint = "give four digits of a commit's hash or more, as git log prints it; and not with --for deleted"
+        raise Failure(f'"{revision}" is no commit to wait for', hint, status=ExitStatus.USAGE)
+    screens = terminals(color)
+    work = functools.partial(_waited, name=sync or "", goal=goal, wanted=wanted, timeout_s=timeout, screens=screens)
     return run_until_interrupted(connection, work)
 
 
+_HASH = re.compile(r"[0-9a-f]{4,64}")
+_ASK_AGAIN_S = 5.0
+"""How often the daemon is asked for a commit that it hasn't seen yet."""
+
+
 async def _waited(
-    session: Session, *, name: str, goal: Goal, timeout_s: float | None, screens: tuple[Terminal, Terminal]
+    session: Session,
+    *,
+    name: str,
+    goal: Goal,
+    wanted: str,
+    timeout_s: float | None,
+    screens: tuple[Terminal, Terminal],
 ) -> int:
     targets.require_installed(session)
     out, _ = screens
@@ -33,19 +55,43 @@ async def _waited(
         out.write([line(f"Sync {session.client.namespace}/{name} is deleted", Tone.GOOD)])
         return ExitStatus.OK
     live, ref, progress = first, ObjectRef.of(first), Progress(*screens)
+    asking = None
+    if wanted and not was_tried(first, wanted):
+        await sync_requests.request_sync(session.client, Sync.of(first))
+        asking = asyncio.create_task(_asked_again(session, Sync.of(first), wanted))
     try:
         async with progress.drawn(), asyncio.timeout(timeout_s or None):
             async for now in sync_requests.versions(session.client, ref.namespace, ref.name):
-                if is_reached(now, goal):
+                if is_reached(now, goal) and (not wanted or was_tried(now, wanted)):
                     break
                 if now is None:
                     raise Failure(f"Sync {ref.namespace}/{ref.name} was deleted meanwhile")
                 live = now
-                progress.note(ref, lack_of(live, goal)[1])
+                progress.note(ref, _lack(live, goal, wanted)[1])
     except TimeoutError:
-        raise _late(live, goal, timeout_s or 0.0) from None
+        raise _late(live, goal, wanted, timeout_s or 0.0) from None
+    finally:
+        if asking is not None:
+            asking.cancel()
     out.write([line(_reached(now, ref, goal), Tone.GOOD)])
     return ExitStatus.OK
+
+
+async def _asked_again(session: Session, sync: Sync, wanted: str) -> None:
+    """Have the daemon look for a commit again and again, until it has looked at it."""
+    with suppress(ApiError):  # the first time it was let through; who waits sees what becomes of the Sync
+        while not was_tried(await session.client.get(sync_requests.sync_path(sync)), wanted):
+            await asyncio.sleep(_ASK_AGAIN_S)
+            await sync_requests.request_sync(session.client, sync)
+
+
+def _lack(live: Manifest, goal: Goal, wanted: str) -> tuple[str, str]:
+    """Return why a Sync isn't there yet: the reason in a word, and a sentence."""
+    if is_reached(live, goal) and not was_tried(live, wanted):
+        tried = str(map_at(live, "status").get("lastAttemptedRevision") or "")
+        at = f"it is {goal} at {tried[:7]}" if tried else "no commit was looked at"
+        return "", f"{at}, and {wanted[:7]} isn't what its ref is at"
+    return lack_of(live, goal)
 
 
 async def _found(session: Session, name: str, goal: Goal) -> Manifest | None:
@@ -64,8 +110,8 @@ def _reached(live: Manifest | None, ref: ObjectRef, goal: Goal) -> str:
     return f"{name} is {goal}: {message}" if message else f"{name} is {goal}"
 
 
-def _late(live: Manifest, goal: Goal, timeout_s: float) -> Failure:
-    ref, (reason, why) = ObjectRef.of(live), lack_of(live, goal)
+def _late(live: Manifest, goal: Goal, wanted: str, timeout_s: float) -> Failure:
+    ref, (reason, why) = ObjectRef.of(live), _lack(live, goal, wanted)
     verb = "tree" if reason in _OF_MEMBERS else "status"
     hint = f"kubectl reconcile {verb} {ref.name} -n {ref.namespace}{' --unhealthy' if verb == 'tree' else ''}"
     status = STATUS_OF_REASON.get(reason, ExitStatus.FAILED)

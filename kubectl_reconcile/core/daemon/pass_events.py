@@ -31,6 +31,7 @@ class ClusterFacts:
     ``PassState.is_gated``. *cycle* says by way of which others the Sync waits for itself. *has_lapsed* tells that fields that were left to others are to be
     tried again, *lapses_at_s* when the next will be. *pauses_s* are objects that were put back so often that they wait, and for
     how long. *has_earlier* tells that nothing was planned yet, and that it is known what was let through before this daemon began.
+    *is_current*: others who follow the same repository were told lately that the ref is where it was read.
     """
 
     waits: str = ""
@@ -40,6 +41,7 @@ class ClusterFacts:
     lapses_at_s: float | None = None
     pauses_s: Mapping[ObjectRef, float] = field(default_factory=dict)
     has_earlier: bool = False
+    is_current: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,11 @@ class ObjectsChanged:
 @dataclass(frozen=True, slots=True)
 class Pushed:
     """Somebody says that the source has news."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMoved:
+    """Another Sync of the same repository has seen that what this one follows has moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +218,7 @@ class RetryScheduled:
 
 
 Event: TypeAlias = (
-    TurnCame | SourceDue | SpecInvalid | ObjectsChanged | Pushed | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame | RightsChanged
+    TurnCame | SourceDue | SpecInvalid | ObjectsChanged | Pushed | SourceMoved | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame | RightsChanged
     | Forgotten | SourceRead | SourceFailed | MembersChecked | PlanMade | Applied | PassInterrupted | PassFailed | RetryScheduled
 )  # fmt: skip
 
@@ -223,11 +230,13 @@ Event: TypeAlias = (
 class ReadSource:
     """Ask the source for news, beside all else: ``SourceRead`` or ``SourceFailed``. Credentials are read anew where it is *opened*.
 
-    That is at first, after a failure, and whenever somebody asks for a sync; who does may wait for it (*is_awaited*).
+    That is at first, after a failure, and whenever somebody asks for a sync; who does may wait for it (*is_awaited*). An answer
+    that another Sync of the repository was given will do from *since_s* on.
     """
 
     opened: bool
     is_awaited: bool = False
+    since_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ due for another reason. What it says is taken in at the beginning of the next tu
 phase      event                        what follows                                        next phase
 ========== ============================ =================================================== ==========
 any        TurnCame, spec.suspend       all is forgotten; Tell Suspended                    IDLE
-IDLE       TurnCame, due or asked      ReadSource, and work (below)
+IDLE       TurnCame, due or asked      ReadSource, unless it is current; and work (below)
 IDLE       TurnCame, else               work
 any        SourceDue                    ReadSource, where it is                             same
 any        SourceRead, news             the set is due at once                              same
@@ -34,7 +34,7 @@ any        PassInterrupted              what was under way is due again         
 any        PassFailed                   Tell, Retry; the set is due                         IDLE
 any        Forgotten                    all is forgotten                                    IDLE
 any        ObjectsChanged               members are dirty; for others the set is due        same
-any        Pushed                       the source is due; LookAgain                        same
+any        Pushed, SourceMoved          the source is due; LookAgain                        same
 any        KindsChanged                 the set is due at once; LookAgain                   same
 any        Resumed, Approved            the same                                            same
 any        NamespaceCame, if missed     the set is due at once; LookAgain                   same
@@ -100,8 +100,11 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
         case on.TurnCame():
             return _turn(state, event, now_s)
         case on.SourceDue():
-            is_due = state.sync is not None and not state.source.is_awaited and now_s >= state.source.due_s
-            return _ask_source(state, None) if is_due and not state.source.is_reading else (state, ())
+            is_due = state.sync is not None and now_s >= state.source.due_s and not state.source.is_reading
+            asked = (
+                state.source.asked if state.source.is_awaited else None
+            )  # who waits is told by the pass after this one
+            return _ask_source(state, asked, now_s) if is_due else (state, ())
         case on.SourceRead():
             return _source_read(state, event, now_s), ()
         case on.SourceFailed():
@@ -127,9 +130,11 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
             return PassState(), ()
         case on.Pushed():
             known = state.sync is not None
-            return replace(state, source=state.source.heard_of_news()) if known else state, (
-                on.LookAgain(Priority.PUSH),
-            )
+            heard = replace(state, source=state.source.heard_of_news(now_s)) if known else state
+            return heard, (on.LookAgain(Priority.PUSH),)
+        case on.SourceMoved():
+            moved = replace(state, source=state.source.seen_to_move()) if state.sync else state
+            return moved, (on.LookAgain(Priority.PUSH),)
         case on.KindsChanged():
             return _due_now(state, Priority.RESYNC)
         case on.Resumed():
@@ -168,24 +173,26 @@ def _reading(state: PassState, sync: Sync, event: on.TurnCame, now_s: float) -> 
     """Have the source asked if it is due or somebody asks anew; who was waiting for it gets a pass over the set."""
     source = state.source.wanted(sync.requested_at, now_s) if event.is_asked else state.source
     if not source.is_reading and now_s >= source.due_s:
+        if event.facts.is_current and source.is_open and not source.is_awaited:
+            return replace(state, source=source.answered(now_s, _interval_s(sync), source.verification)), ()
         asked = sync.requested_at if event.is_asked or source.is_awaited else None
-        return _ask_source(replace(state, source=source), asked)
+        return _ask_source(replace(state, source=source), asked, now_s)
     if source.is_awaited and not source.is_reading:
         return replace(state, source=source.waited_for(), is_asked=True), ()
     return replace(state, source=source), ()
 
 
-def _ask_source(state: PassState, asked: str | None) -> Step:
+def _ask_source(state: PassState, asked: str | None, now_s: float) -> Step:
     source = state.source
-    asking = on.ReadSource(source.is_awaited or not source.is_open, is_awaited=source.is_awaited)
+    since_s = source.since_s(now_s, _interval_s(_sync(state)))
+    asking = on.ReadSource(source.is_awaited or not source.is_open, is_awaited=source.is_awaited, since_s=since_s)
     return replace(state, source=source.begun(asked)), (asking,)
 
 
 def _source_read(state: PassState, event: on.SourceRead, now_s: float) -> PassState:
     """Note what the source asks for; after an outage the set is due, so that the status tells that it is over."""
-    git = _sync(state).git
     is_changed = event.is_news or not state.source.is_open
-    source = state.source.answered(now_s, git.interval_s if git else 0.0, event.verification)
+    source = state.source.answered(now_s, _interval_s(_sync(state)), event.verification)
     state = replace(_due(state) if is_changed else state, source=source)
     state = replace(state, retry_s=0.0, is_gated=True) if event.is_news else state
     return replace(state, is_gated=False) if event.was_passed else state
@@ -198,7 +205,7 @@ def _source_failed(state: PassState, event: on.SourceFailed, now_s: float) -> St
     report = Report(reason, event.message, verification=event.verification)
     state = replace(state, source=state.source.failed(now_s), told=report.reason)
     told = on.Tell(report, on.Scope.SOURCE, _answered(state))
-    cap_s = max(sync.git.interval_s if sync.git else 0.0, _SHORTEST_CAP_S)
+    cap_s = max(_interval_s(sync), _SHORTEST_CAP_S)
     retry = on.Retry(on.Scope.SOURCE, Priority.POLL, cap_s, event.message)
     return state, (told,) if is_stale else (retry, told)
 
@@ -361,7 +368,7 @@ def _unfinished(state: PassState) -> PassState:
 
 def _retry(sync: Sync) -> on.Retry:
     """Have the set looked at again, later with each failure; polls in between only look for news."""
-    return on.Retry(on.Scope.SET, Priority.DRIFT, max(sync.git.interval_s if sync.git else 0.0, RETRY_CAP_S))
+    return on.Retry(on.Scope.SET, Priority.DRIFT, max(_interval_s(sync), RETRY_CAP_S))
 
 
 def _retry_scheduled(state: PassState, event: on.RetryScheduled, now_s: float) -> PassState:
@@ -381,6 +388,10 @@ def _sync(state: PassState) -> Sync:
     if state.sync is None:
         raise InvariantError("work is under way for a Sync that isn't followed")
     return state.sync
+
+
+def _interval_s(sync: Sync) -> float:
+    return sync.git.interval_s if sync.git else 0.0
 
 
 def _answered(state: PassState) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from kubectl_reconcile.core.objects import Manifest, condition_of, metadata_of
+from kubectl_reconcile.core.objects import Manifest, condition_of, mapping_of, metadata_of
 
 
 class Goal(StrEnum):
@@ -39,6 +39,12 @@ def is_reached(live: Manifest | None, goal: Goal) -> bool:
     if live is None or goal is Goal.DELETED:
         return live is None and goal is Goal.DELETED
     return all(_holds(live, each) for each in _CONDITIONS[goal])
+
+
+def was_tried(live: Manifest | None, revision: str) -> bool:
+    """Tell whether the commit whose hash begins with *revision* is the one that was looked at last."""
+    tried = mapping_of((live or {}).get("status")).get("lastAttemptedRevision")
+    return isinstance(tried, str) and bool(tried) and tried.startswith(revision)
 
 
 def lack_of(live: Manifest, goal: Goal) -> tuple[str, str]:

@@ -7,9 +7,9 @@ replacement where that is allowed, and only once the server has accepted the new
 dry run; replacements count among the deletions that a Sync may do without asking.
 
 Objects whose namespace, kind or owner the plan itself creates can't be tried, and stay as planned.
-A first load, many objects at once, is tried by a preview alone: ahead of writing it would double the
-work and change nothing, for a create that the server refuses leaves nothing behind, and stops none
-but its dependents either way. An atomic Sync tries each and every one. Writes nothing.
+What is new is tried by a preview alone, and before a person is asked: right ahead of writing that would double the work and change
+nothing, for a create that the server refuses leaves nothing behind, and stops none but its dependents either way. An atomic Sync
+tries each and every one. Writes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kubectl_reconcile.core.ssa.verdict import FieldChange, confirmed
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 
 _FIRST_LOAD = 100
-"""Creates in one plan from which on each is its own trial."""
+"""Creates in one plan from which on each is its own trial, whoever looks."""
 
 
 async def confirm_before_writing(
@@ -40,14 +40,18 @@ async def confirm_before_writing(
     *,
     pace: FlowControl | None = None,
     members: Client | None = None,
+    looks: bool = False,
 ) -> Plan:
-    """Return *made* as the server judges it, but for the creates of a first load: those it judges as they are written.
+    """Return *made* as the server judges it, but for creates: those it judges as they are written.
+
+    Before a person *looks*, it is asked about them, too, unless there are so many that they are a first load.
 
     Raises:
         ApiError: the server doesn't answer.
     """
     creates = sum(1 for change in made.changes if change.op is Op.CREATE)
-    skipped = frozenset({Op.CREATE} if creates >= _FIRST_LOAD and not (sync and sync.atomic) else ())
+    tries = (looks and creates < _FIRST_LOAD) or (sync is not None and sync.atomic)
+    skipped = frozenset(() if tries else {Op.CREATE})
     return await confirm(client, made, sync, pace=pace, skipped=skipped, members=members)
 
 

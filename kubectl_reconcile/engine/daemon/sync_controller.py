@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
@@ -29,6 +29,7 @@ from kubectl_reconcile.engine.daemon.finalization import Finalization
 from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.daemon.sync_work import FollowedSync, SyncWork
+from kubectl_reconcile.engine.sync.reconcile import Target
 
 
 @dataclass(slots=True)
@@ -47,13 +48,14 @@ class SyncController:
     _followed: dict[ObjectRef, FollowedSync] = field(default_factory=dict)
     _work: SyncWork = field(init=False)
     _finalization: Finalization = field(init=False)
+    _telling: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Make what carries out instructions, and what looks after Syncs that are deleted."""
         self.dependencies = Dependencies(self.context)
         self._work = SyncWork(
             self.context, self.lanes, self.dependencies, self.health, lambda ref: self.notify(ref, on.Pushed()),
-            self.lent,
+            self._moved, self.lent,
         )  # fmt: skip
         self._finalization = Finalization(self.context, self.namespace)
 
@@ -84,6 +86,25 @@ class SyncController:
             self.context.queue.changed(ref)
         elif ref in self._finalization.waiting:
             self.context.queue.changed(ref)
+
+    def _moved(self, ref: ObjectRef, target: Target) -> None:
+        """Have those looked at who follow the same repository as *ref*, which saw its ref move, and whose manifests moved with it."""
+        others = {
+            other: followed.target
+            for other, followed in self._followed.items()
+            if other != ref and followed.target and followed.newest and not followed.state.source.is_reading
+        }
+        if shared := {other: each for other, each in others.items() if each.follows_same(target)}:
+            task = asyncio.create_task(self._tell_of_move(shared), name=f"moved {ref}")
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _tell_of_move(self, targets: Mapping[ObjectRef, Target]) -> None:
+        def moved() -> list[ObjectRef]:
+            return [ref for ref, target in targets.items() if target.has_moved()]
+
+        for ref in await self.lanes.local(moved, list(targets)):
+            self.notify(ref, on.SourceMoved())
 
     def forget(self, ref: ObjectRef) -> None:
         """Drop a Sync that is gone, or another's; a pass under way comes to nothing."""

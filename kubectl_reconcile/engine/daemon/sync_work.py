@@ -43,6 +43,7 @@ from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.git import GitSource
 from kubectl_reconcile.source.signed.verified import UnverifiedError, VerifiedSource
 
 log = logging.getLogger("kubectl_reconcile.daemon")
@@ -100,13 +101,14 @@ class FollowedSync:
 
 @dataclass(frozen=True, slots=True)
 class SyncWork:
-    """All that is done for Syncs; *changed* is called when files of a followed folder did."""
+    """All that is done for Syncs; *changed* is called when files of a followed folder did, *moved* when a reading saw its ref move."""
 
     context: DaemonContext
     lanes: GitLanes
     dependencies: Dependencies
     health: HealthWatch
     changed: Callable[[ObjectRef], None]
+    moved: Callable[[ObjectRef, Target], None]
     lent: Callable[[], AbstractContextManager[object]] = nullcontext
 
     async def carry_out(  # noqa: C901, PLR0911 - one line per instruction
@@ -162,6 +164,7 @@ class SyncWork:
             lapses_at_s=contention.due_s(ref),
             pauses_s={each: self.context.queue.pause_s(each) for each in state.dirty},
             has_earlier=followed.earlier is not None,
+            is_current=now_s >= state.source.due_s and _is_current(followed, sync, now_s),
         )
 
     # The source ------------------------------------------------------------------------------
@@ -187,6 +190,8 @@ class SyncWork:
         except ApiError as error:
             return on.SourceFailed(str(error), ConditionReason.CLUSTER)
         is_urgent = asked.is_awaited or followed.state.source.due_s == 0.0
+        if isinstance(followed.target.source, GitSource):
+            followed.target.source.since_s = asked.since_s
         followed.reading = asyncio.create_task(
             self._read(ref, followed, sync, followed.target, is_urgent=is_urgent), name=f"reading {ref}"
         )
@@ -207,7 +212,7 @@ class SyncWork:
         self, ref: ObjectRef, followed: FollowedSync, sync: Sync, target: Target, *, is_urgent: bool
     ) -> None:
         """Ask the source when it is its turn, and have what it says taken in by the next turn of the Sync."""
-        git = sync.git or GitSpec(url="")
+        git, before = sync.git or GitSpec(url=""), _tip(target)
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
         passed = passed_before(self.context.live(ref), sync.generation)
         earlier = passed if sync.depends_on and followed.desired is None else ""
@@ -217,8 +222,11 @@ class SyncWork:
                 who=ref, url=git.url, tenant=ref.namespace, is_urgent=is_urgent, timeout_s=sync.timeout_s,
             )  # fmt: skip
             found = verification_of(target.source)
-            is_news = newest is not followed.newest or found != followed.verification
-            answer = SourceAnswer(git, on.SourceRead(is_news, found, passed == newest.revision.sha), newest, kept)
+            is_news = _asks_for_else(newest, followed) or found != followed.verification
+            if before and before != _tip(target):
+                self.moved(ref, target)
+            passed_now = passed == newest.revision.sha
+            answer = SourceAnswer(git, on.SourceRead(is_news, found, passed_now), newest if is_news else None, kept)
         except UnverifiedError as error:
             refused = error.verification
             answer = SourceAnswer(git, on.SourceFailed(refused.refusal, verification=refused))
@@ -371,6 +379,32 @@ class SyncWork:
         with suppress(SyncSpecError):
             if live is not None:
                 await self.health.learn(Sync.of(live), live)
+
+
+def _asks_for_else(newest: Desired, followed: FollowedSync) -> bool:
+    """Tell whether a source asks for something else than it did; to who waits for an answer another commit is something else, too."""
+    known = followed.newest
+    if known is None or newest is known or followed.state.source.is_awaited:
+        return newest is not known
+    return not newest.is_same_as(known)
+
+
+def _tip(target: Target) -> str:
+    """Return the commit that the ref of a target was at when it was asked for last; empty for a folder."""
+    return target.source.tip if isinstance(target.source, GitSource) else ""
+
+
+def _is_current(followed: FollowedSync, sync: Sync, now_s: float) -> bool:
+    """Tell whether somebody else was told lately that the ref is where it was read.
+
+    Keys for signatures are read each time, and charts may render otherwise for another cluster.
+    """
+    source = followed.target.source if followed.target and followed.newest else None
+    if followed.newest is not None and followed.newest.revision.is_chart:
+        return False
+    if sync.git is None or not isinstance(source, GitSource) or isinstance(source, VerifiedSource):
+        return False
+    return source.is_current(followed.state.source.since_s(now_s, sync.git.interval_s))
 
 
 def _places(made: Plan, desired: Desired) -> dict[ObjectRef, Located]:

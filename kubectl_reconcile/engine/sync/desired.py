@@ -16,7 +16,7 @@ from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
-from kubectl_reconcile.core.rendering.rendered import Consulted, Draw, Rendering, objects_of, revision_of
+from kubectl_reconcile.core.rendering.rendered import Consulted, Draw, Rendering, objects_of, revision_of, still_holds
 from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted, without_secrets
 from kubectl_reconcile.core.resources.helm import Unstable
 from kubectl_reconcile.core.resources.history import digest_of
@@ -25,6 +25,7 @@ from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source.charts.archive import TreeWithChart
 from kubectl_reconcile.source.charts.repository import ChartRepository
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git import GitSource
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
 
@@ -45,6 +46,12 @@ class Desired:
     whole: bool = True
     digest: str = ""
     draw: Draw = field(default_factory=Draw, compare=False)
+
+    def is_same_as(self, other: Desired) -> bool:
+        """Tell whether both ask for the same by the same files, and have the same wrong with them, whatever the commit."""
+        one, two = (replace(each.revision, sha="", committed_at="") for each in (self, other))
+        mine = one, self.problems, self.whole, self.manifests
+        return mine == (two, other.problems, other.whole, other.manifests)
 
 
 def _policy(release: Release | None) -> Unstable:
@@ -107,6 +114,30 @@ class ManifestReader:
         digest = digest_of(located.manifest for located in manifests)
         self._newest = Desired(revision, manifests, problems, digest=digest)
         return self._newest
+
+    def has_moved(self, source: GitSource) -> bool:
+        """Tell whether *source* asks for something else than was read last, by what its server was heard to say. Blocks; asks nobody.
+
+        Where that can't be told, it may. Where it doesn't, the ref counts as read.
+        """
+        newest, now = self._newest, source.seen()
+        if newest is None or now is None:
+            return True
+        try:
+            if self._differs(source, newest.revision, now.sha):
+                return True
+        except SourceError:
+            return True
+        source.is_at(now)
+        return False
+
+    def _differs(self, source: GitSource, read: Revision, sha: str) -> bool:
+        if read.overlay is None:
+            return source.inputs_at(read.sha) != source.inputs_at(sha)
+        if not (consulted := self.consulted()) or source.way_at(read.sha) != source.way_at(sha):
+            return True
+        with source.tree(sha) as tree:
+            return not still_holds(consulted, tree)
 
     def rendered_at(self, source: Source, sha: str, like: Revision) -> tuple[Located, ...]:
         """Return what an earlier commit rendered to, by the same way as the revision *like*, as far as it can be rendered. Blocks.

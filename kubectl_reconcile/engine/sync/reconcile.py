@@ -153,6 +153,15 @@ class Target:
         self._filled = desired, self.values, with_values(desired, self.values, Lines(self.source, desired.revision))
         return self._filled[2]
 
+    def follows_same(self, other: Target) -> bool:
+        """Tell whether both have what they follow from the same repository, with the same credentials."""
+        mine, theirs = self.source, other.source
+        return isinstance(mine, GitSource) and isinstance(theirs, GitSource) and mine.follows_same(theirs)
+
+    def has_moved(self) -> bool:
+        """Tell whether the source asks for something else, by what its server was heard to say last; asks nobody. Blocks."""
+        return not isinstance(self.source, GitSource) or self.reader.has_moved(self.source)
+
 
 def read_with_bases(target: Target, applied: str) -> Desired:
     """Return what the source asks for now, having fetched what the revision *applied* last held. Blocks.

@@ -65,15 +65,39 @@ def test_a_turn_with_nothing_to_look_at_waits_for_its_source():
     assert state == at_rest()
 
 
+FIRST = on.ReadSource(opened=True, since_s=NOW_S - 2)
+POLL = on.ReadSource(opened=False, since_s=NOW_S - 54)
 READING = SourceState(is_open=True, is_read=True, is_reading=True)
 OPEN = SourceState(is_open=True, is_read=True, due_s=NOW_S)
 
 
 def test_a_source_is_asked_when_its_time_has_come_and_opened_only_once():
     state, first = after(PassState(), turn(PassState()))
-    assert (first, state.phase, state.source.is_reading) == ((on.ReadSource(opened=True),), PassPhase.IDLE, True)
+    assert (first, state.phase, state.source.is_reading) == ((FIRST,), PassPhase.IDLE, True)
     rested = at_rest(source=OPEN)
-    assert after(rested, turn(rested))[1] == (on.ReadSource(opened=False),)
+    assert after(rested, turn(rested))[1] == (POLL,)
+
+
+def test_a_source_that_others_were_told_of_lately_is_not_asked_before_its_interval_is_over_again():
+    rested = at_rest(source=OPEN)
+    state, instructions = after(rested, turn(rested, is_current=True))
+    assert instructions == (on.LookAgain(Priority.POLL, 60.0),)
+    assert state == at_rest(source=replace(OPEN, due_s=NOW_S + 60))
+
+
+def test_a_source_is_asked_itself_by_who_waits_for_it_and_where_it_failed_whatever_others_were_told():
+    asked = turn(at_rest(), is_asked=True, is_current=True)
+    assert kinds(after(at_rest(), asked)[1]) == [on.ReadSource]
+    down = at_rest(source=SourceState(is_read=True))
+    assert kinds(after(down, turn(down, is_current=True))[1]) == [on.ReadSource]
+
+
+def test_a_source_that_others_saw_move_is_asked_at_once_and_what_they_were_told_will_do():
+    state, instructions = after(at_rest(), on.SourceMoved())
+    assert instructions == (on.LookAgain(Priority.PUSH),)
+    assert after(state, turn(state))[1] == (POLL,)
+    reading, _ = after(at_rest(source=READING), on.SourceMoved())
+    assert kinds(after(reading, on.SourceRead(is_news=False), turn(reading))[1]) == [on.ReadSource]
 
 
 def test_a_source_is_not_asked_while_it_is_being_asked():
@@ -81,7 +105,9 @@ def test_a_source_is_not_asked_while_it_is_being_asked():
 
 
 def test_a_sync_that_is_asked_for_reads_credentials_anew():
-    assert after(at_rest(), turn(at_rest(), is_asked=True))[1] == (on.ReadSource(opened=True, is_awaited=True),)
+    assert after(at_rest(), turn(at_rest(), is_asked=True))[1] == (
+        on.ReadSource(opened=True, is_awaited=True, since_s=NOW_S),
+    )
 
 
 def test_what_changed_in_the_cluster_and_what_is_due_is_not_held_up_by_a_source_that_is_being_asked():
@@ -166,7 +192,7 @@ def test_a_source_that_never_answered_is_asked_again_after_a_pause_and_not_at_ea
     state, (retry, _) = after(PassState(), turn(PassState()), on.SourceFailed("no route to host"))
     state, instructions = after(state, on.RetryScheduled(retry, 8.0), turn(state))
     assert instructions == (on.LookAgain(Priority.POLL, 8.0),)
-    assert after(state, turn(state), now_s=NOW_S + 8)[1] == (on.ReadSource(opened=True),)
+    assert after(state, turn(state), now_s=NOW_S + 8)[1] == (on.ReadSource(opened=True, since_s=NOW_S + 6),)
 
 
 def test_an_outage_answers_who_asked_and_one_who_asked_only_meanwhile_has_the_source_asked_once_more():
@@ -175,7 +201,9 @@ def test_an_outage_answers_who_asked_and_one_who_asked_only_meanwhile_has_the_so
     assert after(asked, on.SourceFailed("no"))[1][1].answers == "noon"
     state, (told,) = after(asked, on.TurnCame(second, is_asked=True), on.SourceFailed("no"))
     assert told.answers == ""
-    assert after(state, on.TurnCame(second, is_asked=True))[1] == (on.ReadSource(opened=True, is_awaited=True),)
+    assert after(state, on.TurnCame(second, is_asked=True))[1] == (
+        on.ReadSource(opened=True, is_awaited=True, since_s=NOW_S),
+    )
 
 
 def test_a_request_that_an_outage_answered_is_not_taken_for_another_one():
@@ -354,7 +382,7 @@ def test_rights_that_changed_are_no_news_where_nothing_was_refused():
 def test_a_push_has_the_source_asked_whatever_its_interval():
     state, instructions = after(at_rest(), on.Pushed())
     assert instructions == (on.LookAgain(Priority.PUSH),)
-    assert after(state, turn(state))[1] == (on.ReadSource(opened=False),)
+    assert after(state, turn(state))[1] == (on.ReadSource(opened=False, since_s=NOW_S),)
 
 
 def test_a_set_that_failed_is_tried_again_after_its_pause_and_not_before():
@@ -443,9 +471,9 @@ def test_suspension_forgets_all_but_what_was_told():
 def test_another_repository_starts_from_nothing_and_another_spec_with_the_set():
     moved = sync(generation=2, source={"git": {"url": "https://git.example.com/other"}})
     state, instructions = after(at_rest(), on.TurnCame(moved))
-    assert (instructions, state.members) == ((on.ReadSource(opened=True),), frozenset())
+    assert (instructions, state.members) == ((FIRST,), frozenset())
     reading = at_rest(source=replace(READING, is_awaited=True, asked="noon"))
-    assert after(reading, on.TurnCame(moved))[1] == (on.ReadSource(opened=True),)
+    assert after(reading, on.TurnCame(moved))[1] == (FIRST,)
     assert kinds(after(at_rest(), on.TurnCame(sync(generation=2, prune=False)))[1]) == [on.LookAgain, on.PlanSet]
 
 
@@ -493,15 +521,18 @@ def test_a_state_that_cannot_be_is_found_and_named(sentence, facts):
 
 
 def test_a_source_that_is_due_in_the_middle_of_a_pass_is_asked_beside_it():
+    awaited = at_rest(phase=PassPhase.ON_SET, settled=None, source=replace(OPEN, is_awaited=True, asked="noon"))
+    state, instructions = after(awaited, on.SourceDue())
+    assert (kinds(instructions), state.source.asked, state.source.is_awaited) == ([on.ReadSource], "noon", True)
     waiting = at_rest(phase=PassPhase.ON_SET, settled=None, source=OPEN)
     state, instructions = after(waiting, on.SourceDue())
-    assert instructions == (on.ReadSource(opened=False),)
+    assert instructions == (POLL,)
     assert (state.phase, state.source.is_reading) == (PassPhase.ON_SET, True)
     assert after(state, on.SourceDue()) == (state, ())
     state, _ = after(state, on.SourceRead(is_news=False))
     assert (state.phase, state.is_due, state.source.due_s) == (PassPhase.ON_SET, False, NOW_S + 60)
 
 
-def test_nothing_is_asked_before_its_time_or_for_a_sync_that_is_not_followed_or_where_somebody_waits_for_the_answer():
-    for state in (at_rest(), PassState(), at_rest(source=replace(OPEN, is_awaited=True))):
+def test_nothing_is_asked_before_its_time_or_for_a_sync_that_is_not_followed_or_while_it_is_asked():
+    for state in (at_rest(), PassState(), at_rest(source=READING)):
         assert after(state, on.SourceDue()) == (state, ())

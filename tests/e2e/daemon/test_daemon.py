@@ -215,6 +215,7 @@ def test_an_unchanged_repository_costs_no_fetch_and_no_write(
         git_server.push({"web.yaml": config_map("web", color="red"), "cache.yaml": memcached("cache", size=1)})
     )
     eventually(lambda: (cluster.get("Memcached", "cache").get("status") or {}).get("readyReplicas") == 1, "it is up")
+    eventually(lambda: sync.condition("Healthy")["status"] == "True", "its health was told")
 
     def polls():
         return daemon.count("reconcile_polls_total", answer="unchanged")

@@ -79,8 +79,8 @@ def test_a_sync_waits_for_those_it_depends_on(follow, cluster, git_server, confi
     waits = top.until("DependencyNotReady")
     assert f"{cluster.namespace}/base" in waits["message"]
     assert cluster.get("ConfigMap", "top") is None
-    fixed = git_server.push({"base/base.yaml": config_map("base", color="blue")})
-    top.until_synced(fixed)
+    git_server.push({"base/base.yaml": config_map("base", color="blue")})
+    top.until_synced(broken)
     assert colour(cluster, "top") == "red"
 
 
@@ -102,7 +102,7 @@ def test_a_dependency_gates_news_and_neither_drift_nor_what_it_let_through(
     top.until("Synced")
     sha = git_server.push({"base/bad.yaml": "kind: ["})
     base.until("ProblemsInSource", sha)
-    sha = git_server.push({"top/top.yaml": config_map("top", color="green")})
+    sha_of_top = git_server.push({"top/top.yaml": config_map("top", color="green")})
     assert "to be Ready" in top.until("DependencyNotReady")["message"]
     cluster.edit("ConfigMap", "top", {"data": {"color": "by-hand"}})
     eventually(lambda: colour(cluster, "top") == "red", "drift is put back while the news waits")
@@ -116,8 +116,8 @@ def test_a_dependency_gates_news_and_neither_drift_nor_what_it_let_through(
     sha = git_server.push({"base/bad.yaml": config_map("second")})
     base.until("Synced", sha)
     eventually(lambda: "summary.total == 1" in top.condition("Synced")["message"], "the expression isn't true of it")
-    sha = git_server.push({"base/bad.yaml": None})
-    top.until("Synced", sha)
+    git_server.push({"base/bad.yaml": None})
+    top.until("Synced", sha_of_top)
     assert colour(cluster, "top") == "green"
 
 

@@ -1,0 +1,201 @@
+"""One ref of a repository, followed in the repository's clone: where the server has it, and how it is brought here."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from kubectl_reconcile.source.cloned.clone import Clone
+from kubectl_reconcile.source.cloned.refs import ClonedRefs
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.remote import Repository, check_ref
+from kubectl_reconcile.source.server_refs import Ref, RefKind, RemoteRef, refs_of
+
+HASH: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+"""The name of a commit."""
+
+_DIGITS: Final = re.compile(r"[0-9a-f]{4,64}")
+
+
+class FollowedRef:
+    """A *ref* of a *repository*. *timeout_s* is for one answer of the server; a fetch has all the time that git may have.
+
+    Raises:
+        SourceError: the ref is none that git may be given.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        ref: Ref,
+        cache_dir: Path,
+        limits: GitLimits | None,
+        timeout_s: float,
+        fetch_timeout_s: float | None,
+    ) -> None:
+        self.repository, self.ref = repository, ref
+        if ref.name:
+            check_ref(ref.name)
+        if ref.kind is RefKind.COMMIT and not HASH.fullmatch(ref.name):
+            raise SourceError(SourceFault.REFUSED, f"{ref} is no full hash", "give all 40 digits, in lower case")
+        self._clone = Clone(repository, cache_dir, limits)
+        self._refs = ClonedRefs(self._clone)
+        longest_s = self._clone.limits.seconds
+        self._timeout_s, self._fetch_timeout_s = min(timeout_s, longest_s), fetch_timeout_s or longest_s
+        self._server = refs_of(repository)
+        self.since_s = float("inf")
+        """How old an answer of the server may be that somebody else was given: from then on (monotonic); by default, none will do."""
+        self._admitted = False
+        self.ref_name = self.tip = self.tag = ""
+        """The full name of the ref, the commit that it was at when it was asked last, and the annotated tag that it was at, if any."""
+
+    def remote_sha(self) -> str:
+        """Ask the server which commit the ref is at now. Fetches nothing.
+
+        Raises:
+            SourceError: there is no answer, or no such ref.
+        """
+        return self._remote().sha
+
+    def follows_same(self, other: FollowedRef) -> bool:
+        """Tell whether *other* has its answers from the same server with the same credentials."""
+        return self._server is other._server
+
+    def is_current(self, since_s: float) -> bool:
+        """Tell whether the ref was seen where it was when this source was read, by whoever asked since then (monotonic). Asks nobody."""
+        if self.ref.kind is RefKind.COMMIT and self._admitted and self.tip:
+            return True
+        latest, names = self._server.latest, self.ref.names()
+        if not latest.tells(names, since_s) or latest.failure is not None:
+            return False
+        remote = self.ref.among(latest.found)
+        return remote is not None and (remote.name, remote.sha, remote.tag) == (self.ref_name, self.tip, self.tag)
+
+    def seen(self) -> RemoteRef | None:
+        """Return where the server was last heard to say that the ref is, if the clone has that; asks nobody."""
+        remote = self.ref.among(self._server.latest.found)
+        return remote if remote is not None and self._refs.has(remote.sha) else None
+
+    def is_at(self, remote: RemoteRef) -> None:
+        """Note that the ref is there, and that there is nothing to be read that wasn't read."""
+        self.ref_name, self.tip, self.tag = remote.name, remote.sha, remote.tag
+
+    def fetch(self) -> str:
+        """Bring the clone up to the ref and return its commit; one small request where nothing moved.
+
+        Raises:
+            SourceError: the server can't be reached or refuses, or has no such ref.
+        """
+        if self.ref.kind is RefKind.COMMIT and self._admitted and self._refs.at(f"commits/{self.ref.name}"):
+            self.tip = self.ref.name
+            return self.ref.name  # a commit never moves
+        remote = self._remote()
+        self._admitted = True
+        name = self.ref_name = remote.name
+        self.tip, self.tag = remote.sha, remote.tag
+        if not (name == remote.sha != self.ref.name and self._refs.has(remote.sha)) and not _holds(self._refs, remote):
+            self.tip = self._clone.repairing(lambda: self._fetch(name, _ours(name), remote))
+            self.tag = self._refs.tag_at(_ours(name))
+        return self.tip
+
+    def resolve(self, text: str) -> str:
+        """Return the full hash of the commit that *text*, its first digits, means among those of the clone; empty if none.
+
+        Raises:
+            SourceError: there are several (``REFUSED``).
+        """
+        if not _DIGITS.fullmatch(text) or not self._clone.exists():
+            return ""
+        listed = self._clone.run(["rev-parse", f"--disambiguate={text}"]).decode().split()
+        found = [each for each in listed if self._refs.has(each)]
+        if len(found) > 1:
+            raise SourceError(SourceFault.REFUSED, f"{text} may be {' or '.join(found[:3])}", "give more digits")
+        return found[0] if found else ""
+
+    def _remote(self) -> RemoteRef:
+        """Return where the ref is on the server."""
+        name, kind = self.ref.name, self.ref.kind
+        since_s = min(self.since_s, time.monotonic())
+        if (remote := self.ref.among(self._server.ask(self.ref.names(), since_s, self._question))) is not None:
+            self._clone.by_sha256 = len(remote.sha) == 64
+            return remote
+        if kind in {RefKind.COMMIT, RefKind.ANY} and HASH.fullmatch(name):
+            self._clone.by_sha256 = len(name) == 64
+            return RemoteRef(name, name)
+        if kind is RefKind.ANY and _DIGITS.fullmatch(name) and (sha := self._abbreviated(name)):
+            return RemoteRef(sha, sha)
+        raise self._no_such_ref()
+
+    def _question(self, names: Sequence[str]) -> dict[str, str]:
+        """Ask the server where these refs are."""
+        asked = ["ls-remote", "--quiet", "--", self.repository.url, *names]
+        lines = self._clone.talk(asked, self._timeout_s).decode(errors="replace").splitlines()
+        return {full: sha for sha, _, full in (line.partition("\t") for line in lines) if HASH.fullmatch(sha)}
+
+    def _abbreviated(self, digits: str) -> str:
+        """Return the commit that begins with *digits*, if the clone has it or the default branch brings it."""
+        return self.resolve(digits) or (self._fetch("HEAD", _DEFAULT) and self.resolve(digits))
+
+    def _no_such_ref(self) -> SourceError:
+        if not self.ref.name:
+            return SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: it is empty", "push a first commit")
+        hints = {
+            RefKind.BRANCH: "has it been deleted or renamed?",
+            RefKind.TAG: "has it been pushed?",
+            RefKind.COMMIT: "is it on any branch of that repository?",
+            RefKind.ANY: "give a branch, a tag, a ref such as refs/pull/12/head, or the digits of a commit",
+        }
+        return SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: it has no {self.ref}", hints[self.ref.kind])
+
+    def _promised(self, sha: str) -> bool:
+        """Return whether a ref of the clone says that it has *sha*: if it hasn't, the clone is damaged."""
+        return sha in self._refs.tips()
+
+    def _renew(self, *, partial: bool = True) -> None:
+        """Recreate the clone, with this ref in it, and with all its files unless *partial*."""
+        with self._clone.locked(self._fetch_timeout_s):
+            if partial:
+                self._clone.discard()
+            else:
+                self._clone.begin(partial=False)
+        name = self._remote().name
+        self._fetch(name, _ours(name))
+
+    def _fetch(self, name: str, ours: str, wanted: RemoteRef | None = None) -> str:
+        """Fetch a ref, unless somebody else has brought it to where it is *wanted* while we waited; return its commit."""
+        target = f"refs/{ours}"
+        with self._clone.locked(self._fetch_timeout_s):
+            self._clone.ready()
+            if wanted is not None and _holds(self._refs, wanted):
+                return wanted.sha
+            try:
+                self._clone.fetch(f"+{name}:{target}", self._fetch_timeout_s)
+            except SourceError as error:
+                if error.fault is SourceFault.NO_SUCH_REF:
+                    raise self._no_such_ref() from None
+                raise
+            sha = self._refs.at(ours)
+            if sha:
+                return sha
+            if self._refs.is_other_than_commit(ours):
+                raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} is no commit")
+            raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone is damaged")
+
+
+_DEFAULT = "default/HEAD"
+"""What the server's default branch is called in the clone, below ``refs/``."""
+
+
+def _ours(name: str) -> str:
+    """Return what a ref of the server is called in the clone, below ``refs/``."""
+    return f"commits/{name}" if HASH.fullmatch(name) else name.removeprefix("refs/")
+
+
+def _holds(refs: ClonedRefs, remote: RemoteRef) -> bool:
+    """Tell whether the clone has what the ref is at now; a tag may be another one at the same commit."""
+    ours = _ours(remote.name)
+    return refs.at(ours) == remote.sha and (not remote.tag or refs.tag_at(ours) == remote.tag)

@@ -1,0 +1,172 @@
+"""What is followed in a repository, a *ref*; and what a Git server said of its refs, asked once for all who follow the repository with the same credentials.
+
+Whoever wants to know where refs are says how old an answer may be. One question asks for the refs of all who asked lately; who
+comes while it is being asked waits for its answer, and a failure is everybody's.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Self
+from weakref import WeakValueDictionary
+
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.remote import Repository
+from kubectl_reconcile.source.running.ending import ending
+
+_MOST_NAMES: Final = 200
+"""How many refs are asked for at a time; whose aren't among them asks alone."""
+_LOOK_S: Final = 0.1
+
+
+class RefKind(StrEnum):
+    """What a ref's name names."""
+
+    BRANCH = "branch"
+    """Follow the branch, wherever it is moved."""
+    TAG = "tag"
+    """The commit that the tag points at, annotated or not; followed should it be moved."""
+    COMMIT = "commit"
+    """One commit by its full hash, for ever."""
+    ANY = "any"
+    """The branch of that name, else the tag, else the commit, also by its first digits. Without a name, the default branch.
+
+    A name that begins with ``refs/`` is that very ref; ``pull/12/head`` and the like are found too.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """What to follow in a repository."""
+
+    kind: RefKind = RefKind.ANY
+    name: str = ""
+
+    @classmethod
+    def of(cls, *, branch: str = "", tag: str = "", commit: str = "") -> Self:
+        """Return the one that is given, as in a Sync; the commit before the tag before the branch."""
+        if commit:
+            return cls(RefKind.COMMIT, commit)
+        if tag:
+            return cls(RefKind.TAG, tag)
+        return cls(RefKind.BRANCH, branch) if branch else cls()
+
+    def __str__(self) -> str:
+        if not self.name:
+            return "the default branch"
+        return f'"{self.name}"' if self.kind is RefKind.ANY else f'{self.kind} "{self.name}"'
+
+    def names(self) -> list[str]:
+        """Return the full names that the ref may have on the server, the likeliest first; a commit is on whatever there is."""
+        return {
+            RefKind.BRANCH: [f"refs/heads/{self.name}"],
+            RefKind.TAG: [f"refs/tags/{self.name}^{{}}", f"refs/tags/{self.name}"],
+            RefKind.COMMIT: ["HEAD"],
+            RefKind.ANY: _names_of(self.name),
+        }[self.kind]
+
+    def among(self, found: Mapping[str, str]) -> RemoteRef | None:
+        """Return where the ref is by what a server said; None for a commit, or where it has no such ref."""
+        for full in () if self.kind is RefKind.COMMIT else self.names():
+            if full in found:
+                plain = full.removesuffix("^{}")
+                return RemoteRef(plain, found[full], found.get(plain, "") if plain != full else "")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRef:
+    """Where a ref is on the server: its full *name*, its commit, and the annotated *tag* in between, if any. A commit is its own name."""
+
+    name: str
+    sha: str
+    tag: str = ""
+
+
+def _names_of(name: str) -> list[str]:
+    """Return the full names that *name* may stand for, the likeliest first."""
+    if not name:
+        return ["HEAD"]
+    if name.startswith("refs/"):
+        return [f"{name}^{{}}", name]
+    return [f"refs/heads/{name}", f"refs/tags/{name}^{{}}", f"refs/tags/{name}", f"refs/{name}"]
+
+
+@dataclass(frozen=True, slots=True)
+class RefsAnswer:
+    """What the server said: the commit of each ref *found* among those *asked* for, as of *begun_s* (monotonic); or the *failure*."""
+
+    begun_s: float = float("-inf")
+    asked: frozenset[str] = frozenset()
+    found: Mapping[str, str] = field(default_factory=dict)
+    failure: SourceError | None = None
+
+    def tells(self, names: Sequence[str], since_s: float) -> bool:
+        """Tell whether this answers where *names* are, as of *since_s* or later."""
+        return self.begun_s >= since_s and self.asked.issuperset(names)
+
+
+class ServerRefs:
+    """The refs of one repository, as one set of credentials sees them. From any thread."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._wanted: OrderedDict[str, None] = OrderedDict()
+        self.latest = RefsAnswer()
+        """What was said last."""
+
+    def ask(
+        self, names: Sequence[str], since_s: float, question: Callable[[Sequence[str]], Mapping[str, str]]
+    ) -> Mapping[str, str]:
+        """Return where *names* are, as of *since_s* or later; *question* asks the server where that isn't known.
+
+        Raises:
+            SourceError: the server can't be asked, or nobody waits any more.
+        """
+        waited = ending()
+        while not self._turn.acquire(timeout=_LOOK_S):
+            waited.check()
+        try:
+            if not self.latest.tells(names, since_s):
+                self._question(self._with_others(names), question)
+            if (failure := self.latest.failure) is not None:
+                raise SourceError(failure.fault, failure.message, failure.hint)
+            return self.latest.found
+        finally:
+            self._turn.release()
+
+    def _question(self, names: Sequence[str], question: Callable[[Sequence[str]], Mapping[str, str]]) -> None:
+        begun_s, asked = time.monotonic(), frozenset(names)
+        try:
+            self.latest = RefsAnswer(begun_s, asked, question(names))
+        except SourceError as error:
+            if error.fault is SourceFault.ENDED:
+                raise
+            self.latest = RefsAnswer(begun_s, asked, failure=error)
+
+    def _with_others(self, names: Sequence[str]) -> Sequence[str]:
+        """Return *names* and those that were asked for lately; the oldest are forgotten."""
+        for name in names:
+            self._wanted[name] = None
+            self._wanted.move_to_end(name)
+        while len(self._wanted) > max(_MOST_NAMES, len(names)):
+            self._wanted.popitem(last=False)
+        return list(self._wanted)
+
+
+_KNOWN: Final[WeakValueDictionary[Repository, ServerRefs]] = WeakValueDictionary()
+_GUARD: Final = threading.Lock()
+
+
+def refs_of(repository: Repository) -> ServerRefs:
+    """Return what is known of the refs of *repository*, the same for all of this process who follow it with its credentials."""
+    with _GUARD:
+        found = _KNOWN.get(repository)
+        if found is None:
+            found = _KNOWN[repository] = ServerRefs()
+        return found
