@@ -162,17 +162,18 @@ class WorktreeSource:
         for blob_id in dict.fromkeys(blob_ids):
             yield blob_id, self.read(blob_id)
 
-    def place_of(self, path: str) -> Path:
-        """Return where the file is that revisions call *path*, be it there or not.
+    def place_of(self, path: str, *, rendered: bool = False) -> Path:
+        """Return where the file is that revisions call *path*, be it there or not; what is *rendered* is called from the top of the tree.
 
         Raises:
-            SourceError: the path leads out of the folder.
+            SourceError: the path leads out of the folder, or out of the tree.
         """
         if self._is_file:
             return self.location
-        place = (self._root / check_path(path)).resolve()
-        if not place.is_relative_to(self._root):
-            raise SourceError(SourceFault.REFUSED, f"{path} leads out of {self._root}")
+        root = self._top().resolve() if rendered else self._root
+        place = (root / check_path(path)).resolve()
+        if not place.is_relative_to(root):
+            raise SourceError(SourceFault.REFUSED, f"{path} leads out of {root}")
         return place
 
     def watch(self, callback: Callable[[], None], *, quiet_s: float = 0.1, consulted: Consulted = dict) -> Watch:

@@ -79,7 +79,9 @@ async def accepted(
         err.write([line("nothing to accept", Tone.ASIDE)])
     elif not dry_run:
         what = message or f"Accept drift of {_object_count(len({taken.ref for taken in found.taken}))}"
-        await _put(session, target, found.files, _Destination(plan.revision, branch, what), out)
+        await _put(
+            session, target, found.files, _Destination(plan.revision, branch, what, rendered=found.rendered), out
+        )
     return ExitStatus.OK
 
 
@@ -102,17 +104,20 @@ def _object_count(objects: int) -> str:
 
 
 class _Destination:
-    """Where files go: onto *branch* on top of the commit *parent*, or into the folder where *branch* is empty."""
+    """Where files go: onto *branch* on top of the commit *parent*, or into the folder where *branch* is empty.
 
-    def __init__(self, parent: str, branch: str, message: str) -> None:
-        self.parent, self.branch, self.message = parent, branch, message
+    Files that something is *rendered* from go into the tree that the folder is in.
+    """
+
+    def __init__(self, parent: str, branch: str, message: str, *, rendered: bool = False) -> None:
+        self.parent, self.branch, self.message, self.rendered = parent, branch, message, rendered
 
 
 async def _put(
     session: Session, target: Target, files: Mapping[str, bytes], place: _Destination, out: Terminal
 ) -> None:
     if not place.branch:
-        engine.write(target, files)
+        engine.write(target, files, rendered=place.rendered)
         return
     made = await engine.push(session, target, place.parent, place.branch, files, place.message)
     out.write([line(f"pushed {made[:7]} to {place.branch}", Tone.GOOD)])

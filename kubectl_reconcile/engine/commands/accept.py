@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubectl_reconcile.core.manifests.editing import Edit, EditError, edited
 from kubectl_reconcile.core.objects import ObjectRef
@@ -42,11 +42,15 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The files with the live values in them, what was taken, and what was left and why, a sentence each."""
+    """The files with the live values in them, what was taken, and what was left and why, a sentence each.
+
+    *rendered* tells that objects are made of the files, whose paths are from the top of the tree then.
+    """
 
     files: Mapping[str, bytes]
     taken: tuple[Taken, ...]
     left: tuple[str, ...]
+    rendered: bool = False
 
 
 async def accept(target: Target, plan: Plan) -> Accepted:
@@ -74,7 +78,7 @@ async def accept(target: Target, plan: Plan) -> Accepted:
     ]
     work = _into_files if revision.overlay is None else _into_rendered
     found = await asyncio.to_thread(work, target, desired, taking)
-    return Accepted(found.files, found.taken, (*left, *found.left))
+    return replace(found, left=(*left, *found.left))
 
 
 def _into_files(target: Target, desired: Desired, taking: Sequence[Change]) -> Accepted:
@@ -110,7 +114,7 @@ def _into_rendered(target: Target, desired: Desired, taking: Sequence[Change]) -
                 taken.append(Taken(file, change.ref, field))
             else:
                 left.append(f"{change.ref}: {field.path}: {why}")
-    return Accepted(editor.files, tuple(taken), tuple(left))
+    return Accepted(editor.files, tuple(taken), tuple(left), rendered=True)
 
 
 def _drifted(change: Change) -> bool:
@@ -144,8 +148,8 @@ def _edit(change: Change, field: FieldChange) -> Edit:
     return Edit(change.ref, field.path, value, change.kind.schema.root)
 
 
-def write(target: Target, files: Mapping[str, bytes]) -> None:
-    """Write *files* into the folder of *target*.
+def write(target: Target, files: Mapping[str, bytes], *, rendered: bool = False) -> None:
+    """Write *files* into the folder of *target*; those that it is *rendered* from, into its tree.
 
     Raises:
         SourceError: it has no folder, or one of them can't be written.
@@ -154,7 +158,7 @@ def write(target: Target, files: Mapping[str, bytes]) -> None:
     if not isinstance(source, WorktreeSource):
         raise SourceError(SourceFault.UNREADABLE, "a repository has no folder to write to", "give --local or --branch")
     for path, data in files.items():
-        place = source.place_of(path)
+        place = source.place_of(path, rendered=rendered)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)

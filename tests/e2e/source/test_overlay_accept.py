@@ -12,6 +12,7 @@ from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands.overlays import RenderedEditor
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import BASE, write
 
@@ -231,3 +232,12 @@ def test_a_value_of_a_chart_is_written_where_it_sets_that_field_alone(accept):
     assert why.startswith("nothing in chart can give it that value: ")
     changed, _, why = accept({}, WEB, FieldPath((*OF_WEB, "f:image")), "other:7", "chart")
     assert (changed, why) == ({}, "no value of its values files is what it is now, so none can be told to set it")
+
+
+def test_files_that_an_overlay_is_rendered_from_are_placed_from_the_top_of_the_tree(folder):
+    write(folder, {**BASE, "prod/kustomization.yaml": KUSTOMIZATION})
+    source = WorktreeSource(folder / "prod")
+    assert source.place_of("prod/patch.yaml", rendered=True) == folder.resolve() / "prod/patch.yaml"
+    assert source.place_of("patch.yaml") == folder.resolve() / "prod/patch.yaml"
+    with pytest.raises(SourceError):
+        source.place_of("../out.yaml", rendered=True)
