@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +36,7 @@ from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.sandbox.controlplane import Sandbox, trust_accounts
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
+from tests.realworld.documents import documents, loaded
 
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 CRDS = Path(__file__).parents[2] / "crds"
@@ -77,30 +78,11 @@ def files_of(checkout: Path, case: Case) -> dict[str, bytes]:
     return found
 
 
-class _Loader(yaml.CSafeLoader):
-    """PyYAML's own, which can also read the plain ``=`` that some CRDs have."""
-
-
-_Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: loader.construct_scalar(node))
-
-
-def loaded(content: bytes) -> list[Any]:
-    """Return the documents of one file."""
-    return list(yaml.load_all(content, Loader=_Loader))
-
-
 def without_removed(content: bytes) -> bytes:
     """Return a file without the Jobs that the cluster removes once they have ended, which kubectl would create again."""
     whole = loaded(content)
     kept = [each for each in whole if not (isinstance(each, dict) and removes_itself(each))]
     return content if len(kept) == len(whole) else yaml.safe_dump_all(kept).encode()
-
-
-def documents(content: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the objects of one file."""
-    for document in loaded(content):
-        if isinstance(document, dict) and document.get("kind"):
-            yield from document.get("items") or () if document["kind"].endswith("List") else [document]
 
 
 @dataclass

@@ -1,0 +1,181 @@
+"""Hold what is rendered here against kubectl and helm: ``python -m tests.realworld.conformance FOLDER [NAME ...]``.
+
+FOLDER holds checkouts of public repositories. Each kustomization in them must render to what ``kubectl kustomize`` prints, byte by
+byte, and each chart to the objects that ``helm template`` of the same version prints, in the same order. Both get an environment in
+which nothing can be fetched. Prints a row per repository, and a line for each folder that only one side renders, or that they
+render otherwise; the exit status is 1 where something differs.
+"""
+
+# ruff: noqa: T201 - a program that prints
+
+from __future__ import annotations
+
+import difflib
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
+from kubectl_reconcile.core.rendering.rendered import Rendering
+from kubectl_reconcile.sandbox import build as sandbox
+from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.render import program
+from kubectl_reconcile.source.render.renderer import Renderer
+from kubectl_reconcile.source.render.trees import FolderTree
+
+TIMEOUT_S: Final = 120.0
+_HIDDEN_LINES: Final = 12
+"""So many lines of a difference are shown."""
+
+
+class Outcome(StrEnum):
+    """How our rendering of a folder compares with that of the tool that it stands for."""
+
+    EQUAL = "equal"
+    BOTH_REFUSE = "refused by both"
+    WE_REFUSE = "refused by us alone"
+    THEY_REFUSE = "refused by them alone"
+    DIFFERENT = "differ"
+    UNSTABLE = "theirs differs each time"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What came of one folder, and *why* where that isn't plain."""
+
+    path: str
+    outcome: Outcome
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Our renderer, and the programs that it is held against."""
+
+    renderer: Renderer
+    kubectl: Path
+
+    def run(self, *command: object) -> tuple[str, str]:
+        """Return what a program prints, and why it doesn't; it can't fetch anything."""
+        nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+        with tempfile.TemporaryDirectory() as home:
+            environ = {"HOME": home, "PATH": home, "NO_PROXY": "", **nowhere}
+            try:
+                done = subprocess.run(
+                    [str(word) for word in command],
+                    env=environ, cwd=home, capture_output=True, text=True, check=False, timeout=TIMEOUT_S,
+                    errors="surrogateescape",
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                return "", f"takes more than {TIMEOUT_S:.0f} s"
+        return (
+            (done.stdout, "") if done.returncode == 0 else ("", done.stderr.strip() or f"exits with {done.returncode}")
+        )
+
+
+def folders_with(checkout: Path, *names: str) -> Iterator[str]:
+    """Yield the folders of a checkout that have a file of one of these names, in order; not those of other checkouts in it."""
+    for folder, below, files in os.walk(checkout):
+        below[:] = sorted(each for each in below if each != ".git")
+        if not set(names).isdisjoint(files):
+            inside = Path(folder).relative_to(checkout).as_posix()
+            yield "" if inside == "." else inside
+
+
+def _refusal(rendering: Rendering) -> str:
+    return "; ".join(str(problem) for problem in rendering.problems if problem.is_error)
+
+
+def _judged(path: str, mine: object, theirs: object, my_refusal: str, their_refusal: str) -> Compared | None:
+    """Return what came of a folder that one side refuses, or that is equal; None where both render it, otherwise."""
+    if my_refusal and their_refusal:
+        return Compared(path, Outcome.BOTH_REFUSE)
+    if my_refusal:
+        return Compared(path, Outcome.WE_REFUSE, my_refusal)
+    if their_refusal:
+        return Compared(path, Outcome.THEY_REFUSE, their_refusal)
+    return Compared(path, Outcome.EQUAL) if mine == theirs else None
+
+
+def compare_overlay(tools: Tools, checkout: Path, path: str) -> Compared:
+    """Render the kustomization at *path* of a checkout both ways."""
+    rendering = tools.renderer.render(path, FolderTree(checkout, GitLimits().file_bytes), GitLimits())
+    mine = "---\n".join(each.text for each in rendering.objects)
+    theirs, refusal = tools.run(tools.kubectl, "kustomize", checkout / path)
+    found = _judged(path, mine, theirs, _refusal(rendering), refusal)
+    return found or Compared(path, Outcome.DIFFERENT, _difference(mine, theirs))
+
+
+def _difference(mine: str, theirs: str) -> str:
+    lines = difflib.unified_diff(theirs.splitlines(), mine.splitlines(), "theirs", "ours", lineterm="", n=1)
+    return "\n".join([*lines][:_HIDDEN_LINES])
+
+
+def compared(tools: Tools, checkout: Path) -> Iterator[tuple[str, Compared]]:
+    """Yield what came of each folder of a checkout that can be rendered, with the tool that it was held against."""
+    for path in folders_with(checkout, *KUSTOMIZATIONS):
+        yield "kustomize", _safely(compare_overlay, tools, checkout, path)
+
+
+def _safely(compare: Any, tools: Tools, checkout: Path, path: str) -> Compared:
+    try:
+        found: Compared = compare(tools, checkout, path)
+    except SourceError as error:
+        return Compared(path, Outcome.WE_REFUSE, str(error))
+    return found
+
+
+def table(rows: Sequence[tuple[str, str, Counter[Outcome]]]) -> str:
+    """Return a row for each repository and tool."""
+    head = ["repository", "held against", *Outcome]
+    lines = [head, ["---"] * len(head)]
+    lines += [[name, tool, *(str(found[each] or "-") for each in Outcome)] for name, tool, found in rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def tools_here(renderer: Renderer) -> Tools:
+    """Return the tools, each built first where it isn't there: that takes minutes."""
+
+    def log(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    program.build(log)
+    return Tools(renderer, sandbox.build(log).path("kubectl"))
+
+
+def main(folder: Path, names: Sequence[str]) -> int:
+    """Compare all that is in the checkouts, or those of these names."""
+    chosen = [each for each in sorted(folder.iterdir()) if each.is_dir() and (not names or each.name in names)]
+    renderer = Renderer()
+    tools, rows, told = tools_here(renderer), [], []
+    try:
+        for checkout in chosen:
+            counts: dict[str, Counter[Outcome]] = {}
+            for tool, found in compared(tools, checkout.resolve()):
+                counts.setdefault(tool, Counter())[found.outcome] += 1
+                if found.why:
+                    told.append(
+                        f"{checkout.name}/{found.path}: {found.outcome}\n    " + found.why.replace("\n", "\n    ")
+                    )
+            rows += [(checkout.name, tool, counter) for tool, counter in counts.items()]
+            print(
+                f"{checkout.name}: {sum(each.total() for each in counts.values())} folders", file=sys.stderr, flush=True
+            )
+    finally:
+        renderer.close()
+    print(table(rows), *told, sep="\n")
+    return int(any(counter[Outcome.DIFFERENT] for _, _, counter in rows))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m tests.realworld.conformance FOLDER [NAME ...]")
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
