@@ -13,7 +13,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv sandbox render demo test test-core mutants chaos factory realworld soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
+.PHONY: help venv sandbox render demo test test-core mutants chaos factory realworld render-conformance bench-render soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,12 @@ factory: sandbox ## Let N things go wrong around a chocolate factory, and look f
 
 realworld: sandbox ## Follow public repositories of raw manifests: CHECKOUTS=folder that holds them (NAMES="metallb longhorn")
 	@$(BIN)/python -m tests.realworld $(or $(CHECKOUTS),checkouts) $(NAMES)
+
+render-conformance: sandbox render ## Hold what is rendered against kubectl and helm: CHECKOUTS=folder of checkouts (NAMES="metrics-server kserve")
+	@$(BIN)/python -m tests.realworld.conformance $(or $(CHECKOUTS),checkouts) $(NAMES)
+
+bench-render: sandbox render ## Measure rendering beside kustomize's library and kubectl (ARGS="--cluster 3 100 1000")
+	@$(BIN)/python -m benchmarks.render $(ARGS)
 
 soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; memory flat, every drift put back
 	@$(BIN)/python -m tests.soak $(or $(MINUTES),15) $(SEED)

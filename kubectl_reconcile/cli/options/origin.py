@@ -47,8 +47,8 @@ def rendering(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option ``--render``, of which *what* says what it is about."""
     return click.option(
         "--render",
-        type=click.Choice(["Auto", "Raw", "Kustomize"]),
-        help=f"{what}  [default: Auto, which renders a folder with a kustomization]",
+        type=click.Choice(["Auto", "Raw", "Kustomize", "Helm"]),
+        help=f"{what}  [default: Auto, which renders a folder with a kustomization or a Chart.yaml]",
     )
 
 
