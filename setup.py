@@ -15,6 +15,7 @@ from setuptools.command.build_py import build_py
 # Manifests that people read at the top of the repository travel in the wheel as packages of data.
 DATA = {f"kubectl_reconcile.{name}": name for name in ("crds", "deploy", "examples")}
 FOUND = find_namespace_packages(include=["kubectl_reconcile*"], exclude=["*.__pycache__*"])
+EXAMPLES = {str(file.parent) for file in Path("examples").rglob("*.yaml")} - {"examples"}
 PROGRAM, TAG = os.environ.get("RECONCILE_RENDER", ""), os.environ.get("RECONCILE_RENDER_TAG", "")
 
 
@@ -44,7 +45,7 @@ class ForPlatform(bdist_wheel):
 
 
 setup(
-    packages=[*FOUND, *DATA, "kubectl_reconcile.examples.shop"],
+    packages=[*FOUND, *DATA, *sorted(f"kubectl_reconcile.{each.replace('/', '.')}" for each in EXAMPLES)],
     package_dir=DATA,
     cmdclass={"build_py": WithProgram, "bdist_wheel": ForPlatform},
 )

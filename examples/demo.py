@@ -1,7 +1,8 @@
 """See it work: from git push to running pods, on a real control plane, in about a minute.
 
 Run it by ``make demo``. It starts a sandbox and a Git server on this machine, lets a daemon follow a
-repository made of ``examples/shop``, and then does what people do: push, edit by hand, remove, break.
+repository made of ``examples/shop``, two overlays over one base, and then does what people do: push, promote, edit by hand,
+remove, break.
 Every line below a ``$`` is the real output of that command. ``--keep`` leaves all of it running.
 """
 
@@ -26,6 +27,7 @@ from pathlib import Path
 from kubectl_reconcile.sandbox.build import build
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.gitserver import GitServer
+from kubectl_reconcile.source.render import program
 
 EXAMPLES = Path(__file__).parent
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -48,6 +50,7 @@ class Stage:
     sandbox: Sandbox
     folder: Path
     repository: Path
+    url: str
     pace_s: float
 
     @property
@@ -117,6 +120,7 @@ def staged(pace_s: float) -> Iterator[Stage]:
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="reconcile-demo-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        program.build(print)
         say("Starting a real Kubernetes control plane on this machine (no containers) …")
         sandbox = Sandbox("demo")
         sandbox.down()
@@ -124,7 +128,7 @@ def staged(pace_s: float) -> Iterator[Stage]:
         sandbox.up(binaries=build(print))
         server = stack.enter_context(GitServer(folder / "served"))
         bare = server.create("shop")
-        stage = Stage(sandbox, folder, folder / "shop", pace_s)
+        stage = Stage(sandbox, folder, folder / "shop", bare.url, pace_s)
         clone(stage, bare.url)
         stack.enter_context(daemon(stage))
         yield stage
@@ -167,6 +171,7 @@ def play(stage: Stage) -> None:
     started = time.monotonic()
     first_sync(stage)
     push_a_change(stage)
+    promote(stage)
     drift(stage)
     remove(stage)
     break_something(stage)
@@ -175,10 +180,14 @@ def play(stage: Stage) -> None:
     )
 
 
-def synced(stage: Stage) -> bool:
+def synced(stage: Stage, name: str = "shop") -> bool:
     head = stage.run("git rev-parse HEAD", cwd=stage.repository).stdout.strip()
-    status = stage.json("kubectl get sync shop").get("status")
+    status = stage.json(f"kubectl get sync {name}").get("status")
     return isinstance(status, dict) and status.get("lastAppliedRevision") == head
+
+
+def image_is(stage: Stage, tag: str, namespace: str) -> bool:
+    return f":{tag}" in stage.run(f"kubectl -n {namespace} get deployment web -o wide").stdout
 
 
 def ready_pods(stage: Stage, name: str) -> int:
@@ -187,9 +196,9 @@ def ready_pods(stage: Stage, name: str) -> int:
 
 
 def first_sync(stage: Stage) -> None:
-    say("1. A Sync follows a Git repository. What would it do to this empty cluster?", stage.pace_s)
+    say("1. A Sync follows an overlay in a Git repository. What would it do to this empty cluster?", stage.pace_s)
     stage.show(f"cat {stage.folder}/sync.yaml")
-    stage.show("kubectl reconcile diff -f shop -o summary", cwd=stage.repository)
+    stage.show("kubectl reconcile diff -f shop/prod -o summary", cwd=stage.repository)
     stage.show(f"kubectl apply -f {stage.folder}/sync.yaml")
     say(
         "It is done as a ServiceAccount of the Sync's namespace, which gets just the rights that this repository needs."
@@ -197,20 +206,40 @@ def first_sync(stage: Stage) -> None:
     stage.show("kubectl reconcile grant shop --apply --yes")
     stage.wait("the cluster is what Git asks for", lambda: synced(stage))
     stage.wait("all pods of Memcached sessions are Ready", lambda: ready_pods(stage, "sessions") == 3)
-    stage.show("kubectl reconcile status")
+    say("Another one follows the overlay for staging, which is smaller and has a namespace of its own.")
+    stage.show(f"kubectl reconcile create staging --url {stage.url} --path shop/staging --interval 1s --grant")
+    stage.wait("staging is what Git asks for", lambda: synced(stage, "staging"))
+    stage.show("kubectl reconcile get")
     stage.show("kubectl -n shop get memcached,deployments,pods")
 
 
 def push_a_change(stage: Stage) -> None:
     say("2. Somebody wants more cache. What would that change, down to the Deployment?", stage.pace_s)
-    stage.write("shop/caches.yaml", lambda text: text.replace("size: 3", "size: 5"))
-    stage.show("kubectl reconcile diff -f shop", cwd=stage.repository)
+    stage.write("shop/base/caches.yaml", lambda text: text.replace("size: 3", "size: 5"))
+    stage.show("kubectl reconcile diff shop --local .", cwd=stage.repository)
+    say("And in staging, which says itself how large its caches are?")
+    stage.show("kubectl reconcile diff staging --local .", cwd=stage.repository)
     stage.push("More room for sessions")
     stage.wait("five pods are Ready", lambda: ready_pods(stage, "sessions") == 5)
 
 
+def promote(stage: Stage) -> None:
+    say("3. A new version is tried in staging …", stage.pace_s)
+    stage.write("shop/staging/kustomization.yaml", lambda text: text.replace("1.29-alpine", "1.30-alpine"))
+    stage.show("kubectl reconcile diff staging --local .", cwd=stage.repository)
+    stage.push("Try 1.30 in staging")
+    stage.wait("staging runs 1.30", lambda: image_is(stage, "1.30-alpine", "shop-staging"))
+    stage.show("kubectl reconcile diff shop")
+    say("… and promoted to production.")
+    stage.write("shop/prod/kustomization.yaml", lambda text: text.replace("1.29-alpine", "1.30-alpine"))
+    stage.show("kubectl reconcile diff shop --local . --reasons", cwd=stage.repository)
+    stage.push("Promote 1.30 to production")
+    stage.wait("production runs 1.30", lambda: image_is(stage, "1.30-alpine", "shop"))
+    stage.show("kubectl reconcile history shop")
+
+
 def drift(stage: Stage) -> None:
-    say("3. Somebody edits the cluster by hand, while nobody may put it back …", stage.pace_s)
+    say("4. Somebody edits the cluster by hand, while nobody may put it back …", stage.pace_s)
     stage.show('kubectl patch sync shop --type=merge -p \'{"spec":{"suspend":true}}\'')
     stage.show("kubectl -n shop set image deployment/web web=nginx:latest")
     stage.show("kubectl reconcile diff shop")
@@ -228,8 +257,9 @@ def drift(stage: Stage) -> None:
 
 
 def remove(stage: Stage) -> None:
-    say("4. A file goes, and with it what it asked for.", stage.pace_s)
-    stage.write("shop/caches.yaml", lambda text: text.partition("---")[0])
+    say("5. A cache goes from the base, and from both overlays.", stage.pace_s)
+    for name in ("base", "staging"):
+        stage.write(f"shop/{name}/caches.yaml", lambda text: text.partition("---")[0])
     stage.push("The page cache is gone")
     stage.wait(
         "Memcached pages is gone, and all it owned", lambda: not stage.json("kubectl -n shop get deployment pages")
@@ -238,10 +268,9 @@ def remove(stage: Stage) -> None:
 
 
 def break_something(stage: Stage) -> None:
-    say("5. A mistake: wrong indentation in one file, an impossible size in another.", stage.pace_s)
-    stage.write("shop/config.yaml", lambda text: text.replace("  GREETING", " GREETING"))
-    stage.write("shop/caches.yaml", lambda text: text.replace("size: 5", "size: -1"))
-    stage.show("kubectl reconcile diff -f shop -o summary", cwd=stage.repository)
+    say("6. A mistake in production's own patch: wrong indentation.", stage.pace_s)
+    stage.write("shop/prod/greeting.yaml", lambda text: text.replace("  GREETING", " GREETING:\n  -"))
+    stage.show("kubectl reconcile diff shop --local .", cwd=stage.repository)
     stage.push("Oops")
     head = stage.run("git rev-parse HEAD", cwd=stage.repository).stdout.strip()
     stage.wait(
@@ -249,8 +278,9 @@ def break_something(stage: Stage) -> None:
         lambda: head in json.dumps(stage.json("kubectl get sync shop").get("status", {}).get("lastAttemptedRevision")),
     )  # type: ignore[attr-defined]
     stage.show("kubectl reconcile status shop")
+    stage.show("kubectl reconcile get")
     stage.show("kubectl -n shop get configmap/web memcached/sessions deployment/sessions")
-    say("Nothing was lost: what was fine stays, what is broken waits. Take the mistake back …")
+    say("Nothing was lost: what was applied stays, staging goes on. Take the mistake back …")
     stage.run("git revert --no-edit HEAD", cwd=stage.repository)
     print(styled("$ git revert --no-edit HEAD", "36"))
     stage.show("git push --quiet origin main", cwd=stage.repository)

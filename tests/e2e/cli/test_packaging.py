@@ -23,7 +23,7 @@ HOME = {name: os.environ[name] for name in ("HOME", "UV_CACHE_DIR") if name in o
 URL = "https://example.com/releases/download"
 DATA = {
     "the CRDs": "kubectl_reconcile/crds/syncs.reconcile.dev.yaml",
-    "the examples": "kubectl_reconcile/examples/shop/web.yaml",
+    "the examples": "kubectl_reconcile/examples/shop/base/web.yaml",
     "the sandbox's sources": "kubectl_reconcile/sandbox/go.mod",
     "the schema of plan files": "kubectl_reconcile/core/planning/plan.schema.json",
     "the manifests of the daemon": "kubectl_reconcile/deploy/install.yaml",
@@ -143,7 +143,7 @@ def test_the_installed_wheel_takes_the_readme_s_tour(installed, tmp_path, kubect
     """The README's own commands, on this test's cluster; the folder examples is the one that was installed."""
     [site] = (installed.parent / "lib").glob("python*/site-packages")
     shutil.copytree(site / "kubectl_reconcile" / "examples", tmp_path / "examples")
-    for file in (tmp_path / "examples" / "shop").iterdir():
+    for file in (tmp_path / "examples" / "shop" / "prod").glob("*.yaml"):
         file.write_text(
             re.sub(r"namespace: shop\b", f"namespace: {namespace}", file.read_text()).replace(
                 "name: shop\n", f"name: {namespace}\n"
@@ -151,7 +151,9 @@ def test_the_installed_wheel_takes_the_readme_s_tour(installed, tmp_path, kubect
         )
     path = os.pathsep.join([str(installed), str(kubectl.folder), "/usr/bin", "/bin"])
     tour = re.findall(
-        r"^kubectl (reconcile (?:diff|sync) -f examples/shop[^;#\n]*)", (ROOT / "README.md").read_text(), re.MULTILINE
+        r"^kubectl (reconcile (?:diff|sync) -f examples/shop/prod[^;#\n]*)",
+        (ROOT / "README.md").read_text(),
+        re.MULTILINE,
     )
     assert len(tour) == 3
     done = [
