@@ -99,7 +99,12 @@ def as_archive(files):
     return {"web/charts/sub-1.0.0.tgz": packed({f"sub/{name}": text for name, text in files.items()})}
 
 
+TEXTS = "".join(f"---\n{config(name, text='|')}    one\n    two\n" for name in ("a", "b"))
+
 RENDERED = {
+    "texts that end with their document": (
+        {**WEB, "web/templates/config.yaml": TEXTS}, {"a": {"text": "one\ntwo\n"}, "b": {"text": "one\ntwo\n"}},
+    ),
     "values of the chart": (WEB, {"web": {"color": "red"}}),
     "a folder of a chart within": (
         {**umbrella(), **as_folder(SUB)}, {"web": {"shape": "", "level": ""}, "sub": {"size": "2", "all": "x"}},

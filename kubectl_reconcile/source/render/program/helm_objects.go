@@ -117,7 +117,8 @@ func documentsOf(name, text, where string) ([]document, error) {
 		if err := yaml.Unmarshal([]byte(split[key]), &head); err != nil {
 			return nil, fmt.Errorf("YAML parse error on %s: %w", name, err)
 		}
-		found = append(found, document{head, object{YAML: split[key], File: where}})
+		// Helm trims documents and prints each with a line end, which a text in its last line keeps.
+		found = append(found, document{head, object{YAML: split[key] + "\n", File: where}})
 	}
 	return found, nil
 }
