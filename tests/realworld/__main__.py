@@ -1,7 +1,8 @@
-"""Follow public repositories of raw manifests: ``python -m tests.realworld FOLDER [NAME ...]``.
+"""Follow public repositories of manifests, overlays and charts: ``python -m tests.realworld FOLDER [NAME ...]``.
 
-FOLDER holds checkouts, each under the name of its repository; those that aren't there are left out. The manifests of one
-at a time are pushed to a Git server of this machine, and a Sync follows them with a daemon on a control plane of its own:
+FOLDER holds checkouts, each under the name of its repository; those that aren't there are left out. The files of one
+at a time are pushed to a Git server of this machine, and a Sync follows them with a daemon on a control plane of its own.
+What an overlay or a chart asks for is what kubectl or helm makes of it; kinds that the cluster doesn't have get CRDs that take anything.
 
 1. ``diff`` announces creates and nothing that can't be used;
 2. ``sync`` waits until all of it is applied;
@@ -34,23 +35,47 @@ import yaml
 from kubectl_reconcile.core.health.workload_rules import removes_itself
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
+from kubectl_reconcile.go_programs import cache_dir
 from kubectl_reconcile.sandbox.controlplane import Sandbox, trust_accounts
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
+from kubectl_reconcile.source.render import program
 from tests.realworld.documents import documents, loaded
+from tests.realworld.helm_program import helm_program
 
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 CRDS = Path(__file__).parents[2] / "crds"
 PATIENCE_S = 120.0
+AROUND = "around-it"
+"""Folder of an overlay around the one that is followed."""
 
 
 class Case(NamedTuple):
-    """Where the manifests of one repository lie: files or folders below it, and the namespace that they are meant for."""
+    """Where the manifests of one repository lie: files or folders below it, and the namespace that they are meant for.
+
+    Of what is *rendered*, an overlay or a chart, that is the folder, and the paths are those of all files that belong to it.
+    """
 
     paths: tuple[str, ...]
     namespace: str
+    rendered: str = ""
+    checkout: str = ""
 
 
 CASES = {
+    "metrics-server overlay": Case(("manifests",), "kube-system", "manifests/overlays/release", "metrics-server"),
+    "metrics-server chart": Case(("charts",), "metrics", "charts/metrics-server", "metrics-server"),
+    "guestbook overlay": Case(("kustomize-guestbook",), "guestbook", "kustomize-guestbook", "argocd-example-apps"),
+    "guestbook chart": Case(("helm-guestbook",), "guestbook", "helm-guestbook", "argocd-example-apps"),
+    "flux2 apps": Case(("apps",), "podinfo", "apps/production", "flux2-kustomize-helm-example"),
+    "flux2 controllers": Case(
+        ("infrastructure",), "cert-manager", "infrastructure/controllers", "flux2-kustomize-helm-example"
+    ),
+    "kserve overlay": Case(("config",), "kserve", "config/default", "kserve"),
+    "ingress-nginx overlay": Case(
+        ("hack/manifest-templates",), "ingress-nginx", "hack/manifest-templates/provider/baremetal", "ingress-nginx"
+    ),
+    "ingress-nginx chart": Case(("charts",), "ingress-nginx", "charts/ingress-nginx", "ingress-nginx"),
+    "cert-manager chart": Case(("deploy/charts",), "cert-manager", "deploy/charts/cert-manager", "cert-manager"),
     "argocd-example-apps": Case(("guestbook",), "guestbook"),
     "kube-prometheus": Case(("manifests",), "monitoring"),
     "microservices-demo": Case(("release/kubernetes-manifests.yaml",), "boutique"),
@@ -70,11 +95,16 @@ CASES = {
 
 
 def files_of(checkout: Path, case: Case) -> dict[str, bytes]:
-    """Return the manifests of a case by the path that they get in the repository that is followed."""
+    """Return the files of a case by the path that they get in the repository that is followed."""
     found: dict[str, bytes] = {}
     for place in (checkout / path for path in case.paths):
-        files = [place] if place.is_file() else sorted([*place.rglob("*.yaml"), *place.rglob("*.yml")])
-        found |= {str(file.relative_to(checkout)): file.read_bytes() for file in files}
+        patterns = ("*",) if case.rendered else ("*.yaml", "*.yml")
+        files = [place] if place.is_file() else sorted(each for pattern in patterns for each in place.rglob(pattern))
+        found |= {
+            str(file.relative_to(checkout)): file.read_bytes()
+            for file in files
+            if file.is_file() and not file.is_symlink()
+        }
     return found
 
 
@@ -93,6 +123,7 @@ class Bench:
     server: GitServer
     home: Path
     log: Path
+    helm: Path
     daemon: subprocess.Popen[bytes] | None = None
 
     def environ(self) -> dict[str, str]:
@@ -109,6 +140,12 @@ class Bench:
 
     def kubectl(self, *words: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
         return self.run(self.sandbox.programs / "kubectl", *words, given=given)
+
+    @property
+    def version(self) -> str:
+        """The version of Kubernetes."""
+        found: str = json.loads(self.kubectl("version", "-o", "json").stdout)["serverVersion"]["gitVersion"]
+        return found
 
     def prepare(self) -> None:
         """Bring in our CRDs, and start the daemon."""
@@ -141,10 +178,38 @@ class Follow:
     files: dict[str, bytes]
     repository: ServedRepository
     row: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, bytes] = field(default_factory=dict)
+    """The manifests that are asked for, by a path: the files themselves, or what their own tool renders them to."""
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        return [each for content in self.files.values() for each in documents(content)]
+        return [each for content in self.asked.values() for each in documents(content)]
+
+    @property
+    def path(self) -> str:
+        """The folder that the Sync follows: of an overlay one around it, from which something can be left out."""
+        return AROUND if self.is_overlay else self.case.rendered or "."
+
+    @property
+    def is_overlay(self) -> bool:
+        return bool(self.case.rendered) and f"{self.case.rendered}/Chart.yaml" not in self.files
+
+    def rendered(self) -> dict[str, bytes]:
+        """Return what kubectl or helm makes of the files as they are."""
+        if not self.case.rendered:
+            return dict(self.files)
+        with tempfile.TemporaryDirectory() as name:
+            for path, content in self.files.items():
+                file = Path(name, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+            if self.is_overlay:
+                done = self.bench.kubectl("kustomize", Path(name, self.path))
+            else:
+                where = ("release-name", Path(name, self.path), "--namespace", self.case.namespace)
+                version = f"--kube-version={self.bench.version}"
+                done = self.bench.run(self.bench.helm, "template", *where, version, "--include-crds", "--no-hooks")
+        return {"rendered.yaml": self.expect(done, 0).encode()}
 
     def expect(self, done: subprocess.CompletedProcess[str], *statuses: int) -> str:
         """Return what a command printed, which must have ended with one of *statuses*."""
@@ -169,40 +234,71 @@ class Follow:
     def begin(self) -> None:
         """Push the manifests, and have a suspended Sync follow them."""
         space = self.case.namespace
+        if self.is_overlay:
+            self.files[f"{AROUND}/kustomization.yaml"] = f"resources: [../{self.case.rendered}]\n".encode()
+        self.asked = self.rendered()
+        self.make_kinds()
         if not any(each["kind"] == "Namespace" and each["metadata"]["name"] == space for each in self.objects):
             self.expect(self.bench.kubectl("create", "namespace", space), 0)
         else:
             self.bench.kubectl("create", "namespace", space)
         self.repository.push(self.files)
         spec = {
-            "source": {"git": {"url": self.repository.url, "interval": "1h"}}, "targetNamespace": space,
+            "source": {"git": {"url": self.repository.url, "path": self.path, "interval": "1h"}, **self.release()},
+            "targetNamespace": space,
             "deletionPolicy": "Prune", "suspend": True, "timeout": "5m",
             "health": {"wait": False},  # the controllers of what it holds aren't here
         }  # fmt: skip
         sync = {
             "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync",
-            "metadata": {"name": self.name, "namespace": space}, "spec": spec,
+            "metadata": {"name": self.sync, "namespace": space}, "spec": spec,
         }  # fmt: skip
         self.expect(self.bench.kubectl("apply", "-f", "-", given=json.dumps(sync)), 0)
 
+    @property
+    def sync(self) -> str:
+        return self.name.replace(" ", "-")
+
+    def release(self) -> dict[str, Any]:
+        """Return what the Sync says of a chart."""
+        return {"helm": {"releaseName": "release-name"}} if self.case.rendered and not self.is_overlay else {}
+
+    def make_kinds(self) -> None:
+        """Have the cluster know the kinds of other projects, whose objects may hold anything."""
+        served = self.expect(self.bench.kubectl("api-resources", "--no-headers"), 0)
+        known = {(words[-3], words[-1]) for line in served.splitlines() if len(words := line.split()) >= 4}
+        own = {each["spec"]["names"]["kind"] for each in self.objects if each["kind"] == "CustomResourceDefinition"}
+        wanted = {(each["apiVersion"], each["kind"]) for each in self.objects if each["kind"] not in own} - known
+        for api, kind in sorted(wanted):
+            made = self.bench.kubectl(
+                "apply", "--server-side", "-f", "-", given=json.dumps(_taking_anything(api, kind))
+            )
+            self.expect(made, 0)
+            self.expect(
+                self.bench.kubectl(
+                    "wait", "--for=condition=Established", "crd", f"{kind.lower()}s.{api.partition('/')[0]}"
+                ),
+                0,
+            )
+
     def preview(self) -> None:
-        printed = json.loads(self.ours("diff", self.name, "-o", "json", status=1))
-        problems = [str(each) for each in printed.get("problems", ())]
+        printed = json.loads(self.ours("diff", self.sync, "-o", "json", status=1))
+        problems = [str(each) for each in printed.get("problems", ()) if each.get("severity") != "warning"]
         if problems:
             raise NotSoError(f"the preview has problems: {'; '.join(problems)[:1500]}")
         self.row["objects"] = str(len(self.objects))
 
     def first_sync(self) -> None:
         began_s = time.monotonic()
-        self.ours("resume", self.name)
-        self.ours("sync", self.name, "--wait", "--timeout", "5m")
+        self.ours("resume", self.sync)
+        self.ours("sync", self.sync, "--wait", "--timeout", "5m")
         self.row["sync"] = f"{time.monotonic() - began_s:.1f} s"
 
     def agreed(self) -> None:
         """Have ``diff`` and kubectl's own judge say that nothing is left to do."""
-        self.ours("diff", self.name)
+        self.ours("diff", self.sync)
         with tempfile.TemporaryDirectory() as name:
-            for path, content in self.files.items():
+            for path, content in self.asked.items():
                 file = Path(name, path)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(without_removed(content))
@@ -264,21 +360,29 @@ class Follow:
 
     def prune_and_roll_back(self) -> None:
         """Remove one object from Git, see it go, and bring it back."""
+        if self.case.rendered and not self.is_overlay:
+            return  # which objects a chart has is its own business
         path, kept, ref = self.without_one()
+        if self.is_overlay:
+            kind, _, group = ref[0].partition(".")
+            target = {"kind": kind, "name": ref[1], **({"group": group} if group else {})}
+            removal = {"patch": f"$patch: delete\nkind: {kind}\nmetadata: {{name: {ref[1]}}}\n", "target": target}
+            path = f"{AROUND}/kustomization.yaml"
+            kept = yaml.safe_dump({"resources": [f"../{self.case.rendered}"], "patches": [removal]}).encode()
         self.repository.push({path: kept}, f"Remove {ref[1]}")
-        self.ours("sync", self.name, "--yes", "--wait", "--timeout", "5m")
+        self.ours("sync", self.sync, "--yes", "--wait", "--timeout", "5m")
         self.eventually(f"{ref[0]} {ref[1]} is pruned", lambda: not self.exists(ref))
-        self.ours("diff", self.name)
+        self.ours("diff", self.sync)
         self.row["prune"] = ref[0].split(".")[0]
-        self.ours("rollback", self.name, "--yes")
+        self.ours("rollback", self.sync, "--yes")
         self.eventually(f"rollback brings {ref[0]} {ref[1]} back", lambda: self.exists(ref))
-        self.ours("diff", self.name)
+        self.ours("diff", self.sync)
         self.row["rollback"] = "back"
 
     def without_one(self) -> tuple[str, bytes | None, tuple[str, str]]:
         """Return a file, what is left of it without one object, and which object that is: one that nothing hangs on."""
         for wanted in ("Service", "ConfigMap", "PodDisruptionBudget", "ServiceAccount", "Deployment"):
-            for path, content in reversed(self.files.items()):
+            for path, content in reversed(self.asked.items()):
                 found = [each for each in loaded(content) if isinstance(each, dict) and each.get("kind")]
                 for each in reversed(found):
                     if each["kind"] == wanted:
@@ -290,13 +394,13 @@ class Follow:
     def end(self) -> None:
         """Delete the Sync, and look for what is left behind."""
         space = self.case.namespace
-        done = self.bench.kubectl("delete", "syncs.reconcile.dev", self.name, "-n", space, "--timeout=60s")
+        done = self.bench.kubectl("delete", "syncs.reconcile.dev", self.sync, "-n", space, "--timeout=60s")
         if done.returncode:
-            live = self.bench.kubectl("get", "syncs.reconcile.dev", self.name, "-n", space, "-o", "jsonpath={.status}")
+            live = self.bench.kubectl("get", "syncs.reconcile.dev", self.sync, "-n", space, "-o", "jsonpath={.status}")
             said = self.bench.log.read_text(errors="replace").splitlines()[-8:]
             raise NotSoError("\n".join([f"the Sync does not go: {done.stderr.strip()}", live.stdout, *said]))
         kinds = sorted({f"{each['kind']}.{_group(each)}".rstrip(".") for each in self.objects})
-        set_id = applyset_id(ObjectRef("reconcile.dev", "Sync", space, self.name))
+        set_id = applyset_id(ObjectRef("reconcile.dev", "Sync", space, self.sync))
         left: list[str] = []
 
         def gone() -> bool:
@@ -314,6 +418,22 @@ class Follow:
         self.row["delete"] = "clean"
 
 
+def _taking_anything(api: str, kind: str) -> dict[str, Any]:
+    """Return the CRD of a kind whose objects may hold anything."""
+    group, _, version = api.partition("/")
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
+    plural = f"{kind.lower()}s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group, "scope": "Cluster" if kind.startswith("Cluster") else "Namespaced",
+            "names": {"kind": kind, "plural": plural, "listKind": f"{kind}List"}, "versions": [served],
+        },
+    }  # fmt: skip
+
+
 def _group(manifest: Mapping[str, Any]) -> str:
     group, slash, _ = str(manifest["apiVersion"]).partition("/")
     return group if slash else ""
@@ -325,7 +445,7 @@ COLUMNS = ("repository", "objects", "sync", "diff", "kubectl diff", "drift", "pr
 def follow(bench: Bench, name: str, checkout: Path) -> tuple[dict[str, str], str]:
     """Take one repository through all steps; return its row, and what did not hold."""
     case = CASES[name]
-    run = Follow(bench, name, case, files_of(checkout, case), bench.server.create(name))
+    run = Follow(bench, name, case, files_of(checkout, case), bench.server.create(name.replace(" ", "-")))
     run.row["repository"] = name
     try:
         for step in (run.begin, run.preview, run.first_sync, run.agreed, run.drift, run.prune_and_roll_back, run.end):
@@ -346,10 +466,12 @@ def shown(bench: Bench, name: str, checkout: Path) -> str:
 
 def main(folder: Path, names: list[str]) -> int:
     """Follow all repositories that are there."""
-    chosen = {name: folder / name for name in (names or CASES) if (folder / name).is_dir()}
+    places = {name: folder / (CASES[name].checkout or name) for name in names or CASES}
+    chosen = {name: place.resolve() for name, place in places.items() if place.is_dir()}
     if not chosen:
         print(f"{folder} holds none of {', '.join(CASES)}: clone some of them into it")
         return 2
+    program.build(lambda line: print(line, file=sys.stderr, flush=True))
     print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|", flush=True)
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
@@ -358,7 +480,11 @@ def main(folder: Path, names: list[str]) -> int:
             sandbox.up()
             trust_accounts(sandbox)
             with GitServer(root / "git") as server:
-                bench = Bench(sandbox, server, root / "cache", root / "daemon.log")
+                helm = helm_program(lambda line: print(line, file=sys.stderr, flush=True))
+                renders = root / "cache" / "kubectl-reconcile" / "render"
+                renders.parent.mkdir(parents=True)
+                renders.symlink_to(cache_dir() / "render")
+                bench = Bench(sandbox, server, root / "cache", root / "daemon.log", helm)
                 try:
                     bench.prepare()
                     faults = {

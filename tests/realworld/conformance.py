@@ -22,6 +22,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
+from kubectl_reconcile.core.rendering.charts import CHART_FILE, Release
 from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
 from kubectl_reconcile.core.rendering.rendered import Rendering
 from kubectl_reconcile.sandbox import build as sandbox
@@ -30,9 +33,12 @@ from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.renderer import Renderer
 from kubectl_reconcile.source.render.trees import FolderTree
+from tests.realworld.documents import loaded
+from tests.realworld.helm_program import helm_program
 
 TIMEOUT_S: Final = 120.0
-_HIDDEN_LINES: Final = 12
+KUBE_VERSION: Final = "v1.33.0"
+_SHOWN_LINES: Final = 12
 """So many lines of a difference are shown."""
 
 
@@ -62,6 +68,7 @@ class Tools:
 
     renderer: Renderer
     kubectl: Path
+    helm: Path
 
     def run(self, *command: object) -> tuple[str, str]:
         """Return what a program prints, and why it doesn't; it can't fetch anything."""
@@ -116,13 +123,49 @@ def compare_overlay(tools: Tools, checkout: Path, path: str) -> Compared:
 
 def _difference(mine: str, theirs: str) -> str:
     lines = difflib.unified_diff(theirs.splitlines(), mine.splitlines(), "theirs", "ours", lineterm="", n=1)
-    return "\n".join([*lines][:_HIDDEN_LINES])
+    return "\n".join([*lines][:_SHOWN_LINES])
+
+
+def compare_chart(tools: Tools, checkout: Path, path: str) -> Compared:
+    """Render the chart at *path* of a checkout both ways, for a cluster of one version that serves what Helm takes for granted."""
+    release = Release("release-name", "default", kube_version=KUBE_VERSION)
+    rendering = tools.renderer.render(path, FolderTree(checkout, GitLimits().file_bytes), GitLimits(), release)
+    mine = [each for one in rendering.objects for each in _parts(one.text)]
+    theirs, refusal = _templated(tools, checkout / path)
+    found = _judged(path, mine, theirs, _refusal(rendering), refusal)
+    if found is not None:
+        return found
+    if theirs != _templated(tools, checkout / path)[0]:
+        return Compared(path, Outcome.UNSTABLE)
+    return Compared(path, Outcome.DIFFERENT, _difference(_plain(mine), _plain(theirs)))
+
+
+def _templated(tools: Tools, chart: Path) -> tuple[list[Any], str]:
+    """Return the objects that ``helm template`` prints, and why it doesn't."""
+    printed, refusal = tools.run(
+        tools.helm, "template", "release-name", chart, "--namespace=default", f"--kube-version={KUBE_VERSION}",
+        "--include-crds", "--skip-tests",
+    )  # fmt: skip
+    try:
+        return _parts(printed), refusal
+    except yaml.YAMLError as error:
+        return [], f"prints what is no YAML: {error}"
+
+
+def _parts(text: str) -> list[Any]:
+    return [each for each in loaded(text) if each is not None]
+
+
+def _plain(objects: Sequence[Any]) -> str:
+    return "".join(f"---\n{yaml.safe_dump(each, sort_keys=True)}" for each in objects)
 
 
 def compared(tools: Tools, checkout: Path) -> Iterator[tuple[str, Compared]]:
     """Yield what came of each folder of a checkout that can be rendered, with the tool that it was held against."""
     for path in folders_with(checkout, *KUSTOMIZATIONS):
-        yield "kustomize", _safely(compare_overlay, tools, checkout, path)
+        yield "kubectl kustomize", _safely(compare_overlay, tools, checkout, path)
+    for path in folders_with(checkout, CHART_FILE):
+        yield "helm template", _safely(compare_chart, tools, checkout, path)
 
 
 def _safely(compare: Any, tools: Tools, checkout: Path, path: str) -> Compared:
@@ -148,13 +191,13 @@ def tools_here(renderer: Renderer) -> Tools:
         print(line, file=sys.stderr, flush=True)
 
     program.build(log)
-    return Tools(renderer, sandbox.build(log).path("kubectl"))
+    return Tools(renderer, sandbox.build(log).path("kubectl"), helm_program(log))
 
 
 def main(folder: Path, names: Sequence[str]) -> int:
     """Compare all that is in the checkouts, or those of these names."""
     chosen = [each for each in sorted(folder.iterdir()) if each.is_dir() and (not names or each.name in names)]
-    renderer = Renderer()
+    renderer = Renderer(seconds=TIMEOUT_S)
     tools, rows, told = tools_here(renderer), [], []
     try:
         for checkout in chosen:
