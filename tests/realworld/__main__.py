@@ -62,19 +62,21 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "metrics-server overlay": Case(("manifests",), "kube-system", "manifests/overlays/release", "metrics-server"),
-    "metrics-server chart": Case(("charts",), "metrics", "charts/metrics-server", "metrics-server"),
-    "guestbook overlay": Case(("kustomize-guestbook",), "guestbook", "kustomize-guestbook", "argocd-example-apps"),
-    "guestbook chart": Case(("helm-guestbook",), "guestbook", "helm-guestbook", "argocd-example-apps"),
+    "metrics-server overlay": Case(("manifests",), "metrics-overlay", "manifests/overlays/release", "metrics-server"),
+    "metrics-server chart": Case(("charts",), "metrics-chart", "charts/metrics-server", "metrics-server"),
+    "guestbook overlay": Case(
+        ("kustomize-guestbook",), "guestbook-overlay", "kustomize-guestbook", "argocd-example-apps"
+    ),
+    "guestbook chart": Case(("helm-guestbook",), "guestbook-chart", "helm-guestbook", "argocd-example-apps"),
     "flux2 apps": Case(("apps",), "podinfo", "apps/production", "flux2-kustomize-helm-example"),
     "flux2 controllers": Case(
-        ("infrastructure",), "cert-manager", "infrastructure/controllers", "flux2-kustomize-helm-example"
+        ("infrastructure",), "flux-controllers", "infrastructure/controllers", "flux2-kustomize-helm-example"
     ),
     "kserve overlay": Case(("config",), "kserve", "config/default", "kserve"),
     "ingress-nginx overlay": Case(
-        ("hack/manifest-templates",), "ingress-nginx", "hack/manifest-templates/provider/baremetal", "ingress-nginx"
+        ("deploy/static/provider/kind",), "ingress-nginx", "deploy/static/provider/kind", "ingress-nginx"
     ),
-    "ingress-nginx chart": Case(("charts",), "ingress-nginx", "charts/ingress-nginx", "ingress-nginx"),
+    "ingress-nginx chart": Case(("charts",), "ingress-chart", "charts/ingress-nginx", "ingress-nginx"),
     "cert-manager chart": Case(("deploy/charts",), "cert-manager", "deploy/charts/cert-manager", "cert-manager"),
     "argocd-example-apps": Case(("guestbook",), "guestbook"),
     "kube-prometheus": Case(("manifests",), "monitoring"),
@@ -341,6 +343,11 @@ class Follow:
             if labels and each["kind"] != "Namespace":  # whose labels the server may have an opinion of
                 ref = (f"{each['kind']}.{_group(each)}".rstrip("."), each["metadata"]["name"])
                 return ref, ("metadata", "labels", next(iter(labels))), "changed-by-hand"
+        for each in self.objects:
+            for name, value in (each.get("spec") or {}).items():
+                if isinstance(value, str):
+                    ref = (f"{each['kind']}.{_group(each)}".rstrip("."), each["metadata"]["name"])
+                    return ref, ("spec", name), f"{value}0"
         raise NotSoError("no object has a field that could be changed by hand")
 
     def space_of(self, ref: tuple[str, str]) -> str:
