@@ -391,6 +391,7 @@ BROKEN = {
     "no YAML": ({"prod/kustomization.yaml": "resources: [a.yaml\n"}, "yaml"),
     "no map": ({"prod/kustomization.yaml": "[]\n"}, "kustomize can't build it"),
     "nothing": ({"prod/kustomization.yaml": ""}, "kustomization.yaml is empty"),
+    "a kind and nothing else": ({"prod/kustomization.yaml": "kind: Kustomization\n"}, "kustomization.yaml is empty"),
     "a patch without an object": (
         {"prod/kustomization.yaml": "patches: [{path: p.yaml}]\n", "prod/p.yaml": WEB}, "no resource matches"
     ),

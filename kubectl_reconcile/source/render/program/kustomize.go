@@ -104,7 +104,7 @@ func (m *marker) mark(at string, data []byte) []byte {
 		return data
 	}
 	var fields map[string]any
-	if yaml.Unmarshal(data, &fields) != nil || len(fields) == 0 {
+	if yaml.Unmarshal(data, &fields) != nil || saysNothing(fields) {
 		return data
 	}
 	for name := range fields {
@@ -125,6 +125,16 @@ func (m *marker) mark(at string, data []byte) []byte {
 		}
 	}
 	return data
+}
+
+// saysNothing tells whether a kustomization has no field that counts, which kustomize refuses.
+func saysNothing(fields map[string]any) bool {
+	for name := range fields {
+		if name != "kind" && name != "apiVersion" {
+			return false
+		}
+	}
+	return true
 }
 
 // file returns the file from the root of the source that an object comes from; that of the overlay where it isn't known.
