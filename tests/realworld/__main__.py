@@ -40,7 +40,7 @@ from kubectl_reconcile.sandbox.controlplane import Sandbox, trust_accounts
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 from kubectl_reconcile.source.render import program
 from tests.realworld.documents import documents, loaded
-from tests.realworld.helm_program import helm_program
+from tests.rendering_tools import build_helm
 
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 CRDS = Path(__file__).parents[2] / "crds"
@@ -487,7 +487,7 @@ def main(folder: Path, names: list[str]) -> int:
             sandbox.up()
             trust_accounts(sandbox)
             with GitServer(root / "git") as server:
-                helm = helm_program(lambda line: print(line, file=sys.stderr, flush=True))
+                helm = build_helm(lambda line: print(line, file=sys.stderr, flush=True))
                 renders = root / "cache" / "kubectl-reconcile" / "render"
                 renders.parent.mkdir(parents=True)
                 renders.symlink_to(cache_dir() / "render")

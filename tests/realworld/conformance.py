@@ -34,7 +34,7 @@ from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.renderer import Renderer
 from kubectl_reconcile.source.render.trees import FolderTree
 from tests.realworld.documents import loaded
-from tests.realworld.helm_program import helm_program
+from tests.rendering_tools import build_helm
 
 TIMEOUT_S: Final = 120.0
 KUBE_VERSION: Final = "v1.33.0"
@@ -191,7 +191,7 @@ def tools_here(renderer: Renderer) -> Tools:
         print(line, file=sys.stderr, flush=True)
 
     program.build(log)
-    return Tools(renderer, sandbox.build(log).path("kubectl"), helm_program(log))
+    return Tools(renderer, sandbox.build(log).path("kubectl"), build_helm(log))
 
 
 def main(folder: Path, names: Sequence[str]) -> int:
