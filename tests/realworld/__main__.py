@@ -388,7 +388,7 @@ class Follow:
 
     def without_one(self) -> tuple[str, bytes | None, tuple[str, str]]:
         """Return a file, what is left of it without one object, and which object that is: one that nothing hangs on."""
-        for wanted in ("Service", "ConfigMap", "PodDisruptionBudget", "ServiceAccount", "Deployment"):
+        for wanted in ("Service", "ConfigMap", "PodDisruptionBudget", "ServiceAccount", "Deployment", "HelmRelease"):
             for path, content in reversed(self.asked.items()):
                 found = [each for each in loaded(content) if isinstance(each, dict) and each.get("kind")]
                 for each in reversed(found):
