@@ -16,7 +16,11 @@ def test_a_push_is_looked_at_by_whom_it_touches_and_the_others_neither_plan_nor_
     trace.mkdir()
     daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, GIT_TRACE2_EVENT=str(trace)).start()
     teams = [f"team-{at}" for at in range(4)]
-    first = git_server.push({f"{team}/a.yaml": config_map(team, color="red") for team in teams})
+    first = git_server.push(
+        {f"{team}/a.yaml": config_map(team, color="red") for team in teams[:3]}
+        | {"team-3/kustomization.yaml": "resources: [../base]\n", "base/kustomization.yaml": "resources: [a.yaml]\n"}
+        | {"base/a.yaml": config_map("team-3", color="red")}
+    )
     syncs = [follow(git_server.url, team, path=team, interval="2s") for team in teams]
     for sync in syncs:
         sync.until_synced(first)
@@ -30,14 +34,18 @@ def test_a_push_is_looked_at_by_whom_it_touches_and_the_others_neither_plan_nor_
     assert versions(cluster, *teams[1:]) == before
     assert daemon.count("reconcile_passes_total", kind="sync", reason="Synced") == passes + 1
 
-    waited = plugin("wait", "team-1", "--revision", second[:12])
+    third = git_server.push({"base/a.yaml": config_map("team-3", color="green")})
+    syncs[3].until_synced(third)
+    assert versions(cluster, *teams[1:3]) == before[:2], "what an overlay is rendered from touches nobody else"
+
+    waited = plugin("wait", "team-1", "--revision", third[:12])
     assert (waited.status, waited.out) == (0, f"Sync {cluster.namespace}/team-1 is healthy: 1 object, none unhealthy\n")
-    assert syncs[1].status["lastAttemptedRevision"] == second
+    assert syncs[1].status["lastAttemptedRevision"] == third
     assert syncs[2].status["lastAttemptedRevision"] == first
 
     late = plugin("wait", "team-1", "--revision", "0123abcd", "--timeout", "1s")
     assert late.status == 6
-    assert f"it is healthy at {second[:7]}, and 0123abc isn't what its ref is at" in late.err
+    assert f"it is healthy at {third[:7]}, and 0123abc isn't what its ref is at" in late.err
     assert plugin("wait", "team-1", "--revision", "main").status == 2
 
 
