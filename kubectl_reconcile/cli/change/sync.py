@@ -328,7 +328,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
             if ended is ExitStatus.OK and options.wait and target.sync.waits_for_health:
                 left_s = target.sync.timeout_s - (time.monotonic() - started_s - waited_s)
                 health.found(plan)
-                unwell = await health.until_well(members, plan, timeout_s=left_s, told=progress.awaits)
+                unwell = await health.until_well(members, plan, timeout_s=left_s, told=progress.awaits, tend=tend)
     counts = progress.counts(plan)
     options.err.write([*progress.slowest(), *render.problems_and_holds(plan)])
     options.err.write(line(text, Tone.BAD) for text in unwell)

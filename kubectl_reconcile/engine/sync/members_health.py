@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.client import Client
@@ -48,9 +48,17 @@ class MembersHealth:
         self._unwell.update(one.ref for one in made.unhealthy)
 
     async def until_well(
-        self, client: Client, made: Plan, *, timeout_s: float, told: Callable[[ObjectRef, str], None]
+        self,
+        client: Client,
+        made: Plan,
+        *,
+        timeout_s: float,
+        told: Callable[[ObjectRef, str], None],
+        tend: Callable[[Manifest], Awaitable[None]] | None = None,
     ) -> list[str]:
         """Return what isn't well by the end of the wait, one sentence each, with the pod that is to blame.
+
+        *tend* does what a custom resource needs meanwhile that no daemon follows: its status tells of what its module made.
 
         Raises:
             ApiError: the server refuses, or doesn't answer.
@@ -60,7 +68,7 @@ class MembersHealth:
         waited = [(ref, kinds[ref]) for ref in sorted(unwell & kinds.keys())]
         end_s = time.monotonic() + timeout_s
         waiting = HealthWait(
-            client, FlowControl(), self.rules, end_s, stopped=lambda: False, told=told, judge=self._judge,
+            client, FlowControl(), self.rules, end_s, stopped=lambda: False, told=told, tend=tend, judge=self._judge,
             spoken=self._spoken,
         )  # fmt: skip
         return [each for each in await _each(waiting, waited) if each]

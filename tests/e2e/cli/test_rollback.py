@@ -109,7 +109,8 @@ def test_commits_that_leave_the_objects_as_they_are_have_no_history_and_are_noth
     plugin, shop, cluster, git_server, config_map
 ):
     for number in range(3):
-        shop.sync.until_synced(git_server.push({"README.md": f"note {number}"}, f"Note {number}"))
+        note = git_server.push({"README.md": f"note {number}"}, f"Note {number}")
+        assert plugin("wait", "shop", "--revision", note).status == 0
     moved = git_server.push({"shop/web.yaml": None, "shop/moved.yaml": config_map("web", colour="blue")}, "Move it")
     shop.sync.until_synced(moved)
     assert plugin("history", "shop", "-o", "name").out.split() == shop.shas[::-1]
