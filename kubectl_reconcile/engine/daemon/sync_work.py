@@ -164,8 +164,13 @@ class SyncWork:
             lapses_at_s=contention.due_s(ref),
             pauses_s={each: self.context.queue.pause_s(each) for each in state.dirty},
             has_earlier=followed.earlier is not None,
-            is_current=now_s >= state.source.due_s and _is_current(followed, sync, now_s),
+            is_current=now_s >= state.source.due_s and self._is_current(followed, sync, now_s),
         )
+
+    def _is_current(self, followed: FollowedSync, sync: Sync, now_s: float) -> bool:
+        """Tell whether nothing has to be read again: not the ref, and not the values of variables, which may have changed since they were read."""
+        holders = sync.git.substitute.holders if sync.git else ()
+        return _is_current(followed, sync, now_s) and (not holders or self.context.view.variables.is_current(sync))
 
     # The source ------------------------------------------------------------------------------
 
