@@ -17,13 +17,14 @@ from tests.lines import line_to
 
 
 @pytest.fixture
-def shop(git_server, follow, daemon, config_map, memcached):
-    """A Sync of two objects that a daemon follows, in step; shop.sha is the commit."""
+def shop(git_server, follow, daemon, config_map, memcached, eventually):
+    """A Sync of two objects that a daemon follows, in step and healthy; shop.sha is the commit."""
     sha = git_server.push(
         {"settings.yaml": config_map("settings", colour="red"), "cache.yaml": memcached("cache", size=2)}
     )
     followed = follow(git_server.url)
     followed.until_synced(sha)
+    eventually(lambda: followed.condition()["status"] == "True", "it is Ready, with what the module made")
     return followed
 
 

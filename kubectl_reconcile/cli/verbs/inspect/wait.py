@@ -16,7 +16,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded
 Examples:
   kubectl reconcile wait shop -n shop             until all of it is well
   kubectl reconcile wait shop --for synced        until it is applied
-  kubectl reconcile wait shop --revision $SHA     and that commit was looked at
+  kubectl reconcile wait shop --revision $SHA     at that commit
   kubectl reconcile wait shop --for deleted
 """
 )
