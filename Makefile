@@ -13,7 +13,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv sandbox render demo test test-core mutants chaos factory realworld render-conformance bench-render soak bench-daemon oracle bench bench-quick check format lock manifests dist clean
+.PHONY: help venv sandbox render demo test test-core test-operands mutants chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,7 +38,11 @@ demo: sandbox ## See it work: git push to running pods on a real control plane (
 	@$(BIN)/python examples/demo.py $(if $(KEEP),--keep)
 
 test: sandbox render ## Run all tests, on a real API server and a real Git server
-	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal
+	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operands
+
+test-operands: sandbox ## Run the tests on pods that run as processes, etcd among them (its programs are built the first time: minutes)
+	@$(BIN)/kubectl-reconcile sandbox build --image all
+	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal tests/operands
 
 test-core: $(READY) ## Run the tests of the pure core: no cluster, seconds
 	@$(BIN)/pytest tests/core
@@ -83,6 +87,12 @@ soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; m
 
 bench-daemon: sandbox ## Measure a daemon with N members (10000): memory, idle, drift, pushes, restart
 	@$(BIN)/python -m benchmarks.daemon $(or $(N),10000)
+
+bench-fairness: sandbox ## Measure how the first sync of N objects (20000) delays the drift of another Sync
+	@$(BIN)/python -m benchmarks.fairness $(or $(N),20000)
+
+scale: sandbox ## How a daemon's cost grows with Syncs, objects and repositories (half an hour; ARGS="--large 1000x4x1")
+	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
 check: $(READY) ## Lint, types, layers
 	@$(BIN)/ruff check .

@@ -4,7 +4,7 @@
                          [--part races]… [--keep]
 
 Each workload and size gets a fresh sandbox; all contestants run on it in turn. After the races come what a daemon
-costs, how fast modules are, and each step by itself. Prints a table, and writes ``build/benchmarks/results.{json,md}``
+costs, of one large Sync and of many, how fast modules are, and each step by itself. Prints a table, and writes ``build/benchmarks/results.{json,md}``
 and ``growth.svg``. A full run takes more than an hour; with ``--keep`` it can be done in parts. Seconds are the machine's;
 ratios are what counts.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks import daemon, micro, modules, races, results
+from benchmarks import daemon, fleet, micro, modules, races, results
 from benchmarks.arena import Arena, BenchmarkError
 from benchmarks.workloads import WORKLOADS
 
@@ -30,11 +30,12 @@ SEED = 20261121
 FULL = [("mixed", 100), ("mixed", 1000), ("mixed", 10_000), ("built-in", 1000), ("large", 1000), ("many-kinds", 5000)]
 LAPS = {("mixed", 100): 3, ("mixed", 1000): 3}
 """Counted laps besides the warm-up where one isn't enough: what takes longer varies less."""
-PARTS = ("races", "daemon", "modules", "steps")
+PARTS = ("races", "daemon", "fleet", "modules", "steps")
 QUICK = [("mixed", 50), ("mixed", 150)]
 DAEMONS = [(1000, 0), (10_000, 0), (1000, 36_000)]
 """Members of a Sync, and the bytes by which each custom resource is larger than it need be."""
 MODULES = 1000
+FLEET = fleet.Shape(1000)
 
 
 def _options() -> argparse.Namespace:
@@ -104,7 +105,10 @@ async def _main() -> int:
             found.write(options.out)
         for count, size in DAEMONS if "daemon" in parts else ():
             title = f"a daemon of {count} members{f' of {size // 1000} KB' if size else ''}"
-            found.more[title] = (await daemon.measured(count, size)).figures
+            found.more[title] = (await daemon.measured(count, size)).figures.values
+            found.write(options.out)
+        if "fleet" in parts:
+            found.more[f"many Syncs: {FLEET}"] = (await fleet.measured(FLEET)).values
             found.write(options.out)
     except BenchmarkError as error:
         print(error, file=sys.stderr)

@@ -17,6 +17,8 @@ from typing import Any
 import aiohttp
 import psutil
 
+# ruff: noqa: T201 - its figures are printed
+
 PROGRAM = Path(sys.executable).with_name("kubectl-reconcile")
 
 
@@ -57,7 +59,7 @@ class Daemon:
 
     def text(self, since: int = 0) -> str:
         """Return what it said."""
-        return self.log.read_text(errors="replace")[since:]
+        return self.log.read_text(errors="replace")[since:] if self.log.exists() else ""
 
     async def ready(self) -> bool:
         """Tell whether it says that it is."""
@@ -112,3 +114,19 @@ async def until(
             raise TimeoutError(f"not within {within_s:g} s: {what}")
         await asyncio.sleep(pause_s)
     return found
+
+
+@dataclass
+class Figures:
+    """What was measured, by name and unit; printed as it comes, beside its budget where it has one."""
+
+    exceeded: int = 0
+    values: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, value: float, unit: str, budget: float | None = None) -> None:
+        """Print one more."""
+        over = budget is not None and value > budget
+        self.exceeded += over
+        self.values[f"{name}, {unit}"] = value
+        limit = f"  (budget {budget:g} {unit}{', EXCEEDED' if over else ''})" if budget is not None else ""
+        print(f"{name:<52} {value:10.3f} {unit}{limit}", flush=True)

@@ -5,3 +5,6 @@ Rooms, top to bottom: ``cli`` > ``engine`` > ``source | cluster | modules`` > ``
 """
 
 __version__ = "0.1.0"
+
+IMAGE = f"ghcr.io/kubectl-reconcile/kubectl-reconcile:{__version__}"
+"""The image that a release publishes: of the daemon, and of Jobs of our own."""

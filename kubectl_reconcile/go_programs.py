@@ -53,7 +53,10 @@ class GoBuildError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GoProgram:
-    """A program whose sources are *files* in *folder*, called *what* in sentences; *otherwise* is what to do without it."""
+    """A program whose sources are *files* in *folder*, called *what* in sentences; *otherwise* is what to do without it.
+
+    A file that several programs share is named by its way there, as in ``../main.go``.
+    """
 
     what: str
     folder: Path
@@ -129,7 +132,7 @@ class GoProgram:
         for folder in (sources, output):
             folder.mkdir(mode=0o700, parents=True)
         for file in self.files:  # copied, since the package's folder may be read-only or inside another Go module
-            (sources / file).write_bytes((self.folder / file).read_bytes())
+            (sources / Path(file).name).write_bytes((self.folder / file).read_bytes())
         log(f"building {self.what} into {target} (some minutes the first time)")
         started = time.monotonic()
         stamped = [flag.replace(DIGEST, self.digest(flags)) for flag in flags]

@@ -14,10 +14,12 @@ children that must exist, the status to report, and actions on external systems 
 What stands here:
 
 - declaring a module: `module`, `Module`, `Reads`, `Select`;
-- what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`;
+- what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`, and for pods of its own `PodIo`, `PodTls`, `SilentPodError`;
 - what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`;
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `available`, `is_alive`, `is_ready`;
+- moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, `later`, `seconds_between`;
+- what our own Jobs run: `IMAGE`;
 - reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `labels_of`, `annotations_of`, and the names of labels.
 
 Tests of modules import `kubectl_reconcile.module_testing` besides. All else may change at any time.
@@ -27,9 +29,10 @@ Pure: a module that imports nothing but this and the standard library's pure par
 
 from __future__ import annotations
 
+from kubectl_reconcile import IMAGE
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
-from kubectl_reconcile.core.module.api import Answer, Io, Module, module
+from kubectl_reconcile.core.module.api import Answer, Io, Module, PodIo, PodTls, SilentPodError, module
 from kubectl_reconcile.core.module.inputs import (
     COMPONENT_LABEL,
     INSTANCE_LABEL,
@@ -42,6 +45,7 @@ from kubectl_reconcile.core.module.inputs import (
     Select,
 )
 from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn, key_of
+from kubectl_reconcile.core.module.schedules import CronSchedule, ScheduleError, ZoneError, later, seconds_between
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
 from kubectl_reconcile.core.module.workloads import (
     available,
@@ -56,6 +60,7 @@ from kubectl_reconcile.core.objects import Condition, Manifest, annotations_of, 
 
 __all__ = [
     "COMPONENT_LABEL",
+    "IMAGE",
     "INSTANCE_LABEL",
     "MANAGED_BY_LABEL",
     "MODULE_LABEL",
@@ -65,6 +70,7 @@ __all__ = [
     "Between",
     "Condition",
     "Context",
+    "CronSchedule",
     "Facts",
     "Health",
     "HealthStatus",
@@ -73,9 +79,14 @@ __all__ = [
     "Module",
     "Outcome",
     "Owned",
+    "PodIo",
+    "PodTls",
     "Reads",
+    "ScheduleError",
     "Select",
+    "SilentPodError",
     "SpecError",
+    "ZoneError",
     "annotations_of",
     "available",
     "condition_of",
@@ -87,7 +98,9 @@ __all__ = [
     "is_ready",
     "key_of",
     "labels_of",
+    "later",
     "module",
+    "seconds_between",
     "service",
     "spec_of",
     "stateful_set",

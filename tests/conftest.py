@@ -125,7 +125,8 @@ def home(tmp_path_factory) -> Path:
     builds = cache_dir() / "sandbox"
     builds.mkdir(mode=0o700, parents=True, exist_ok=True)
     (cache / "sandbox").symlink_to(builds)
-    (cache / "render").symlink_to(cache_dir() / "render")
+    for name in ("render", "images"):
+        (cache / name).symlink_to(cache_dir() / name)
     return home
 
 

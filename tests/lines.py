@@ -77,6 +77,45 @@ class Line:
                             (far if one is near else near).sendall(data)
 
 
+class Gate:
+    """A way to the server at *host* and *port* that lets nobody in while it is shut: who comes then waits. *waiting* counts them."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target, self._listener = (host, port), socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.waiting = 0
+        self._open = threading.Event()
+        self._open.set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def shut(self) -> None:
+        self._open.clear()
+
+    def open(self) -> None:
+        self._open.set()
+
+    def close(self) -> None:
+        self._listener.close()
+        self._open.set()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                threading.Thread(target=self._carry, args=(near,), daemon=True).start()
+
+    def _carry(self, near: socket.socket) -> None:
+        with near:
+            self.waiting += not self._open.is_set()
+            self._open.wait()
+            with contextlib.suppress(OSError), socket.create_connection(self._target) as far:
+                while True:
+                    for one in select.select([near, far], [], [], 60)[0]:
+                        if not (data := _received(one)):
+                            return
+                        (far if one is near else near).sendall(data)
+
+
 def _received(one: socket.socket) -> bytes:
     try:
         return one.recv(65536)

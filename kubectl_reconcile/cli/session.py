@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kubectl_reconcile.cli.early import Asked, access_of, taken
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.options.selection import Chosen, is_path
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.sync import Render
@@ -37,17 +37,10 @@ if TYPE_CHECKING:  # most work is about everything
 
 _T = TypeVar("_T")
 
-_NOT_ACCESS = frozenset({"request_timeout", "cache_dir", "debug", "verbosity"})
 _LOGS_WORK, _LOGS_REQUESTS = 2, 6
 
 
 # --- the session ------------------------------------------------------------------------------------------------------
-
-
-def access_of(connection: Connection) -> Access:
-    """Return the flags as the cluster's client takes them."""
-    given = {name: value for name, value in connection.flags.items() if name not in _NOT_ACCESS}
-    return Access.of_flags(**given, request_timeout_s=connection.timeout_s)
 
 
 def log_to_stderr(connection: Connection) -> None:
@@ -63,7 +56,9 @@ def run(connection: Connection, work: Callable[[Session], Coroutine[Any, Any, _T
     log_to_stderr(connection)
     made: list[_T] = []
     RENDERER.build_log = partial(click.echo, err=True)
-    asyncio.run(_run(connection, work, made.append))
+    asked = taken(connection)
+    with asked.runner if asked else asyncio.Runner() as runner:
+        runner.run(_run(connection, work, made.append, asked))
     return made[0]
 
 
@@ -78,10 +73,18 @@ def run_until_interrupted(
 
 
 async def _run(
-    connection: Connection, work: Callable[[Session], Coroutine[Any, Any, _T]], done: Callable[[_T], None]
+    connection: Connection,
+    work: Callable[[Session], Coroutine[Any, Any, _T]],
+    done: Callable[[_T], None],
+    asked: Asked | None,
 ) -> None:
     """Call *done* with what *work* makes; asyncio spells out what its main task returns, and a plan is long."""
-    async with Session.open(access_of(connection), connection.cache_dir) as session:
+    begun = (
+        Session.begun(asked.client, asked.discovery, asked.folder)
+        if asked
+        else Session.open(access_of(connection), connection.cache_dir)
+    )
+    async with begun as session:
         done(await work(session))
 
 

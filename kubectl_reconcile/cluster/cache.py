@@ -42,10 +42,15 @@ _FILLS_AT_ONCE = 8
 
 
 class Cache:
-    """Live objects of one cluster, read through *client*, as itself or as a feed's user. Close it before the client."""
+    """Live objects of one cluster, read through *client*, as itself or as a feed's user. Close it before the client.
+
+    *keeps* tells which objects of a feed are held whole. Where its answer changes, ``slim`` lets go of what it keeps no more, and
+    ``complete`` reads again what it keeps from now on.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.keeps: Callable[[Feed, StoredObject], bool] = lambda _feed, _stored: True
         self._reflectors: dict[Feed, Reflector] = {}
         self._snapshot: CacheSnapshot | None = None
         self._subscribers: list[Callable[[Event], None]] = []
@@ -151,6 +156,25 @@ class Cache:
         if reflector is not None:
             await reflector.stop()
 
+    # --- what is held whole -------------------------------------------------------------------------------------------
+
+    async def complete(self, feed: Feed) -> None:
+        """Read *feed* once more, for what is to be held whole and isn't. Its watch goes on meanwhile.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        if reflector := self._reflectors.get(feed):
+            found, _ = await reflector.listed()
+            self._publish(reflector.contents.complete(found))
+            self._snapshot = None
+
+    def slim(self) -> None:
+        """Let go of what needn't be held whole any more, without events."""
+        for reflector in self._reflectors.values():
+            reflector.contents.slim()
+        self._snapshot = None
+
     # --- own writes ---------------------------------------------------------------------------------------------------
 
     def wrote(self, manifest: Manifest) -> None:
@@ -186,7 +210,8 @@ class Cache:
     def _reflector(self, feed: Feed) -> Reflector:
         found = self._reflectors.get(feed)
         if found is None:
-            contents = FeedContents(feed, Selector.parse(feed.label_selector))
+            selector = Selector.parse(feed.label_selector)
+            contents = FeedContents(feed, selector, keeps=lambda stored: self.keeps(feed, stored))
             client = self._client.impersonate(feed.user) if feed.user else self._client
             found = self._reflectors[feed] = Reflector(client, contents, self._publish, self._turned)
             self._snapshot = None

@@ -38,7 +38,7 @@ from kubectl_reconcile.cluster.errors import (
     Unreachable,
     error_of,
 )
-from kubectl_reconcile.cluster.transport import Param, Request, Response
+from kubectl_reconcile.cluster.messages import Param, Request, Response
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import orjson
 
@@ -16,8 +16,12 @@ from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.access.credentials import impersonation
 from kubectl_reconcile.cluster.access.route import resolve
 from kubectl_reconcile.cluster.errors import Forbidden
-from kubectl_reconcile.cluster.transport import JSON, Headers, Param, Request, Response, Transport
+from kubectl_reconcile.cluster.messages import JSON, Headers, Param, Request, Response
+from kubectl_reconcile.cluster.transport import Transport
 from kubectl_reconcile.core.objects import Manifest
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 class Fence(Protocol):
@@ -139,3 +143,16 @@ class ApiConnection:
             for text in answer.warnings:
                 self.on_warning(path, text)
         return answer
+
+    async def web_socket(self, path: str, protocol: str, **params: Param) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket at *path* that speaks *protocol*; whoever opens it closes it.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        request = Request("GET", path, params, impersonation=self._impersonating)
+        try:
+            return await self._transport.web_socket(request, protocol)
+        except Forbidden as error:
+            error.advice = self._advice
+            raise

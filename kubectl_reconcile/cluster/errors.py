@@ -237,6 +237,10 @@ class Fenced(ApiError):
     """A write that wasn't sent, or not waited for any longer: what it belongs to may be another replica's by now."""
 
 
+class NotHeld(ApiError):
+    """Nothing but the existence of an object is known here, for another replica works on what it belongs to."""
+
+
 class Unreachable(ApiError):
     """No answer: refused, reset, timed out, unresolvable or untrusted. Names the server; *hint* says what to check."""
 

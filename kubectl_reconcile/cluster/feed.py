@@ -4,6 +4,8 @@ Vocabulary: a *feed* is what is asked of the server: one resource, narrowed by l
 *position* is the resourceVersion up to which the server has told us everything about it; *loaded* says that it has told
 us a complete list. *Own writes* are told by whoever made them, often before the server's watch tells the same.
 
+*Kept* is what is held whole; of anything else the feed knows only that it is there.
+
 Rules: nothing older than an own write, or than a deletion of our own, replaces it. A list that is compared with what
 was known reports what vanished as deleted, and nothing of what stayed. What the watch has already told, an own write
 that is reported late can't undo.
@@ -13,6 +15,7 @@ Pure: lists, events and writes in, changes out; asking the server is the cache's
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -56,7 +59,10 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change of a feed; *own* tells changes that we wrote ourselves from those the server told us."""
+    """One change of a feed; *own* tells changes that we wrote ourselves from those the server told us.
+
+    *after_gap* says that a list has shown it, so that what came before it may never have been told.
+    """
 
     kind: EventKind
     ref: ObjectRef
@@ -64,13 +70,15 @@ class Event:
     new: StoredObject | None
     feed: Feed
     own: bool = False
+    after_gap: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class FeedContents:
     """What is known of one feed. Each method takes one piece of news and returns the changes that came of it.
 
-    *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: for ever).
+    *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: for ever). *keeps* tells which
+    objects are held whole; its answer may change, and then ``slim`` and ``complete`` bring about what it says.
     """
 
     feed: Feed
@@ -79,6 +87,7 @@ class FeedContents:
     position: str = ""
     loaded: bool = False
     gone: dict[str, str] = field(default_factory=dict)
+    keeps: Callable[[StoredObject], bool] = lambda _: True
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -97,18 +106,41 @@ class FeedContents:
         for ref, known in before.items():
             listed = now.get(ref)
             if older(version, known.resource_version) if listed is None else not _replaces(listed, known):
-                now[ref] = known
+                now[ref] = listed if listed is not None and _completes(listed, known) else known
         self.table.replace(now)
         self.position, self.loaded = version, True
-        vanished = [self._event(known, None) for ref, known in before.items() if ref not in now]
-        return vanished + [self._event(before.get(ref), new) for ref, new in now.items() if before.get(ref) is not new]
+        vanished = [self._event(known, None, after_gap=True) for ref, known in before.items() if ref not in now]
+        return vanished + [
+            self._event(before.get(ref), new) for ref, new in now.items() if _replaces(new, before.get(ref))
+        ]
+
+    def held(self, stored: StoredObject) -> StoredObject:
+        """Return an object as it is to be held: whole or bare."""
+        return stored if self.keeps(stored) else stored.bare(self.selector.keys)
+
+    def complete(self, found: Mapping[ObjectRef, StoredObject]) -> list[Event]:
+        """Take over of *found*, a list made beside the watch, what is held bare and to be held whole. The rest is the watch's to tell."""
+        changes: list[Event] = []
+        for ref, listed in found.items():
+            known = self.table.get(ref)
+            if known is None or known.is_whole or self._is_stale(listed):
+                continue
+            if _completes(listed, known):
+                self.table.put(listed)
+            elif listed.is_whole and _replaces(listed, known):
+                changes += self._put(listed)
+        return changes
+
+    def slim(self) -> None:
+        """Hold bare what is kept no more."""
+        self.table.replace({stored.ref: self.held(stored) if stored.is_whole else stored for stored in self.table})
 
     def absorb(self, type_: str, manifest: Manifest) -> list[Event]:
         """Take over one event of the watch, unless we know better from a write of our own."""
         changes: list[Event] = []
         version = manifest["metadata"].get("resourceVersion") or self.position
         if type_ != "BOOKMARK":
-            stored = StoredObject.of(manifest, self.gvk)
+            stored = self.held(StoredObject.of(manifest, self.gvk))
             known = self.table.get(stored.ref)
             if type_ == "DELETED":
                 if known is not None and not older(stored.resource_version, known.resource_version):
@@ -125,7 +157,7 @@ class FeedContents:
         if self.gvk != stored.gvk or told or self._is_stale(stored) or not _replaces(stored, known):
             return []
         if self.selector.matches(stored.labels):
-            return self._put(stored, own=True)
+            return self._put(self.held(stored), own=True)
         self._forget(stored.uid, stored.resource_version)
         return self._drop(known, own=True)
 
@@ -142,7 +174,7 @@ class FeedContents:
         known = tuple(self.table)
         self.table.replace({})
         self.unload()
-        return [self._event(stored, None) for stored in known]
+        return [self._event(stored, None, after_gap=True) for stored in known]
 
     def unload(self) -> None:
         """Forget the position: what is held may have gaps until the next list is adopted."""
@@ -168,13 +200,20 @@ class FeedContents:
         self.table.drop(known.ref)
         return [self._event(known, None, own=own)]
 
-    def _event(self, old: StoredObject | None, new: StoredObject | None, *, own: bool = False) -> Event:
+    def _event(
+        self, old: StoredObject | None, new: StoredObject | None, *, own: bool = False, after_gap: bool = False
+    ) -> Event:
         kind = EventKind.ADDED if old is None else EventKind.DELETED if new is None else EventKind.MODIFIED
-        return Event(kind, _any(old, new).ref, old, new, self.feed, own)
+        return Event(kind, _any(old, new).ref, old, new, self.feed, own, after_gap)
 
 
 def _replaces(stored: StoredObject, known: StoredObject | None) -> bool:
     return known is None or newer(stored.resource_version, known.resource_version)
+
+
+def _completes(stored: StoredObject, known: StoredObject) -> bool:
+    """Tell whether one is the whole of what is known bare, and nothing newer."""
+    return stored.is_whole and not known.is_whole and stored.resource_version == known.resource_version
 
 
 def _any(*candidates: StoredObject | None) -> StoredObject:

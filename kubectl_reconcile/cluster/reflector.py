@@ -37,9 +37,9 @@ from kubectl_reconcile.cluster.errors import (
     Unreachable,
 )
 from kubectl_reconcile.cluster.feed import Event, Feed, FeedContents
+from kubectl_reconcile.cluster.messages import Param
 from kubectl_reconcile.cluster.store import StoredObject, older
-from kubectl_reconcile.cluster.transport import Param
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
 
 _LOG = logging.getLogger(__name__)
 
@@ -117,6 +117,22 @@ class Reflector:
         self.asked = True
         self.wake.set()
 
+    async def listed(self) -> tuple[dict[ObjectRef, StoredObject], str]:
+        """Return the whole feed, read in pages, and its version; in one go where it changes too fast for that.
+
+        Raises:
+            ApiError: it can't be listed.
+        """
+        found: dict[ObjectRef, StoredObject] = {}
+        version = ""
+        try:
+            async for page, version in self.client.pages(self._path, **self._query):  # noqa: B007 - the last one's counts
+                found.update(_by_ref(page, self.contents))
+        except Gone:
+            items, version = await self.client.list(self._path, **self._query)
+            found = _by_ref(items, self.contents)
+        return found, version
+
     async def stop(self) -> None:
         """Follow it no longer."""
         if self.task is not None:
@@ -180,12 +196,12 @@ class Reflector:
         """
         page, version, complete = await self.client.first_page(self._path, **self._query)
         if complete:
-            self._adopt(_by_ref(page, self.contents.gvk), version)
+            self._adopt(_by_ref(page, self.contents), version)
             return
         with suppress(ServerError, TooManyRequests, Unreachable):
             if self.streams and await self._stream({"timeoutSeconds": int(_INITIAL_S)}):
                 return
-        await self._list()
+        self._adopt(*await self.listed())
 
     async def _watch(self) -> None:
         """List the feed if need be, then absorb what the server tells until it ends the watch, or should have."""
@@ -194,7 +210,7 @@ class Reflector:
             await self._stream({"timeoutSeconds": int(_INITIAL_S) + lasts_s}, follows_s=lasts_s)
             return
         if not self.contents.position:
-            await self._list()
+            self._adopt(*await self.listed())
         query: dict[str, Param] = {"timeoutSeconds": lasts_s, "resourceVersion": self.contents.position}
         try:
             async with aclosing(self._events(query, on_open=self._recovered)) as events:
@@ -208,7 +224,7 @@ class Reflector:
     async def _fell_silent(self) -> None:
         """Note that a watch told nothing more; if the one before told nothing at all, find out by a list what they should have."""
         if self.is_silent:
-            await self._list()
+            self._adopt(*await self.listed())
             return
         self.is_silent = True
         _LOG.warning('watch fell silent feed="%s" position=%s', self.feed, self.contents.position)
@@ -225,7 +241,7 @@ class Reflector:
         is_listed = False
         try:
             async with asyncio.timeout(lists_s) as deadline, aclosing(watch) as events:
-                self._adopt(*await _initial(events, self.feed))
+                self._adopt(*await _initial(events, self.contents))
                 is_listed = True
                 if follows_s:
                     deadline.reschedule(asyncio.get_running_loop().time() + follows_s)
@@ -244,18 +260,6 @@ class Reflector:
     ) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
         whole = {**self._query, "allowWatchBookmarks": True, **query}
         return self.client.watch(self._path, on_open=on_open, **whole)
-
-    async def _list(self) -> None:
-        """Read the whole feed in pages; in one go where it changes too fast for that."""
-        found: dict[ObjectRef, StoredObject] = {}
-        version = ""
-        try:
-            async for page, version in self.client.pages(self._path, **self._query):  # noqa: B007 - the last one's counts
-                found.update(_by_ref(page, self.contents.gvk))
-        except Gone:
-            items, version = await self.client.list(self._path, **self._query)
-            found = _by_ref(items, self.contents.gvk)
-        self._adopt(found, version)
 
     def _adopt(self, found: dict[ObjectRef, StoredObject], version: str) -> None:
         self.changed(self.contents.adopt(found, version))
@@ -276,14 +280,14 @@ class Reflector:
             self.turned()
 
 
-def _by_ref(page: Iterable[Manifest], gvk: GroupVersionKind) -> dict[ObjectRef, StoredObject]:
-    return {stored.ref: stored for stored in (StoredObject.of(manifest, gvk) for manifest in page)}
+def _by_ref(page: Iterable[Manifest], contents: FeedContents) -> dict[ObjectRef, StoredObject]:
+    return {stored.ref: stored for stored in (contents.held(StoredObject.of(each, contents.gvk)) for each in page)}
 
 
 async def _initial(
-    events: AsyncIterator[tuple[str, Manifest]], feed: Feed
+    events: AsyncIterator[tuple[str, Manifest]], contents: FeedContents
 ) -> tuple[dict[ObjectRef, StoredObject], str]:
-    """Return the list that a watch of *feed* begins with, and its version.
+    """Return the list that a watch of a feed begins with, and its version.
 
     Raises:
         ServerError: the watch ended in the middle of it.
@@ -291,10 +295,10 @@ async def _initial(
     found: dict[ObjectRef, StoredObject] = {}
     async for type_, manifest in events:
         if type_ != "BOOKMARK":
-            _collect(found, type_, StoredObject.of(manifest, feed.resource.gvk))
+            _collect(found, type_, contents.held(StoredObject.of(manifest, contents.gvk)))
         elif _is_initial_end(manifest):
             return found, manifest["metadata"]["resourceVersion"]
-    raise ServerError(f"the list of {feed} ended before it was complete", reason="BadAnswer")
+    raise ServerError(f"the list of {contents.feed} ended before it was complete", reason="BadAnswer")
 
 
 def _collect(objects: dict[ObjectRef, StoredObject], type_: str, stored: StoredObject) -> None:

@@ -50,6 +50,11 @@ class Selector:
         """
         return cls(tuple(_requirements(text)))
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of the labels that it asks about."""
+        return frozenset(each.key for each in self.requirements)
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Tell whether an object with these *labels* is selected."""
         return all(requirement.holds(labels) for requirement in self.requirements)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -20,11 +21,16 @@ from kubectl_reconcile.cluster.errors import GivenUp
 
 _CONNECTIONS = 64
 _READ_BUFFER = 2**20
+_TLS_BUFFER = 64 * 1024
 _IDLE_S = 55.0
 _IDLE_WATCH_S = 1.0
 """How long a watch's connection waits for the next watch, which comes at once: one that waits longer may have died by then."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 6, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
 """A dead peer is known after fifteen seconds, be the connection idle or not. By the system's names; it may lack some."""
+
+
+# asyncio fills a buffer of 256 KiB with zeros for each TLS connection, dozens of which are open after a first sync.
+SSLProtocol.max_size = _TLS_BUFFER
 
 
 class Connections:

@@ -7,6 +7,7 @@ Rules:
 - Reads are repeated a few times when the connection breaks, the server is busy (429, its Retry-After honoured) or
   has trouble (5xx). Writes are never repeated here: whoever writes knows whether that is safe.
 - Credentials that ran out, or that the server no longer accepts (401), are resolved afresh once.
+- A refusal of a server that starts is no refusal but its own trouble (503), as long as it isn't ready (``readiness.py``).
 - Watches have connections of their own, so that many of them never starve the requests.
 - Connections may die without a word: a machine goes, or a proxy forgets what it carried. The system asks each idle one for a
   sign of life (TCP keepalive). What that can't tell, since a proxy in between answers, is found out by whoever misses something:
@@ -25,18 +26,12 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TypeAlias
-from urllib.parse import urlencode
 
 import aiohttp
 import orjson
-from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
 
-from kubectl_reconcile import __version__
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.access.route import Route, resolve
 from kubectl_reconcile.cluster.access.tokens import expiry_of
@@ -52,80 +47,22 @@ from kubectl_reconcile.cluster.errors import (
     error_of,
     printable,
 )
+from kubectl_reconcile.cluster.messages import Request, Response
+from kubectl_reconcile.cluster.readiness import Readiness
 from kubectl_reconcile.cluster.sockets import Connections, hang_up
-
-JSON = "application/json"
 
 _LOG = logging.getLogger(__name__)
 
 _CONNECT_S = 10.0
 _SILENCE_S = 65.0  # an API server ends a request itself after 60 s
 _READ_ATTEMPTS = 4
+_READY = aiohttp.ClientTimeout(total=5)
 _LONGEST_PAUSE_S = 10.0
 _BOTH_S = 0.5
 _LATE_S = 1.0
 """How long a watch whose time is over is looked at once more: we may have been stopped, or busy, ourselves."""
 
-Param: TypeAlias = str | int | bool | None
-"""A query parameter; None leaves it out."""
-
-Headers: TypeAlias = tuple[tuple[str, str], ...]
-"""HTTP headers in order; a name may come more than once."""
-
 _LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionResetError, BrokenPipeError)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to send. *impersonation* replaces the route's own, if it isn't None."""
-
-    method: str
-    path: str
-    params: Mapping[str, Param] = field(default_factory=dict)
-    body: bytes | None = None
-    content_type: str = JSON
-    accept: str = JSON
-    etag: str = ""
-    impersonation: Headers | None = None
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path}"
-
-    def url(self, server: str) -> URL:
-        """Return the whole URL, its query spelt as the API expects it (``true``, not ``True``)."""
-        query = urlencode([(name, _param_text(value)) for name, value in self.params.items() if value is not None])
-        separator = "&" if "?" in self.path else "?"
-        return URL(f"{server}{self.path}{separator}{query}" if query else f"{server}{self.path}", encoded=True)
-
-    def headers(self, route: Route) -> CIMultiDict[str]:
-        """Return all headers, with the identity of *route* unless another is impersonated."""
-        far = self.method == "GET" and not route.near
-        found = CIMultiDict({"Accept": self.accept, "Accept-Encoding": "gzip" if far else "identity"})
-        found["User-Agent"] = f"kubectl-reconcile/{__version__}"
-        if self.body is not None:
-            found["Content-Type"] = self.content_type
-        if self.etag:
-            found["If-None-Match"] = self.etag
-        for name, value in route.headers:
-            if self.impersonation is None or not name.startswith("Impersonate-"):
-                found.add(name, value)
-        for name, value in self.impersonation or ():
-            found.add(name, value)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A successful answer (2xx, or 304 to an *etag*) as it came."""
-
-    status: int
-    headers: CIMultiDictProxy[str]
-    body: bytes
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The texts of the server's ``Warning`` headers."""
-        return tuple(_warning_text(value) for value in self.headers.getall("Warning", ()))
 
 
 class Transport:
@@ -140,6 +77,7 @@ class Transport:
         self._retired: list[Connections] = []
         self._closing: set[asyncio.Task[None]] = set()
         self._session = Connections(route)
+        self._readiness = Readiness(self._asked_ready)
         self.on_answer: Callable[[str, int], None] = lambda _verb, _status: None
 
     @property
@@ -262,6 +200,24 @@ class Transport:
         if any(pending):
             raise ServerError(f"the answer to {request} ended in the middle of a line", reason="BadAnswer")
 
+    async def web_socket(self, request: Request, protocol: str) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket that speaks *protocol*, along a connection of its own; whoever opens it closes it.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        session = await self._current()
+        route = session.route
+        async with session.bound(), self._translated(request), asyncio.timeout(_CONNECT_S):
+            try:
+                return await session.watches.ws_connect(
+                    request.url(route.server), protocols=(protocol,), headers=request.headers(route), max_msg_size=0,
+                    proxy=route.proxy or None, server_hostname=route.tls_server_name or None,
+                )  # fmt: skip
+            except aiohttp.WSServerHandshakeError as error:
+                message = f"{request} was answered {error.status}, and no connection came about"
+                raise error_of({"message": message}, http_status=error.status, request=str(request)) from error
+
     async def _heard(self, response: aiohttp.ClientResponse, ends_at_s: float) -> bytes:
         """Return what comes next of an answer that should be over at *ends_at_s* of the loop's clock; nothing at its end.
 
@@ -293,16 +249,7 @@ class Transport:
             session = along or await self._current()
             route, began_s = session.route, time.perf_counter()
             async with session.bound(), self._translated(request, watch=watch):
-                response = await (session.watches if watch else session.requests).request(
-                    request.method,
-                    request.url(route.server),
-                    data=request.body,
-                    headers=request.headers(route),
-                    timeout=timeout,
-                    allow_redirects=False,
-                    proxy=route.proxy or None,
-                    server_hostname=route.tls_server_name or None,
-                )
+                response = await _sent(session.watches if watch else session.requests, request, route, timeout)
             took_ms = (time.perf_counter() - began_s) * 1000
             _LOG.debug("%s %s answered %d in %.0f ms", request.method, response.url, response.status, took_ms)
             self._count(request, response.status, watch=watch)
@@ -310,9 +257,22 @@ class Transport:
                 return response, session
             async with session.bound(), self._translated():
                 error = _refusal(request, response, await response.read(), route.server)
+            if response.status == 403 and await self._readiness.is_starting():
+                raise _starting(error, route.server) from error
             if response.status != 401 or renewed or along or not await self._renew(route):
                 raise _with_expiry(error, route)
             renewed = True
+
+    async def _asked_ready(self) -> int:
+        """Return the status of the server's ``/readyz``, 0 where no answer came. It is asked as ourselves, whoever is impersonated."""
+        session = await self._current()
+        request = Request("GET", "/readyz", accept="text/plain")
+        with suppress(ApiError):
+            async with session.bound(), self._translated():
+                response = await _sent(session.requests, request, session.route, _READY)
+                response.release()
+                return response.status
+        return 0
 
     def _count(self, request: Request, status: int, *, watch: bool) -> None:
         self.on_answer("watch" if watch else request.method.lower(), status)
@@ -348,14 +308,29 @@ class Transport:
             raise _unreachable(self.route.server, error) from error
 
 
+async def _sent(
+    way: aiohttp.ClientSession,
+    request: Request,
+    route: Route,
+    timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's own, with its parts
+) -> aiohttp.ClientResponse:
+    """Send *request* as the identity of *route*, and return the answer, whose body is unread."""
+    return await way.request(
+        request.method,
+        request.url(route.server),
+        data=request.body,
+        headers=request.headers(route),
+        timeout=timeout,
+        allow_redirects=False,
+        proxy=route.proxy or None,
+        server_hostname=route.tls_server_name or None,
+    )
+
+
 def _is_answered(task: asyncio.Task[Response]) -> bool:
     """Tell whether the server has answered, be it with a refusal."""
     error = task.exception()
     return error is None or (isinstance(error, ApiError) and error.status != 0)
-
-
-def _param_text(value: str | float) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _refusal(request: Request, response: aiohttp.ClientResponse, body: bytes, server: str) -> ApiError:
@@ -386,6 +361,12 @@ def _with_expiry(error: ApiError, route: Route) -> ApiError:
     return Unauthorized(message, status=error.status, reason=error.reason)
 
 
+def _starting(error: ApiError, server: str) -> ServerError:
+    """Return the refusal of a server that isn't ready as what it is."""
+    message = f"the API server {server} isn't ready, and refuses what it may allow when it is: {error.message}"
+    return ServerError(message, status=503, reason="ServiceUnavailable")
+
+
 def _pause_s(error: ApiError, attempt: int) -> float | None:
     """Return how long to wait before reading again, None if that is pointless (or the server wants a long rest)."""
     lost = isinstance(error, GivenUp) or (isinstance(error, Unreachable) and isinstance(error.__cause__, _LOST))
@@ -401,12 +382,6 @@ def _seconds(text: str | None) -> float | None:
         return max(0.0, float(text)) if text else None
     except ValueError:
         return None
-
-
-def _warning_text(header: str) -> str:
-    """Return the text of a ``Warning: 299 - "text"`` header."""
-    _, quote, text = header.partition('"')
-    return printable(text.rpartition('"')[0].replace('\\"', '"').replace("\\\\", "\\") if quote else header)
 
 
 def _unreachable(server: str, error: BaseException) -> Unreachable:

@@ -53,6 +53,7 @@ ABANDON: Final = f"{PREFIX}abandon"
 APPROVE_ACTIONS: Final = f"{PREFIX}approve-actions"
 APPROVED_ACTIONS: Final = f"{PREFIX}approved-actions"
 ACTIONS: Final = f"{PREFIX}actions"
+OBSERVED: Final = f"{PREFIX}observed"
 
 # On Syncs.
 SYNC_REQUESTED_AT: Final = f"{PREFIX}sync-requested-at"
@@ -176,6 +177,8 @@ TABLE: Final = (
         "Actions that a person let through by `kubectl reconcile approve`."),
     Row(ACTIONS, Place.ANNOTATION, _CRS, WrittenBy.PROGRAM, "JSON",
         "The journal of actions: which were started, are done, or failed."),
+    Row(OBSERVED, Place.ANNOTATION, _CRS, WrittenBy.DAEMON, "JSON",
+        "What the daemon found out about the resource's pods, and when; previews that can't reach pods go by it."),
     Row(SYNC_REQUESTED_AT, Place.ANNOTATION, "Syncs", WrittenBy.CLI, "any new value, by custom the time",
         "Sync now; the value is echoed in `status.lastHandledSyncAt`."),
     Row(RESUME_REQUESTED_AT, Place.ANNOTATION, f"Syncs, {_CRS}", WrittenBy.CLI, "any new value, by custom the time",

@@ -32,7 +32,7 @@ def redacted(text: str, *manifests: Manifest | None) -> str:
     if not secrets:
         return text
     text = _QUOTED.sub(_HIDDEN, text)
-    return without(text, {value for secret in secrets for value in _values(secret)})
+    return without(text, {value for secret in secrets for value in values_in(secret)})
 
 
 def without(text: str, values: Iterable[str]) -> str:
@@ -60,7 +60,8 @@ def without_credentials(url: str) -> str:
     return f"{scheme}://{rest}" if there else rest
 
 
-def _values(secret: Manifest) -> Iterator[str]:
+def values_in(secret: Manifest) -> Iterator[str]:
+    """Yield the values of a Secret, plain and in base64, and those in its annotations."""
     for name in ("data", "stringData"):
         tree = secret.get(name)
         yield from _spelled(tree)

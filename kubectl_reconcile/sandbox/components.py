@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_reconcile.sandbox.build import Binaries
+from kubectl_reconcile.sandbox.runtime.client import python
 
 
 class Component(StrEnum):
@@ -37,6 +38,8 @@ class Component(StrEnum):
     """Binds pods to nodes."""
     KWOK = "kwok"
     """Plays the kubelets: a node and pods that become Ready without a container."""
+    NODELET = "nodelet"
+    """Runs the pods of labelled namespaces as processes, where the machine can do that."""
 
 
 _STORAGE, _PEERS = "etcd.sock", "etcd-peers.sock"
@@ -108,9 +111,15 @@ class Layout:
         return self.certificate(Component.API_SERVER)
 
     def certificate(self, component: Component) -> Path:
-        """Return the certificate that *component* made for itself."""
-        stem = "apiserver" if component is Component.API_SERVER else component
-        return self.folder / "pki" / component / f"{stem}.crt"
+        """Return the certificate that *component* shows."""
+        if component in {Component.API_SERVER, Component.NODELET}:  # which answers by the name of the API server
+            return self.folder / "pki" / Component.API_SERVER / "apiserver.crt"
+        return self.folder / "pki" / component / f"{component}.crt"
+
+    @property
+    def pods(self) -> Path:
+        """The folders of process pods, and what they run in."""
+        return self.folder / "pods"
 
     @property
     def logs(self) -> Path:
@@ -126,6 +135,8 @@ def command(
     component: Component, layout: Layout, ports: Mapping[Component, int], options: Options, binaries: Binaries
 ) -> list[str]:
     """Return the program and arguments that run *component*."""
+    if component is Component.NODELET:
+        return python("kubectl_reconcile.sandbox.pods", str(ports[component]))
     flags = _FLAGS[component](layout, ports, binaries)
     return [str(binaries.path(component)), *flags, *options.flags.get(component, ())]
 
@@ -252,7 +263,8 @@ def _kwok(layout: Layout, ports: Mapping[Component, int], binaries: Binaries) ->
         f"--kubeconfig={layout.kubeconfig}",
         f"--config={binaries.stages}",
         f"--config={_STAGES}",
-        "--manage-all-nodes=true",
+        "--manage-all-nodes=false",
+        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",  # the other is the nodelet's
         f"--server-address=127.0.0.1:{ports[Component.KWOK]}",
     ]
 
@@ -272,4 +284,5 @@ _PROBES = {
     Component.CONTROLLERS: ("/healthz", True),
     Component.SCHEDULER: ("/readyz", True),
     Component.KWOK: ("/healthz", False),
+    Component.NODELET: ("/healthz", True),
 }

@@ -27,8 +27,10 @@ from kubectl_reconcile.sandbox.build import Binaries, build
 from kubectl_reconcile.sandbox.components import Component, Layout, Options
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.names import DEFAULT_NAME
+from kubectl_reconcile.sandbox.pods.disruption import Disruption
 from kubectl_reconcile.sandbox.processes import stop
 from kubectl_reconcile.sandbox.record import Record, RecordFile, locked
+from kubectl_reconcile.sandbox.runtime.client import RuntimeClient, unavailable
 from kubectl_reconcile.sandbox.startup import GRACE_S, Startup
 from kubectl_reconcile.sandbox.state import ComponentStatus, SandboxState, SandboxStatus, status_of
 
@@ -74,6 +76,8 @@ class Sandbox:
         self._layout = layout = Layout(self._root / name)
         self._records, self._accounts = RecordFile(name, layout), Accounts(name, layout)
         self._startup = Startup(name, layout, self._records, self._accounts)
+        self.pods = Disruption(layout.pods, self.request)
+        """Breaks and mends pods that run as processes."""
 
     @property
     def folder(self) -> Path:
@@ -130,9 +134,7 @@ class Sandbox:
                     f"sandbox {self.name} exists with other options", f"end it first: {self._records.command('down')}"
                 )
             record = record or self._create(options or Options(), binaries)
-            components = tuple(
-                one for one in Component if one in record.options.components and one not in binaries.missing
-            )
+            components = _possible(record, binaries, log)
             record = self._records.save(replace(record, components=components, programs=binaries.folder))
             if self._status(record).state is not SandboxState.RUNNING:
                 self._startup.start_missing(record, log)
@@ -144,6 +146,7 @@ class Sandbox:
             record = self._records.load()
             if record:
                 stop(record.running(), grace_s=0)  # nothing is kept, so nothing need be written
+            RuntimeClient(self._layout.pods).end()  # which outlives the nodelet
             existed = self.folder.exists()
             shutil.rmtree(self.folder, ignore_errors=True)
             self._lock.unlink()
@@ -225,6 +228,18 @@ class Sandbox:
 
     def _status(self, record: Record) -> SandboxStatus:
         return status_of(self.name, self._layout, record, self._accounts.token())
+
+
+def _possible(record: Record, binaries: Binaries, log: Log) -> tuple[Component, ...]:
+    """Return what the sandbox can consist of here, of what it is asked to."""
+    wanted = [one for one in Component if one in record.options.components and one not in binaries.missing]
+    if Component.NODELET in wanted and record.process(Component.NODELET) is None:
+        if not {Component.CONTROLLERS, Component.SCHEDULER} <= set(wanted):  # no pod would come to it
+            wanted.remove(Component.NODELET)
+        elif reason := unavailable():
+            log(reason)
+            wanted.remove(Component.NODELET)
+    return tuple(wanted)
 
 
 def trust_accounts(sandbox: Sandbox) -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import yaml
 
-from kubectl_reconcile.go_programs import Log
+from kubectl_reconcile.go_programs import Log, cache_dir
 from kubectl_reconcile.sandbox.accounts import Accounts
 from kubectl_reconcile.sandbox.build import Binaries
 from kubectl_reconcile.sandbox.components import NODE, Component, Layout, command
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.processes import free_ports, port_is_free, spawn, stop
 from kubectl_reconcile.sandbox.record import Record, RecordFile
+from kubectl_reconcile.sandbox.runtime.client import python_environ
 from kubectl_reconcile.sandbox.state import component_status
 
 _CORE = (Component.ETCD, Component.API_SERVER)
@@ -134,6 +135,9 @@ class Startup:
             "PATH": os.defpath,
             "KWOK_WORKDIR": str(self.layout.folder / "kwok"),
         }
+        if component is Component.NODELET:  # it looks for programs where this user has theirs
+            path = os.environ.get("PATH", os.defpath)
+            environ |= {**python_environ(), "XDG_CACHE_HOME": str(cache_dir().parent), "PATH": path}
         process = spawn(argv, log=self.layout.log(component), environ=environ, folder=self.layout.folder)
         return self.records.save(replace(record, processes={**record.processes, component: process}))
 

@@ -9,7 +9,7 @@ import re
 import signal
 
 from kubectl_reconcile.source.errors import SourceError, SourceFault, scrubbed
-from kubectl_reconcile.source.limits import SAID_KEPT_BYTES, raising
+from kubectl_reconcile.source.limits import SAID_KEPT_BYTES, GitLimits, raising
 from kubectl_reconcile.source.remote import Repository, Scheme
 from kubectl_reconcile.source.running.process import GitProcess, said_too_much
 
@@ -18,6 +18,7 @@ _UNREACHABLE = (
     r"|No route to host|returned error: (?:429|5\d\d)|Empty reply|early EOF|unexpected disconnect|hung up|Connection closed"
     r"|unable to access"
 )
+_CHECK = "check the URL and the network"
 _DAMAGED = (
     r"not a git repository|loose object|object file .* is empty|bad object|[Cc]ould not parse|packfile|inflate|corrupt"
     r"|missing blob|missing tree|invalid sha1 pointer|unable to read (?:tree|sha1|object)|does not match index"
@@ -131,7 +132,7 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
         _UNREACHABLE,
         SourceFault.UNREACHABLE,
         "",
-        "check the URL and the network; the daemon tries again",
+        _CHECK,
     ),
     (
         _DAMAGED,
@@ -166,7 +167,8 @@ def explained(repository: Repository, complaint: str) -> SourceError:
             return SourceError(fault, f"{repository}: the server wants credentials, and none are given", wanted)
         if match is not None:
             said = message or re.sub(r"^unable to access '[^']*': ", "", match)
-            return SourceError(fault, f"{repository}: {said}", hint)
+            again = "; the daemon tries again" if hint is _CHECK and not repository.user_config else ""
+            return SourceError(fault, f"{repository}: {said}", f"{hint}{again}")
     return SourceError(SourceFault.FAILED, f"{repository}: git failed: {told[0] if told else 'without a word'}")
 
 
@@ -189,13 +191,18 @@ def came_to_nothing(repository: Repository, git: GitProcess, complaint: bytes, t
     if git.ending.is_over():
         return SourceError(SourceFault.ENDED, f"{repository}: nobody waits for it any more")
     if git.late.is_set():
-        message = f"{repository}: no answer within {timeout_s:g} s"
-        ways = f"; {raising('seconds')}" if timeout_s >= git.limits.seconds else ""
-        return SourceError(SourceFault.UNREACHABLE, message, f"is the server overloaded, or a proxy in between?{ways}")
+        return said_nothing(repository, git.limits, timeout_s)
     if git.popen.poll() in {-signal.SIGXCPU, 128 + signal.SIGXCPU}:
         message = f"{repository}: git wants more than {git.limits.seconds:g} s of a processor"
         return SourceError(SourceFault.REFUSED, message, raising("seconds"))
     return explained(repository, scrubbed(complaint.decode(errors="replace"), repository.credentials.secrets()))
+
+
+def said_nothing(repository: Repository, limits: GitLimits, timeout_s: float) -> SourceError:
+    """Return the error that a server didn't answer in time."""
+    message = f"{repository}: no answer within {timeout_s:g} s"
+    ways = f"; {raising('seconds')}" if timeout_s >= limits.seconds else ""
+    return SourceError(SourceFault.UNREACHABLE, message, f"is the server overloaded, or a proxy in between?{ways}")
 
 
 def unread(repository: Repository, git: GitProcess) -> SourceError:

@@ -47,6 +47,7 @@ class FollowedRef:
         longest_s = self._clone.limits.seconds
         self._timeout_s, self._fetch_timeout_s = min(timeout_s, longest_s), fetch_timeout_s or longest_s
         self._server = refs_of(repository)
+        self._server.join(self)
         self.since_s = float("inf")
         """How old an answer of the server may be that somebody else was given: from then on (monotonic); by default, none will do."""
         self._admitted = False
@@ -80,6 +81,10 @@ class FollowedRef:
         remote = self.ref.among(self._server.latest.found)
         return remote if remote is not None and self._refs.has(remote.sha) else None
 
+    def tells_of_move(self) -> bool:
+        """Tell whether nobody has told the others yet of what the server said last: of one answer one tells, the first who asks here."""
+        return self._server.is_news()
+
     def is_at(self, remote: RemoteRef) -> None:
         """Note that the ref is there, and that there is nothing to be read that wasn't read."""
         self.ref_name, self.tip, self.tag = remote.name, remote.sha, remote.tag
@@ -97,7 +102,7 @@ class FollowedRef:
         self._admitted = True
         name = self.ref_name = remote.name
         self.tip, self.tag = remote.sha, remote.tag
-        if not (name == remote.sha != self.ref.name and self._refs.has(remote.sha)) and not _holds(self._refs, remote):
+        if not (name == remote.sha != self.ref.name and self._refs.has(remote.sha)) and not self._holds(remote):
             self.tip = self._clone.repairing(lambda: self._fetch(name, _ours(name), remote))
             self.tag = self._refs.tag_at(_ours(name))
         return self.tip
@@ -132,8 +137,11 @@ class FollowedRef:
 
     def _question(self, names: Sequence[str]) -> dict[str, str]:
         """Ask the server where these refs are."""
+        return self._server.asking.refs(names, self._timeout_s, self._clone.limits, self._question_by_git)
+
+    def _question_by_git(self, names: Sequence[str], timeout_s: float) -> dict[str, str]:
         asked = ["ls-remote", "--quiet", "--", self.repository.url, *names]
-        lines = self._clone.talk(asked, self._timeout_s).decode(errors="replace").splitlines()
+        lines = self._clone.talk(asked, timeout_s).decode(errors="replace").splitlines()
         return {full: sha for sha, _, full in (line.partition("\t") for line in lines) if HASH.fullmatch(sha)}
 
     def _abbreviated(self, digits: str) -> str:
@@ -165,12 +173,17 @@ class FollowedRef:
         name = self._remote().name
         self._fetch(name, _ours(name))
 
+    def _holds(self, remote: RemoteRef) -> bool:
+        """Tell whether the clone has what the ref is at now; a tag may be another one at the same commit."""
+        ours = _ours(remote.name)
+        return self._refs.at(ours) == remote.sha and (not remote.tag or self._refs.tag_at(ours) == remote.tag)
+
     def _fetch(self, name: str, ours: str, wanted: RemoteRef | None = None) -> str:
         """Fetch a ref, unless somebody else has brought it to where it is *wanted* while we waited; return its commit."""
         target = f"refs/{ours}"
         with self._clone.locked(self._fetch_timeout_s):
             self._clone.ready()
-            if wanted is not None and _holds(self._refs, wanted):
+            if wanted is not None and self._holds(wanted):
                 return wanted.sha
             try:
                 self._clone.fetch(f"+{name}:{target}", self._fetch_timeout_s)
@@ -193,9 +206,3 @@ _DEFAULT = "default/HEAD"
 def _ours(name: str) -> str:
     """Return what a ref of the server is called in the clone, below ``refs/``."""
     return f"commits/{name}" if HASH.fullmatch(name) else name.removeprefix("refs/")
-
-
-def _holds(refs: ClonedRefs, remote: RemoteRef) -> bool:
-    """Tell whether the clone has what the ref is at now; a tag may be another one at the same commit."""
-    ours = _ours(remote.name)
-    return refs.at(ours) == remote.sha and (not remote.tag or refs.tag_at(ours) == remote.tag)

@@ -2,7 +2,7 @@
 
 Each URL has one bare *clone* in the cache folder, shared by all who follow it, in this process
 and others. A clone is fetched by ref with that ref's whole history (it answers *which commit* changed a line),
-and only when ``git ls-remote`` says that the ref moved: an unchanged remote costs one small
+and only when the server says that the ref moved (``asking``, else ``git ls-remote``): an unchanged remote costs one small
 request. Where git and the server allow it, of the files only those below the path come along, in one request more;
 older ones when somebody asks what they held. A rewritten branch is followed; a clone that turns out damaged is recreated.
 
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.source.cloned.folders import CommitFolders
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.followed_ref import HASH, FollowedRef
 from kubectl_reconcile.source.limits import GitLimits
@@ -30,7 +31,18 @@ from kubectl_reconcile.source.missing_files import MissingFiles
 from kubectl_reconcile.source.remote import Credentials, Repository, check_path
 from kubectl_reconcile.source.render.trees import CommitTree
 from kubectl_reconcile.source.server_refs import Ref, RefKind
-from kubectl_reconcile.source.tree import Entry, blobs_at, inputs_at, listed, rfc3339, way_inputs_at, weighed
+from kubectl_reconcile.source.tree import (
+    Entry,
+    ListedFiles,
+    blobs_at,
+    inputs_at,
+    listed,
+    listed_after,
+    read_at,
+    rfc3339,
+    way_inputs_at,
+    weighed,
+)
 
 __all__ = ["Credentials", "GitSource", "Ref", "RefKind", "Repository", "SourceError", "SourceFault"]
 
@@ -62,7 +74,8 @@ class GitSource(FollowedRef):
         self._render = render
         self.path = check_path(path)
         self._state = threading.Lock()
-        self._listed: Revision | None = None
+        self._listed: ListedFiles | None = None
+        self._listed_in: tuple[int, int] | None = None
         self._sizes: dict[str, int] = {}
         self.files = MissingFiles(self._clone, repository, self._fetch_timeout_s, lambda: self._renew(partial=False))
 
@@ -97,17 +110,46 @@ class GitSource(FollowedRef):
             SourceError: it isn't there, or has nothing at the path.
         """
         with self._state:
-            if self._listed is None or self._listed.sha != sha:
+            if self._listed is None or self._listed.revision.sha != sha:
                 self.require(sha)
+                before = self._listed if self._listed_in == self._clone.reader.place() else None
                 self._listed = None
-                found = self._clone.repairing(
-                    lambda: listed(self._clone, sha, self.path, self.files.bring, self._render),
-                    renew=self._renew,
-                )
+                found = self._clone.repairing(lambda: self._list(sha, before), renew=self._renew)
                 self.files.has_brought(sha)
-                self._sizes = weighed(self._clone, found, self._sizes)
+                self._sizes = weighed(self._clone, found.revision, {**self._sizes, **self.files.sizes})
+                self._listed_in = self._clone.reader.place()
                 self._listed = found
-            return self._listed
+            return self._listed.revision
+
+    def _list(self, sha: str, before: ListedFiles | None) -> ListedFiles:
+        """Return what the commit *sha* has at the path, by difference from what was listed *before* where that will do."""
+
+        def bring(ids: Iterable[str]) -> None:
+            self._bring(ids, sha)
+
+        found = listed_after(before, self._clone, sha, self.path, bring) if before else None
+        return found or listed(self._clone, sha, self.path, bring, self._render)
+
+    def _bring(self, blob_ids: Iterable[str], sha: str) -> None:
+        """Fetch files of the commit *sha*, together with those that others are about to read who follow the same ref."""
+        known = self._sizes if self._listed_in == self._clone.reader.place() else {}
+        self.files.bring((each for each in blob_ids if each not in known), lambda: self._read_by_others(sha))
+
+    def _read_by_others(self, sha: str) -> Iterator[str]:
+        folders = CommitFolders(self._clone, sha)
+        for other in self._server.followers():
+            if (
+                other is not self
+                and isinstance(other, GitSource)
+                and other.ref == self.ref
+                and not other.has_listed(folders)
+            ):
+                with contextlib.suppress(SourceError):  # which they will be told themselves
+                    yield from read_at(self._clone, folders, other.path)
+
+    def has_listed(self, folders: CommitFolders) -> bool:
+        """Tell whether the path was listed before as it is in *folders*, of whichever commit."""
+        return self._listed is not None and folders.at(self.path) == self._listed.top[:2]
 
     def tree(self, sha: str) -> AbstractContextManager[CommitTree]:
         """Return all files of the commit *sha*, for the time of a block.

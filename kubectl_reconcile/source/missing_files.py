@@ -6,6 +6,7 @@ A server may promise files by name and then refuse them (the old protocol, a set
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterable
 
 from kubectl_reconcile.source.cloned.clone import FETCH, Clone
@@ -14,6 +15,7 @@ from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.tree import listed
 
 _REMEMBERED = 64
+_MOST_FOR_OTHERS = 20_000
 
 
 class MissingFiles:
@@ -28,9 +30,11 @@ class MissingFiles:
         self._clone, self._repository, self._timeout_s = clone, repository, timeout_s
         self._fetch_whole = fetch_whole
         self._brought: dict[str, None] = {}
+        self.sizes: dict[str, int] = {}
+        """How many bytes those files have that were looked for last and are here."""
 
-    def bring(self, blob_ids: Iterable[str]) -> None:
-        """Fetch those of the files that aren't in the clone.
+    def bring(self, blob_ids: Iterable[str], others: Callable[[], Iterable[str]] = tuple) -> None:
+        """Fetch those of the files that aren't in the clone; where that takes a request, it asks for what *others* will read as well.
 
         Raises:
             SourceError: the server can't be reached or refuses, or has them no more.
@@ -38,7 +42,7 @@ class MissingFiles:
         if not self._clone.is_partial or not (missing := self._missing(blob_ids)):
             return
         with self._clone.locked(self._timeout_s):
-            given = self._fetch(missing)
+            given = self._fetch(missing, others)
         if not given:
             self._fetch_whole()
 
@@ -60,23 +64,32 @@ class MissingFiles:
 
     def _missing(self, blob_ids: Iterable[str]) -> list[str]:
         wanted = list(blob_ids)
-        return [each for each, found in zip(wanted, self._clone.reader.facts(wanted), strict=True) if found is None]
+        found = dict(zip(wanted, self._clone.reader.facts(wanted), strict=True))
+        self.sizes = {each: facts.size for each, facts in found.items() if facts is not None}
+        return [each for each, facts in found.items() if facts is None]
 
-    def _fetch(self, blob_ids: Iterable[str]) -> bool:
+    def _fetch(self, blob_ids: Iterable[str], others: Callable[[], Iterable[str]]) -> bool:
         """Fetch what nobody else has fetched meanwhile; return False if the server gives nothing by name. Call it locked."""
         self._clone.ready()
         if not self._clone.is_partial:
             return False
         if not (missing := self._missing(blob_ids)):
             return True
+        more = self._missing(dict.fromkeys(itertools.islice(others(), _MOST_FOR_OTHERS)).keys() - set(missing))
+        if not (more and self._given([*missing, *more])) and not self._given(missing):
+            return False
+        if self._missing(missing):  # git keeps a damaged pack when the same one comes again
+            raise SourceError(SourceFault.CORRUPT, f"{self._repository}: the local clone is damaged")
+        return True
+
+    def _given(self, blob_ids: Iterable[str]) -> bool:
+        """Fetch these files; return False if the server doesn't give all of them by name."""
         command = ["-c", "fetch.negotiationAlgorithm=noop", *FETCH, "--stdin", "--", self._repository.url]
-        wanted = "".join(f"{blob_id}\n" for blob_id in missing).encode()
+        wanted = "".join(f"{blob_id}\n" for blob_id in blob_ids).encode()
         try:
             self._clone.talk(command, self._timeout_s, stdin=wanted, fills=True)
         except SourceError as error:
             if error.fault in {SourceFault.NO_SUCH_REF, SourceFault.FAILED}:
                 return False
             raise
-        if self._missing(missing):  # git keeps a damaged pack when the same one comes again
-            raise SourceError(SourceFault.CORRUPT, f"{self._repository}: the local clone is damaged")
         return True

@@ -122,14 +122,19 @@ class Repository:
         return one_line(self.url)
 
     @contextmanager
-    def environment(self, *, partial: bool = False) -> Iterator[Mapping[str, str]]:
+    def environment(self, *, partial: bool = False, shared: Path | None = None) -> Iterator[Mapping[str, str]]:
         """Yield what git's environment must hold to talk to this repository; its files vanish afterwards.
 
         To a *partial* clone the server gives commits and folders, and of the files those that are asked for by name.
+        Over SSH the connection behind the socket *shared* is used, if that is still there.
         """
         with tempfile.TemporaryDirectory(prefix="kubectl-reconcile-") as name:
             private = Path(name)
-            yield {**_basics(self, private), **_configuration(self, private, partial=partial), **_ssh(self, private)}
+            yield {
+                **_basics(self, private),
+                **_configuration(self, private, partial=partial),
+                **_ssh(self, private, shared),
+            }
 
 
 def check_ref(name: str) -> str:
@@ -223,11 +228,20 @@ _SILENCE_S = 60
 _PROTOCOLS = {Scheme.HTTP: "http:https", Scheme.SSH: "ssh", Scheme.LOCAL: "file"}
 
 
-def _basics(repository: Repository, private: Path) -> dict[str, str]:
+def refuse_unchecked() -> None:
+    """Return if nothing in our environment has certificates go unchecked.
+
+    Raises:
+        SourceError: something has (``REFUSED``).
+    """
     if "GIT_SSL_NO_VERIFY" in os.environ:
         raise SourceError(
             SourceFault.REFUSED, "GIT_SSL_NO_VERIFY is set, so no certificate would be checked", "unset it"
         )
+
+
+def _basics(repository: Repository, private: Path) -> dict[str, str]:
+    refuse_unchecked()
     names = {
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "",
@@ -287,7 +301,18 @@ def _trust(credentials: Credentials, private: Path) -> dict[str, str]:
     return {"GIT_SSL_CAINFO": str(bundle), "GIT_SSL_CAPATH": str(nothing)}
 
 
-def _ssh(repository: Repository, private: Path) -> dict[str, str]:
+def _ssh(repository: Repository, private: Path, shared: Path | None) -> dict[str, str]:
+    credentials = repository.credentials
+    if repository.user_config and not credentials.ssh_private_key and "GIT_SSH_COMMAND" in os.environ:
+        return {}
+    words = ssh_words(repository, private)
+    if shared is not None:
+        words += ["-o", f"ControlPath={shared}", "-o", "ControlMaster=no"]
+    return {"GIT_SSH_COMMAND": shlex.join(words), "GIT_SSH_VARIANT": "ssh"}
+
+
+def ssh_words(repository: Repository, private: Path) -> list[str]:
+    """Return how ssh is called for *repository*, with its key and known hosts in files of the folder *private*."""
     credentials = repository.credentials
     options = {"BatchMode": "yes", "ConnectTimeout": "20", "ServerAliveInterval": "15", "ServerAliveCountMax": "4"}
     if not repository.user_config:
@@ -300,11 +325,9 @@ def _ssh(repository: Repository, private: Path) -> dict[str, str]:
         key = _private_file(private / "key", credentials.ssh_private_key)
         words += ["-i", str(key)]
         options |= {"IdentitiesOnly": "yes", "IdentityAgent": "none", "PreferredAuthentications": "publickey"}
-    elif repository.user_config and "GIT_SSH_COMMAND" in os.environ:
-        return {}
     for name, value in options.items():
         words += ["-o", f"{name}={value}"]
-    return {"GIT_SSH_COMMAND": shlex.join(words), "GIT_SSH_VARIANT": "ssh"}
+    return words
 
 
 def _private_file(path: Path, text: str) -> Path:

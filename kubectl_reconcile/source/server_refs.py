@@ -12,16 +12,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Self
-from weakref import WeakValueDictionary
+from typing import Any, Final, Self
+from weakref import WeakSet, WeakValueDictionary
 
+from kubectl_reconcile.source.asking.question import Asking
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.remote import Repository
-from kubectl_reconcile.source.running.ending import ending
+from kubectl_reconcile.source.running.ending import taking
 
 _MOST_NAMES: Final = 200
 """How many refs are asked for at a time; whose aren't among them asks alone."""
-_LOOK_S: Final = 0.1
 
 
 class RefKind(StrEnum):
@@ -114,11 +114,32 @@ class RefsAnswer:
 class ServerRefs:
     """The refs of one repository, as one set of credentials sees them. From any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, repository: Repository) -> None:
+        self.asking = Asking(repository)
+        """How the server is asked; by whoever has the turn."""
         self._turn = threading.Lock()
         self._wanted: OrderedDict[str, None] = OrderedDict()
         self.latest = RefsAnswer()
         """What was said last."""
+        self._guard = threading.Lock()
+        self._told_s = float("-inf")
+        self._followers: WeakSet[Any] = WeakSet()
+
+    def is_news(self) -> bool:
+        """Tell whether this is asked for the first time since the server's last answer."""
+        with self._guard:
+            told, self._told_s = self._told_s, self.latest.begun_s
+        return told != self._told_s
+
+    def join(self, follower: object) -> None:
+        """Count *follower* among those who follow the repository, for as long as somebody holds it."""
+        with self._guard:
+            self._followers.add(follower)
+
+    def followers(self) -> list[Any]:
+        """Return who follows the repository now."""
+        with self._guard:
+            return list(self._followers)
 
     def ask(
         self, names: Sequence[str], since_s: float, question: Callable[[Sequence[str]], Mapping[str, str]]
@@ -128,17 +149,12 @@ class ServerRefs:
         Raises:
             SourceError: the server can't be asked, or nobody waits any more.
         """
-        waited = ending()
-        while not self._turn.acquire(timeout=_LOOK_S):
-            waited.check()
-        try:
+        with taking(self._turn):
             if not self.latest.tells(names, since_s):
                 self._question(self._with_others(names), question)
             if (failure := self.latest.failure) is not None:
                 raise SourceError(failure.fault, failure.message, failure.hint)
             return self.latest.found
-        finally:
-            self._turn.release()
 
     def _question(self, names: Sequence[str], question: Callable[[Sequence[str]], Mapping[str, str]]) -> None:
         begun_s, asked = time.monotonic(), frozenset(names)
@@ -168,5 +184,5 @@ def refs_of(repository: Repository) -> ServerRefs:
     with _GUARD:
         found = _KNOWN.get(repository)
         if found is None:
-            found = _KNOWN[repository] = ServerRefs()
+            found = _KNOWN[repository] = ServerRefs(repository)
         return found

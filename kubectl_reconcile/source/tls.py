@@ -37,9 +37,14 @@ def why_untrusted(url: str, ca_bundle: str) -> str:
         ):
             return ""
     except ssl.SSLCertVerificationError as error:
-        return _REASONS.get(error.verify_code, "")
+        return reason_of(error)
     except (OSError, ValueError):  # the bundle is none, or the server is gone by now
         return ""
+
+
+def reason_of(error: ssl.SSLCertVerificationError) -> str:
+    """Return why a certificate was refused, in git's words; empty where git has no word of its own."""
+    return _REASONS.get(error.verify_code, "")
 
 
 def _has_proxy() -> bool:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
 
 from kubectl_reconcile.core.manifests.files import (
     IGNORE_FILE,
+    RENDERER_FILES,
     SourceIgnore,
     is_manifest_path,
     is_renderer_path,
@@ -33,10 +37,25 @@ Entry = tuple[str, str, str]
 """Mode, id and path of a file, a folder or a link."""
 
 
+@dataclass(frozen=True, slots=True)
+class ListedFiles:
+    """The *revision* of a commit at a path, and what those of others are told by: the folder that is there, and ignore files *above* it.
+
+    *is_plain*: no file in it says anything of another. It has so many *entries*, folders with them, and so many *files*.
+    """
+
+    revision: Revision
+    top: Entry
+    above: tuple[Entry, ...]
+    is_plain: bool = False
+    entries: int = 0
+    files: int = 0
+
+
 def listed(
     clone: Clone, sha: str, path: str, bring: Callable[[Iterable[str]], None], render: Render = Render.AUTO
-) -> Revision:
-    """Return the revision of the commit *sha*: the manifest files at *path*, and what is wrong with others; or that it is to be rendered.
+) -> ListedFiles:
+    """Return the manifest files that the commit *sha* has at *path*, and what is wrong with others; or that it is to be rendered.
 
     *bring* is asked once, for the ids of all files that will be read: it fetches those that aren't in the clone.
 
@@ -49,10 +68,11 @@ def listed(
     above = _ignore_files_above(folders, path)
     goes = _way(clone, folders, top, render, above, bring)
     if goes is Render.AUTO:
-        return Revision(sha, when, {}, (undecided(path),), ("",), path or ".")
+        return ListedFiles(Revision(sha, when, {}, (undecided(path),), ("",), path or "."), top, (*above,))
     if goes is not Render.RAW:
-        return Revision(sha, when, {}, path=path or ".", overlay=path, is_chart=goes is Render.HELM)
-    entries = _below(clone, folders, top)
+        rendered = Revision(sha, when, {}, path=path or ".", overlay=path, is_chart=goes is Render.HELM)
+        return ListedFiles(rendered, top, (*above,))
+    entries, total, count = _below(clone, folders, top)
     bring(blob for mode, blob, file in (*above, *entries) if _is_read(mode, file, path))
     ignore = SourceIgnore(_ignore_files(clone, _where(clone, path), [*above, *entries]))
     files, problems = _select(entries, path, ignore)
@@ -61,7 +81,78 @@ def listed(
         renderers = [each for each in renderers if each.rpartition("/")[0] != path]
     chosen = without_unrendered(files, renderers)
     found = (*ignore.problems, *chosen.problems, *problems)
-    return Revision(sha, when, chosen.files, found, chosen.unrendered, path or ".")
+    revision = Revision(sha, when, chosen.files, found, chosen.unrendered, path or ".")
+    ignores = any(_is_ignore_file(mode, file) for mode, _, file in (*above, *entries))
+    is_plain = top[0] == FOLDER_MODE and not (ignores or renderers)
+    return ListedFiles(revision, top, (*above,), is_plain, total, count)
+
+
+def listed_after(
+    before: ListedFiles, clone: Clone, sha: str, path: str, bring: Callable[[Iterable[str]], None]
+) -> ListedFiles | None:
+    """Return the same of the commit *sha* by what is another than in the listing *before*; None where it has to be read whole.
+
+    That is where something else changed than manifest files, or what says nothing of them; and where much did.
+
+    Raises:
+        SourceError: a folder of the commit can't be read.
+    """
+    folders, was = CommitFolders(clone, sha), before.revision
+    top = (*folders.at(path), path)
+    if not before.is_plain or top[0] != FOLDER_MODE or _ignore_files_above(folders, path):
+        return None
+    files, is_longer, entries, count = dict(was.files), False, before.entries, before.files
+    changed = folders.difference(before.top[1], top[1], f"{path}/" if path else "")
+    fresh: list[str] = []
+    for number, (file, one, other) in enumerate(changed):
+        sides = [each for each in (one, other) if each != NOTHING]
+        if number >= _MOST_CHANGED or not all(_says_nothing_of_others(clone, mode, file, path) for mode, _ in sides):
+            return None
+        entries += (other != NOTHING) - (one != NOTHING)
+        count += (other[0] not in {"", FOLDER_MODE}) - (one[0] not in {"", FOLDER_MODE})
+        if not is_manifest_path(_inside(file, path)):
+            continue
+        if other[0] in {"", FOLDER_MODE}:
+            files.pop(file, None)
+        else:
+            is_longer = is_longer or file not in files
+            files[file] = other[1]
+            fresh.append(other[1])
+    if entries > clone.limits.entries or count > clone.limits.files:
+        return None
+    bring(fresh)
+    if is_longer:
+        files = dict(sorted(files.items(), key=_in_order_of_git))
+    revision = replace(was, sha=sha, committed_at=committed_at(clone, sha), files=files)
+    return ListedFiles(revision, top, (), is_plain=True, entries=entries, files=count)
+
+
+_MOST_CHANGED: Final = 2_000
+"""Beyond so many entries that changed, reading all of them is no more work."""
+
+
+def _says_nothing_of_others(clone: Clone, mode: str, file: str, path: str) -> bool:
+    """Return whether an entry counts for itself alone: it is a folder or a file of a usual name, and no link, ignore file or renderer's."""
+    deepest = clone.limits.depth + (path.count("/") + 1 if path else 0)
+    is_usual = file.isprintable() and len(file) <= LONGEST_PATH_BYTES and file.count("/") <= deepest
+    is_special = mode in {LINK_MODE, SUBMODULE_MODE} or _is_ignore_file(mode, file)
+    return is_usual and not is_special and file.rpartition("/")[2] not in {*RENDERER_FILES, *TELLING}
+
+
+def _in_order_of_git(file: tuple[str, str]) -> bytes:
+    return file[0].encode(errors="surrogateescape")
+
+
+def read_at(clone: Clone, folders: CommitFolders, path: str) -> Iterator[str]:
+    """Yield the ids of all files that are read of a commit's *folders* at *path* where they are plain manifests; nothing where there is nothing.
+
+    Raises:
+        SourceError: the commit isn't in the clone, or has too much at the path.
+    """
+    mode, found = folders.at(path)
+    if mode:
+        entries = (*_ignore_files_above(folders, path), *_below(clone, folders, (mode, found, path))[0])
+        yield from (blob for mode, blob, file in entries if _is_read(mode, file, path))
 
 
 def inputs_at(clone: Clone, sha: str, path: str) -> tuple[Entry, ...]:
@@ -92,12 +183,22 @@ def committed_at(clone: Clone, sha: str) -> str:
     Raises:
         SourceError: the commit can't be read.
     """
+    if (known := _COMMITTED.get((clone.folder, sha))) is not None:
+        return known
     found = clone.reader.ask(f"{sha}^{{commit}}", _MOST_COMMIT_BYTES)
     head = (found.data if found else b"").partition(b"\n\n")[0]
     when = re.search(rb"^committer .*> (\d{1,11}) [+-]\d{4}$", head, re.MULTILINE)
     if when is None:
         raise SourceError(SourceFault.CORRUPT, f"{clone.repository}: the commit {sha[:7]} can't be read")
-    return rfc3339(when[1].decode())
+    if len(_COMMITTED) >= _MOST_COMMITTED:
+        _COMMITTED.clear()
+    _COMMITTED[clone.folder, sha] = rfc3339(when[1].decode())
+    return _COMMITTED[clone.folder, sha]
+
+
+_COMMITTED: Final[dict[tuple[Path, str], str]] = {}
+"""When commits were made, by clone: all who follow a repository ask for the same."""
+_MOST_COMMITTED: Final = 256
 
 
 _MOST_COMMIT_BYTES = 4 * MEBIBYTE
@@ -150,8 +251,10 @@ def _top(clone: Clone, folders: CommitFolders, sha: str, path: str) -> Entry:
     )
 
 
-def _below(clone: Clone, folders: CommitFolders, top: Entry) -> list[Entry]:
-    """Return mode, id and path of everything below *top* that counts for something; of one file if that is what it is.
+def _below(clone: Clone, folders: CommitFolders, top: Entry) -> tuple[list[Entry], int, int]:
+    """Return mode, id and path of everything below *top* that counts for something, and how many entries and files there are.
+
+    It is one file if that is what *top* is.
 
     Folders are counted too, as they come: a few bytes may be folders of folders without end, with no file in them.
 
@@ -159,10 +262,10 @@ def _below(clone: Clone, folders: CommitFolders, top: Entry) -> list[Entry]:
         SourceError: there is too much of something.
     """
     if top[0] != FOLDER_MODE:
-        return [top]
+        return [top], 1, 1
     path = top[2]
     limits, where, found = clone.limits, _where(clone, path), []
-    files, deepest = 0, limits.depth + (path.count("/") + 1 if path else 0)
+    files, count, deepest = 0, 0, limits.depth + (path.count("/") + 1 if path else 0)
     for count, entry in enumerate(folders.below(top[1], f"{path}/" if path else ""), 1):
         mode, _, file = entry
         files += mode != FOLDER_MODE
@@ -176,7 +279,7 @@ def _below(clone: Clone, folders: CommitFolders, top: Entry) -> list[Entry]:
             raise _too_much(where, f"{file[:80]}… is no path that a file can have")
         if _counts(mode, file, path):
             found.append(entry)
-    return found
+    return found, count, files
 
 
 def _counts(mode: str, file: str, path: str) -> bool:

@@ -46,7 +46,7 @@ class Watched:
             return self.location.parent
         places = [self.location]
         for path, entry in self.consulted().items():
-            at = self.top / path
+            at = self.top / path.removesuffix("/")  # of the top itself that is all there is
             places.append(at if entry.kind is EntryKind.FOLDER else at.parent)
         found = Path(os.path.commonpath(places))
         return next(each for each in (found, *found.parents) if each.is_dir())

@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -40,6 +40,7 @@ from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, IgnoreTexts, too_much, variable
 from kubectl_reconcile.source.remote import check_path
+from kubectl_reconcile.source.render.reach import reached_from, root_of
 from kubectl_reconcile.source.render.trees import FolderTree
 
 if TYPE_CHECKING:  # most looks at a folder are one look
@@ -61,7 +62,8 @@ class WorktreeSource:
 
     With *below*, a path in the folder, only what is there is read, as of a repository; unless *recursive*, folders
     in it are left out. Paths of its revisions are relative to *location*; a single file goes by its name. What is
-    there may be as much as *limits* allow of a revision: entries, depth, bytes of a file and of all.
+    there may be as much as *limits* allow of a revision: entries, depth, bytes of a file and of all. Where it *reaches*, an
+    overlay outside a Git working tree may have bases beside its folder.
 
     Raises:
         SourceError: there is nothing there, or neither a file nor a folder.
@@ -75,6 +77,7 @@ class WorktreeSource:
         recursive: bool = True,
         limits: GitLimits = _DEFAULTS,
         render: Render = Render.AUTO,
+        reaches: bool = False,
     ) -> None:
         self._render = render
         self._root, self._below, self._recursive, self._limits = location, check_path(below), recursive, limits
@@ -91,6 +94,7 @@ class WorktreeSource:
         if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
             raise SourceError(SourceFault.UNREADABLE, f"{location}: neither a file nor a folder")
         self._is_file = stat.S_ISREG(mode)
+        self._reached = reached_from(self.location) if reaches and not self._is_file else self.location
         self._digests: dict[str, tuple[_Stamp, str]] = {}
         self._files: dict[str, Path] = {}
         self._fresh: dict[str, bytes] = {}
@@ -199,7 +203,10 @@ class WorktreeSource:
 
     def _top(self) -> Path:
         """Return the folder whose files an overlay here may ask for."""
-        return self._root if self._below else root_of(self.location)
+        if self._below:
+            return self._root
+        top = root_of(self.location)
+        return top if os.path.lexists(top / ".git") or self._reached.is_relative_to(top) else self._reached
 
     def _overlay(self) -> str:
         inside = self.location.relative_to(self._top()).as_posix()
@@ -213,9 +220,12 @@ class WorktreeSource:
         if not self.location.is_file():
             raise _not_there(self.location, FileNotFoundError(2, "No such file or directory"))
         path = self._below or self.location.name
-        return _Found(
-            {path: self.location}, renderers=[path] if is_renderer_path(self.location.name) else []
-        ).readable()
+        if not is_renderer_path(self.location.name):
+            return _Found({path: self.location}).readable()
+        found = _Found({path: self.location}, renderers=[path]).readable()
+        hint = f"give its folder, {one_line(str(Path(self._name).parent))}"
+        found.problems = [replace(each, hint=hint) for each in found.problems]
+        return found
 
     def _walk(self) -> _Walk:
         root = self._root if self._below else self.location
@@ -246,18 +256,6 @@ class WorktreeSource:
         if time.time_ns() - max(stamp.modified_ns, stamp.changed_ns) > _CLOCK_STEP_NS:
             self._digests[str(file)] = (stamp, blob_id)
         return blob_id
-
-
-def root_of(folder: Path) -> Path:
-    """Return the top of the working tree that a folder is in, beyond which an overlay in it sees nothing.
-
-    Where there is none it is the current folder, if that is above; else the folder itself.
-    """
-    for above in (folder, *folder.parents):
-        if os.path.lexists(above / ".git"):
-            return above
-    here = Path.cwd().resolve()
-    return here if folder.is_relative_to(here) else folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from kubectl_reconcile.cluster.client import (
     Unreachable,
 )
 from kubectl_reconcile.cluster.errors import error_of
-from kubectl_reconcile.cluster.transport import Request
+from kubectl_reconcile.cluster.messages import Request
 
 
 @pytest.fixture

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.cluster.discovery import Resource
+from kubectl_reconcile.cluster.errors import NotHeld
 from kubectl_reconcile.cluster.feed import EventKind, Feed, FeedContents
 from kubectl_reconcile.cluster.selector import Selector
 from kubectl_reconcile.cluster.store import StoredObject
@@ -76,6 +78,11 @@ steps = st.one_of(
 )
 
 
+def is_same(one: StoredObject | None, other: StoredObject | None) -> bool:
+    """Tell whether both are one state of an object, whole or bare."""
+    return (one and (one.uid, one.resource_version)) == (other and (other.uid, other.resource_version))
+
+
 @dataclass
 class Story:
     """The server, the feed's contents, how far its watch is, and own writes that nobody has told the feed yet."""
@@ -86,6 +93,11 @@ class Story:
     untold: dict[str, list[Any]] = field(default_factory=lambda: {"a": [], "b": []})
     told: dict[str, tuple[int, dict[str, Any] | None]] = field(default_factory=dict)  # the last own write, by name
     mirror: dict[ObjectRef, StoredObject] = field(default_factory=dict)  # what a subscriber would believe
+    kept: frozenset[str] = frozenset("ab")  # names of what is to be held whole
+    gained_at: int = 1  # the server's version when that last grew
+
+    def __post_init__(self) -> None:
+        self.contents.keeps = lambda stored: stored.ref.name in self.kept
 
     def take(self, step: tuple[Any, ...]) -> None:
         match step:
@@ -102,6 +114,21 @@ class Story:
                 self.tell(name, self.untold[name].pop(0))
             case ("list", lag, forgotten):
                 self.list(max(self.seen, self.server.version - lag), forgotten=forgotten)
+            case ("share", kept):
+                self.gained_at = self.server.version if kept - self.kept else self.gained_at
+                self.kept = kept
+            case ("slim",):
+                self.contents.slim()
+            case ("complete", lag):
+                self.complete(max(self.gained_at, self.server.version - lag))
+
+    def complete(self, version: int) -> None:
+        """List beside the watch, as was asked for after the share grew; the watch may be further by the time it is answered."""
+        held = map(self.contents.held, self.stored_at(version))
+        self.believe(self.contents.complete({stored.ref: stored for stored in held}))
+
+    def stored_at(self, version: int) -> list[StoredObject]:
+        return [StoredObject.of(manifest, WIDGET) for manifest in self.server.states[version].values()]
 
     def watch(self, count: int) -> None:
         for version, type_, manifest in [event for event in self.server.events if event[0] > self.seen][:count]:
@@ -120,13 +147,13 @@ class Story:
     def list(self, version: int, *, forgotten: bool) -> None:
         if forgotten:
             self.contents.unload()
-        found = (StoredObject.of(manifest, WIDGET) for manifest in self.server.states[version].values())
+        found = map(self.contents.held, self.stored_at(version))
         self.believe(self.contents.adopt({stored.ref: stored for stored in found}, str(version)))
         self.seen = version
 
     def believe(self, changes: Any) -> None:
         for change in changes:
-            assert self.mirror.get(change.ref) is change.old
+            assert is_same(self.mirror.get(change.ref), change.old)
             assert (change.kind is EventKind.DELETED) == (change.new is None)
             if change.new:
                 self.mirror[change.ref] = change.new
@@ -137,10 +164,14 @@ class Story:
         """What is shown of an object is what we wrote last, or what the server says of a time after that."""
         for name in "ab":
             shown = self.contents.table.get(ref(name))
-            assert self.mirror.get(ref(name)) is shown
+            assert is_same(self.mirror.get(ref(name)), shown)
             version, ours = self.told.get(name, (0, None))
             expected = ours if version > self.seen else self.server.states[self.seen].get(name)
-            assert (shown.manifest() if shown else None) == expected
+            if shown is None or expected is None or shown.is_whole:
+                assert (shown.manifest() if shown else None) == expected
+            else:
+                assert shown.resource_version == expected["metadata"]["resourceVersion"]
+                assert shown.labels == {"ours": "yes"}
 
 
 @given(st.lists(steps, max_size=30))
@@ -158,6 +189,37 @@ def test_what_is_shown_is_the_last_own_write_or_what_the_server_says_later(histo
     story.check()
     shown = {stored.ref.name: stored.manifest() for stored in story.contents.table}
     assert shown == story.server.states[story.server.version]
+
+
+shares = st.frozensets(st.sampled_from("ab"))
+
+
+@given(
+    st.lists(steps | st.tuples(st.just("share"), shares) | st.just(("slim",)), max_size=30),
+    st.integers(0, 3),
+    st.data(),
+)
+def test_what_is_kept_is_whole_once_it_was_read_again_and_nothing_that_is_shown_differs_for_it(history, lag, data):
+    story = Story()
+    story.list(1, forgotten=False)
+    for step in history:
+        story.take(step)
+        story.check()
+    story.take(("complete", lag))
+    if data.draw(st.booleans()):
+        story.take(("slim",))
+        assert not [each for each in story.contents.table if each.is_whole and each.ref.name not in story.kept]
+    story.watch(len(story.server.events))
+    bare = {stored.ref.name for stored in story.contents.table if not stored.is_whole}
+    assert not bare & story.kept
+    assert {stored.ref.name for stored in story.contents.table} >= story.server.states[story.server.version].keys()
+
+
+def test_a_bare_object_says_of_which_object_nothing_is_held():
+    contents = FeedContents(FEED, Selector.parse("ours"), keeps=lambda _: False)
+    (change,) = contents.absorb("ADDED", widget("one", "uid-1", 1, ours=True))
+    with pytest.raises(NotHeld, match=r"Widget.example.com shop/one is not held here"):
+        change.new.manifest()
 
 
 def test_opaque_versions_still_notice_what_vanished():

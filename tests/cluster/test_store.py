@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +75,7 @@ writes = st.one_of(
 def test_a_table_is_a_dictionary_and_its_views_never_change(steps):
     """Whatever is written, each view shows what the table held when it was taken, by every way of asking."""
     before, store._MOST_RECENT = store._MOST_RECENT, 3
+    noted, store._MOST_NOTED = store._MOST_NOTED, 4
     try:
         table, model, views = Table(), {}, []
         for step in steps:
@@ -92,8 +95,13 @@ def test_a_table_is_a_dictionary_and_its_views_never_change(steps):
         views.append((CacheSnapshot({KIND: (table.view(),)}), model))
         for snapshot, expected in views:
             shows(snapshot, expected)
+        for (earlier, was), (later, now) in itertools.combinations(views, 2):
+            changed = later.changed_since(earlier.moment([KIND]))
+            differs = {key for key in {*was, *now} if was.get(key) is not now.get(key)}
+            assert changed is None or differs <= set(changed)
+            assert was.keys() == now.keys() or changed is None or changed
     finally:
-        store._MOST_RECENT = before
+        store._MOST_RECENT, store._MOST_NOTED = before, noted
 
 
 def shows(snapshot: CacheSnapshot, expected: dict[ObjectRef, StoredObject]) -> None:
@@ -108,6 +116,40 @@ def shows(snapshot: CacheSnapshot, expected: dict[ObjectRef, StoredObject]) -> N
     for colour in ("blue", "red"):
         wanted = [stored for stored in in_order if stored.labels.get("colour") == colour]
         assert list(snapshot.labelled("colour", colour)) == wanted
+
+
+def test_of_few_changes_it_is_told_which_they_were():
+    table = Table()
+    for name in "abcdefgh":
+        table.put(widget(name))
+    before = CacheSnapshot({KIND: (table.view(),)}).moment([KIND])
+    table.put(widget("c", version="12"))
+    table.drop(ref("d"))
+    assert set(CacheSnapshot({KIND: (table.view(),)}).changed_since(before)) == {ref("c"), ref("d")}
+
+
+@pytest.mark.parametrize(
+    "views",
+    [lambda table: (table.view(), Table().view()), lambda table: (), lambda table: (Table().view(),)],
+    ids=["one more feed", "no feed", "another feed"],
+)
+def test_under_other_feeds_anything_may_have_changed(views):
+    table = Table()
+    table.put(widget("a"))
+    before = CacheSnapshot({KIND: (table.view(),)}).moment([KIND])
+    assert CacheSnapshot({KIND: views(table)}).changed_since(before) is None
+
+
+def test_a_snapshot_knows_whether_something_is_bare():
+    table = Table()
+    table.put(widget("a"))
+    assert not CacheSnapshot({KIND: (table.view(),)}).has_bare
+    table.put(widget("a", version="12").bare(()))
+    assert CacheSnapshot({KIND: (table.view(),)}).has_bare
+    table.drop(ref("a"))
+    assert not CacheSnapshot({KIND: (table.view(),)}).has_bare
+    table.replace({ref("a"): widget("a").bare(())})
+    assert CacheSnapshot({KIND: (table.view(),)}).has_bare
 
 
 def test_where_feeds_overlap_the_newest_state_counts_once():

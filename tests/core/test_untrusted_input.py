@@ -29,8 +29,8 @@ from kubectl_reconcile.core.objects import (
     labels_of,
     merge_conditions,
 )
-from kubectl_reconcile.core.planning.explain import ExplainFacts, explained, outlook
 from kubectl_reconcile.core.planning.kinds import kinds_of_crd
+from kubectl_reconcile.core.planning.outlook.explain import ExplainFacts, explained, outlook
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us

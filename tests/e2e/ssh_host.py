@@ -14,6 +14,8 @@ class SshHost:
     """An SSH server in a thread that lets one key run git-upload-pack, on a free loopback port."""
 
     def __init__(self) -> None:
+        self.connections = self.served = 0
+        """How often somebody came in, and how often git-upload-pack was run."""
         self.client_key = asyncssh.generate_private_key("ssh-ed25519")
         self._host_key = asyncssh.generate_private_key("ssh-ed25519")
         self._loop = asyncio.new_event_loop()
@@ -40,7 +42,7 @@ class SshHost:
         allowed = asyncssh.import_authorized_keys(self.client_key.export_public_key().decode())
         return await asyncssh.listen(
             "127.0.0.1", 0, server_host_keys=[self._host_key], authorized_client_keys=allowed,
-            process_factory=self._serve, encoding=None,
+            process_factory=self._serve, encoding=None, server_factory=lambda: _Counting(self),
         )  # fmt: skip
 
     async def _end(self) -> None:
@@ -48,6 +50,7 @@ class SshHost:
         await self._server.wait_closed()
 
     async def _serve(self, process) -> None:
+        self.served += 1
         program, folder = shlex.split(process.command)
         assert program == "git-upload-pack"
         pipe = asyncio.subprocess.PIPE
@@ -56,6 +59,17 @@ class SshHost:
         await asyncio.gather(pump(git.stdout, process.stdout), pump(git.stderr, process.stderr))
         asking.cancel()
         process.exit(await git.wait())
+
+
+class _Counting(asyncssh.SSHServer):
+    def __init__(self, host: SshHost) -> None:
+        self._host = host
+
+    def connection_made(self, _connection) -> None:
+        self._host.connections += 1
+
+    def begin_auth(self, username: str) -> bool:
+        return True
 
 
 async def pump(source, sink) -> None:

@@ -31,6 +31,11 @@ class Tarpit:
         """How many connections were taken so far."""
         return len(self._held)
 
+    @property
+    def waiting(self) -> int:
+        """How many of those who came are there still."""
+        return sum(map(_is_there, self._held))
+
     def _take(self) -> None:
         while not self._over.is_set():
             for key, _ in self._selector.select(timeout=0.2):
@@ -43,6 +48,18 @@ class Tarpit:
         for each in (*self._held, *self._listeners):
             each.close()
         self._selector.close()
+
+
+def _is_there(visitor: socket.socket) -> bool:
+    """Tell whether the other side hasn't hung up; what it has sent is read and forgotten."""
+    try:
+        while visitor.recv(65536, socket.MSG_DONTWAIT):
+            pass
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @contextlib.contextmanager

@@ -13,9 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.security.servers import talking
 from tests.security.tarpit import tarpit
 
 MANY = 40
+AT_WORK_FOR_EVER = "while echo still at work >&2; do sleep 0.2; done"
 AT_ONCE_S = 30.0
 """Moments on a machine that is busy with other tests. Forty Syncs that hang held the others up for minutes."""
 
@@ -49,6 +51,17 @@ def is_git(process: psutil.Process) -> bool:
     return False
 
 
+def fetching(process: int) -> list[psutil.Process]:
+    """The gits of a process that fetch, with their helpers; others read clones."""
+    return [each for each in gits_of(process) if _words(each) & {"fetch", "remote-http", "remote-https"}]
+
+
+def _words(process: psutil.Process) -> set[str]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return set(process.cmdline())
+    return set()
+
+
 def alive(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -78,49 +91,75 @@ def test_forty_syncs_that_hang_hold_up_nobody_else(daemon, others, follow, event
             assert others() < AT_ONCE_S
 
 
-def test_a_sync_that_goes_or_changes_while_its_server_hangs_leaves_no_git_behind(daemon, follow, cluster, eventually):
+@pytest.fixture
+def stuck(tmp_path):
+    """stuck(3) are so many repositories whose servers say where refs are, and are at work for ever on what is fetched."""
+    with contextlib.ExitStack() as stack:
+
+        def made(count):
+            servers = [
+                stack.enter_context(talking(tmp_path / f"stuck-{number}", AT_WORK_FOR_EVER)) for number in range(count)
+            ]
+            for server in servers:
+                server.push({"a.yaml": "a: 1"})
+            return [server.url for server in servers]
+
+        yield made
+
+
+def test_a_sync_that_goes_or_changes_while_its_server_hangs_leaves_nothing_behind(
+    daemon, follow, cluster, eventually, stuck
+):
     with tarpit(3) as hanging:
-        for name, url in zip(("goes", "moves", "rests"), hanging.urls, strict=True):
-            follow(url, name)
-        eventually(lambda: len(gits_of(daemon.process.pid)) >= 3, "three gits wait for their servers")
+        for what, urls in (("asked", hanging.urls), ("fetched", stuck(3))):
+            for name, url in zip(("goes", "moves", "rests"), urls, strict=True):
+                follow(url, f"{name}-{what}")
+        eventually(lambda: hanging.waiting == 3, "three servers are asked, and waited for")
+        eventually(lambda: len(fetching(daemon.process.pid)) >= 3, "three gits wait for theirs")
         began = time.monotonic()
-        cluster.delete("Sync", "goes")
-        cluster.edit("Sync", "rests", {"spec": {"suspend": True}})
-        cluster.edit("Sync", "moves", {"spec": {"source": {"git": {"url": "http://127.0.0.1:1/none.git"}}}})
+        for what in ("asked", "fetched"):
+            cluster.delete("Sync", f"goes-{what}")
+            cluster.edit("Sync", f"rests-{what}", {"spec": {"suspend": True}})
+            moved = {"spec": {"source": {"git": {"url": "http://127.0.0.1:1/none.git"}}}}
+            cluster.edit("Sync", f"moves-{what}", moved)
         eventually(lambda: not gits_of(daemon.process.pid), "their gits are ended")
+        eventually(lambda: hanging.waiting == 0, "nobody waits for an answer")
         assert time.monotonic() - began < AT_ONCE_S  # a server is waited for for a minute
 
 
-def test_a_daemon_that_is_told_to_end_does_not_wait_for_servers_that_hang(daemon, follow, eventually):
+def test_a_daemon_that_is_told_to_end_does_not_wait_for_servers_that_hang(daemon, follow, eventually, stuck):
     with tarpit() as hanging:
-        follow(hanging.urls[0])
-        gits = eventually(lambda: gits_of(daemon.process.pid), "a git waits for its server")
+        follow(hanging.urls[0], "asked")
+        follow(stuck(1)[0], "fetched")
+        gits = eventually(lambda: fetching(daemon.process.pid), "a git waits for its server")
+        eventually(lambda: hanging.waiting == 1, "a server is asked, and waited for")
         assert daemon.stop(within_s=AT_ONCE_S) == 0
         eventually(lambda: not any(map(alive, gits)), "no git is left")
 
 
-def test_a_daemon_that_is_killed_leaves_no_git_behind(daemon, follow, eventually):
-    with tarpit(2) as hanging:
-        for number, url in enumerate(hanging.urls):
-            follow(url, f"hangs-{number}")
-        gits = eventually(
-            lambda: len(found := gits_of(daemon.process.pid)) >= 4 and found, "gits and their helpers wait for servers"
-        )
-        began = time.monotonic()
-        daemon.kill()
-        eventually(lambda: not any(map(alive, gits)), "no git is left")
-        assert time.monotonic() - began < AT_ONCE_S
+def test_a_daemon_that_is_killed_leaves_no_git_behind(daemon, follow, eventually, stuck):
+    for number, url in enumerate(stuck(2)):
+        follow(url, f"hangs-{number}")
+    gits = eventually(
+        lambda: len(found := fetching(daemon.process.pid)) >= 4 and found, "gits and their helpers wait for servers"
+    )
+    began = time.monotonic()
+    daemon.kill()
+    eventually(lambda: not any(map(alive, gits)), "no git is left")
+    assert time.monotonic() - began < AT_ONCE_S
 
 
-def test_what_git_starts_is_held_to_its_limits_from_the_beginning(new_daemon, cluster, follow, eventually):
+def test_what_git_starts_is_held_to_its_limits_from_the_beginning(stuck, new_daemon, cluster, follow, eventually):
     options = ["--git-max-memory", "512", "--git-max-clone", "100"]
     daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, options).start()
-    with tarpit(20) as hanging:
-        for number, url in enumerate(hanging.urls):
-            follow(url, f"hangs-{number}")
-        eventually(lambda: hanging.taken >= 8, "many hang")
-        limits = [found for process in gits_of(daemon.process.pid) if (found := limits_of(process))]
-    assert len(limits) >= 16  # each has a helper that talks to the server
+    for number, url in enumerate(stuck(6)):
+        follow(url, f"hangs-{number}")
+    gits = eventually(
+        lambda: len(found := fetching(daemon.process.pid)) >= 12 and found,
+        "each git has a helper that talks to its server",
+    )
+    limits = [found for process in gits if (found := limits_of(process))]
+    assert len(limits) >= 12
     assert {each["Max data size"] for each in limits} == {str(512 << 20)}
     assert {each["Max file size"] for each in limits} == {str(100 << 20)}
     assert {each["Max cpu time"] for each in limits} == {"600"}

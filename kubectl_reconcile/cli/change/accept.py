@@ -72,7 +72,7 @@ async def accepted(
     out, err = terminals(color)
     target = await target_of(session, origin)
     plan = selected(session, chosen, await reconcile.plan(session, target))
-    found = await engine.accept(target, plan)
+    found = await engine.accept(session, target, plan)
     out.write(lines_of(found))
     err.write(line(f"left: {why}", Tone.WARNING) for why in found.left)
     if not found.files:
@@ -175,7 +175,7 @@ async def _adopt(
         target = await targets.folder_target(session, Path(origin.local), under.name, namespace)
     else:
         target = await target_of(session, origin)
-    revision = (await reconcile.read(target)).revision
+    revision = (await reconcile.read(session, target)).revision
     if revision.overlay is not None:
         raise Failure(
             f"{revision.path} is an overlay: a file in it counts only where its kustomization names it",

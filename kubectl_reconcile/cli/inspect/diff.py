@@ -22,7 +22,7 @@ from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of, unmatched
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply import dry_run
-from kubectl_reconcile.engine.sync import reconcile, targets
+from kubectl_reconcile.engine.sync import lookups, reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.variables import values_of
@@ -187,7 +187,8 @@ async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline:
             saved.clear()
             try:
                 target.values = await values_of(session, target.sync)
-                await reconcile.read(target)
+                await lookups.read_again(session, target.reader)
+                await reconcile.read(session, target)
                 watch.follow()  # the preview reads again, and sees what changed before that
                 by_account = _is_by_account(origin, target)
                 made = await _preview_of(session, target, chosen, offline=offline, by_account=by_account)

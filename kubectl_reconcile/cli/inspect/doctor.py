@@ -8,10 +8,11 @@ import json
 import textwrap
 from collections.abc import Iterator
 
+from kubectl_reconcile.cli.early import access_of
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, clean, line, terminals
-from kubectl_reconcile.cli.session import access_of, log_to_stderr
+from kubectl_reconcile.cli.session import log_to_stderr
 from kubectl_reconcile.engine.commands.doctor import Finding, Grade, examine
 
 _TONES = {"ok": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.BAD}

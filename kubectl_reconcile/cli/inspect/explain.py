@@ -25,7 +25,7 @@ from kubectl_reconcile.core.health.silence import expected_of
 from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import place_of
-from kubectl_reconcile.core.planning.explain import DIFFERS, ExplainedField, FieldState, outlook
+from kubectl_reconcile.core.planning.outlook.explain import DIFFERS, ExplainedField, FieldState, outlook
 from kubectl_reconcile.core.rendering.origins import ValueOrigin
 from kubectl_reconcile.core.rendering.uses import uses_at
 from kubectl_reconcile.core.resources.verification import Verification

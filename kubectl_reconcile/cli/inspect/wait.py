@@ -58,12 +58,15 @@ async def _waited(
     asking = None
     if wanted and not was_tried(first, wanted):
         await sync_requests.request_sync(session.client, Sync.of(first))
-        asking = asyncio.create_task(_asked_again(session, Sync.of(first), wanted))
+        asking = asyncio.create_task(_asked_again(session, Sync.of(first)))
     try:
         async with progress.drawn(), asyncio.timeout(timeout_s or None):
             async for now in sync_requests.versions(session.client, ref.namespace, ref.name):
-                if is_reached(now, goal) and (not wanted or was_tried(now, wanted)):
+                is_there = not wanted or was_tried(now, wanted)
+                if is_reached(now, goal) and is_there:
                     break
+                if is_there and asking is not None:
+                    asking.cancel()
                 if now is None:
                     raise Failure(f"Sync {ref.namespace}/{ref.name} was deleted meanwhile")
                 live = now
@@ -77,10 +80,10 @@ async def _waited(
     return ExitStatus.OK
 
 
-async def _asked_again(session: Session, sync: Sync, wanted: str) -> None:
-    """Have the daemon look for a commit again and again, until it has looked at it."""
+async def _asked_again(session: Session, sync: Sync) -> None:
+    """Have the daemon look for a commit again and again, until this is cancelled."""
     with suppress(ApiError):  # the first time it was let through; who waits sees what becomes of the Sync
-        while not was_tried(await session.client.get(sync_requests.sync_path(sync)), wanted):
+        while True:
             await asyncio.sleep(_ASK_AGAIN_S)
             await sync_requests.request_sync(session.client, sync)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
 import click
 
+from kubectl_reconcile.cli.early import access_of
 from kubectl_reconcile.cli.options.connection import Connection
-from kubectl_reconcile.cli.session import access_of
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
 from kubectl_reconcile.engine.daemon.daemon import SourceLimits, serve
-from kubectl_reconcile.engine.telemetry import logs
+from kubectl_reconcile.engine.telemetry import logs, loop_monitor, memory
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 
 
@@ -27,6 +26,7 @@ def daemon(
     repositories: Path | None,
     allow_url_prefix: tuple[str, ...],
     git_max_jobs: int,
+    min_interval: float,
     require_verify: bool,
     log_level: str,
     git_max_memory: int,
@@ -63,7 +63,8 @@ def daemon(
     )
     os.umask(0o077)  # what it writes are caches, which are nobody else's
     logs.set_up(log_level, log_format)
-    asyncio.run(
+    memory.look_after()
+    loop_monitor.run(
         serve(
             access_of(connection),
             cache_dir=connection.cache_dir,
@@ -72,7 +73,7 @@ def daemon(
             lease_namespace=lease_namespace or "",
             module_accounts=module_accounts,
             repositories=repositories,
-            limits=SourceLimits(limits, git_max_jobs, allowed),
+            limits=SourceLimits(limits, git_max_jobs, allowed, min_interval),
             requires_verify=require_verify,
         )
     )

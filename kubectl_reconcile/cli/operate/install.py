@@ -6,13 +6,14 @@ import functools
 from typing import Any
 
 import kubectl_reconcile
+from kubectl_reconcile.cli.early import access_of
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.output.yamltext import dump
-from kubectl_reconcile.cli.session import access_of, run
-from kubectl_reconcile.cli.verbs.operate.install import IMAGE, IMAGE_DIGEST
+from kubectl_reconcile.cli.session import run
+from kubectl_reconcile.cli.verbs.operate.install import IMAGE_DIGEST
 from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
@@ -42,7 +43,7 @@ def install(
 
 
 def _manifests(namespace: str | None, image: str | None, *, replicas: int = 1) -> list[Manifest]:
-    chosen = image or f"{IMAGE}:{kubectl_reconcile.__version__}{IMAGE_DIGEST}"
+    chosen = image or f"{kubectl_reconcile.IMAGE}{IMAGE_DIGEST}"
     modules = [*installed_modules().values(), *metacontroller.modules_offline()]
     place = namespace or installation.NAMESPACE
     ours = installation.objects(place, chosen, modules, replicas=replicas)

@@ -24,6 +24,7 @@ from kubectl_reconcile.sandbox.controlplane import (
     list_sandboxes,
 )
 from kubectl_reconcile.sandbox.errors import SandboxError
+from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.names import DEFAULT_NAME
 
 _MIB = 1024 * 1024
@@ -45,9 +46,13 @@ def _explained() -> Iterator[None]:
         raise Failure(error.message, error.hint) from error
 
 
-def build_command() -> None:
-    """Build the control plane's programs into your cache folder."""
+def build_command(image: str | None) -> None:
+    """Build the control plane's programs into your cache folder, or what stands in for an image."""
     with _explained():
+        if image is not None:
+            for name in catalog.build(_write, only="" if image == "all" else image):
+                click.echo(name)
+            return
         click.echo(build(_write).folder)
 
 
@@ -99,6 +104,35 @@ def list_command() -> None:
         return
     for line in _table([("NAME", "STATE"), *states]):
         click.echo(line)
+
+
+def partition(pod: str, namespace: str, name: str, peers: tuple[str, ...]) -> None:
+    """Cut a process pod off from other pods."""
+    with _explained():
+        Sandbox(name).pods.partition(namespace, pod, peers)
+        whom = ", ".join(peers) or "all other pods"
+        _write(f"pod {namespace}/{pod} no longer reaches {whom}")
+
+
+def heal(pod: str, namespace: str, name: str) -> None:
+    """Undo a partition and a pause of a process pod."""
+    with _explained():
+        Sandbox(name).pods.heal(namespace, pod)
+        _write(f"pod {namespace}/{pod} runs and reaches whom it wants")
+
+
+def pause(pod: str, namespace: str, name: str, container: str) -> None:
+    """Stop the processes of a process pod."""
+    with _explained():
+        Sandbox(name).pods.pause(namespace, pod, container)
+        _write(f"pod {namespace}/{pod} is stopped")
+
+
+def kill(pod: str, namespace: str, name: str, container: str, signal_name: str) -> None:
+    """Send a signal to a process pod."""
+    with _explained():
+        Sandbox(name).pods.signal(namespace, pod, signal_name, container)
+        _write(f"pod {namespace}/{pod} was sent {signal_name}")
 
 
 def _state(one: Sandbox) -> str:

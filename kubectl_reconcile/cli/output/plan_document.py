@@ -46,7 +46,12 @@ def document(plan: Plan, view: PlanView) -> dict[str, Any]:
             for one in plan.problems
         ],
         "observed": [
-            {"object": _ref(ref), "facts": seen.facts, "error": seen.error}
+            {
+                "object": _ref(ref),
+                "facts": seen.facts,
+                "error": seen.error,
+                **({"asOf": seen.as_of} if seen.as_of else {}),
+            }
             for ref, seen in sorted(plan.outcomes.observed.items())
         ],
         "unhealthy": [

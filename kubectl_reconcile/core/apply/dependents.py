@@ -170,7 +170,7 @@ class RunProgress:
 
     def hooks_awaited(self) -> tuple[ObjectRef, ...]:
         """Return the hooks that an earlier sync started and that must have completed before anything is written."""
-        if not any(change.writes for change in self.plan.changes):
+        if not any(change.writes for change in self.plan.acting()):
             return ()
         return tuple(change.ref for change in self.plan.schedule.awaited if change.gate.hook == HookPoint.PRE_SYNC)
 

@@ -19,7 +19,7 @@ from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 _REASONS = frozenset({"FieldValueInvalid", "FieldValueForbidden"})
 _IMMUTABLE = re.compile(
     r"\bimmutable\b|may not change once set|may not be changed|may not change fields|cannot change roleRef"
-    r"|cannot be changed|updates? to .*\bforbidden\b|is not allowed to change",
+    r"|field can not be less than previous value|field can not be less than status\.capacity|cannot be changed|updates? to .*\bforbidden\b|is not allowed to change",
     re.IGNORECASE,
 )
 _SERVER_WRITES = ("uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionTimestamp",

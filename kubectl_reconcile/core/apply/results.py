@@ -9,7 +9,7 @@ Pure: values only.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kubectl_reconcile.core.apply import causes
@@ -96,7 +96,7 @@ def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -
     failed = [result for result in results if result.state is not ResultState.SUCCEEDED and not result.is_left]
     left = undeletable(results)
     counts = Counts(
-        total=sum(1 for _ in made.refs()),
+        total=_total(made),
         created=_count(results, Op.CREATE),
         updated=_count(results, Op.UPDATE) + _count(results, Op.REPLACE),
         deleted=_count(results, Op.DELETE),
@@ -113,6 +113,25 @@ def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -
         reason, _sentence(reason, made, counts, faults), made.revision, counts, faults,
         warnings=warnings, undeletable=[str(each.ref) for each in left],
     )  # fmt: skip
+
+
+def _total(made: Plan) -> int:
+    """Return how many objects the set has after a pass: where not all could be read, nothing goes, and what it holds counts."""
+    asked = sum(1 for _ in made.refs())
+    return max(asked, made.members) if made.errors else asked
+
+
+def with_earlier(report: Report, earlier: Report) -> Report:
+    """Return *report* with what was written shortly before it, as *earlier* tells."""
+    now, before = report.counts, earlier.counts
+    written = replace(
+        now,
+        created=now.created + before.created,
+        updated=now.updated + before.updated,
+        deleted=now.deleted + before.deleted,
+        unchanged=now.unchanged - before.created - before.updated,
+    )
+    return replace(report, counts=written)
 
 
 def _count(results: Iterable[Result], op: Op) -> int:

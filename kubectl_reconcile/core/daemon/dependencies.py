@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+
+K = TypeVar("K")
 
 
 class _Moment(Enum):
@@ -46,6 +48,7 @@ class DependencyGraph:
     _known: dict[ObjectRef, _Known] = field(default_factory=dict)
     _by_set: dict[str, ObjectRef] = field(default_factory=dict)
     _members: dict[str, set[ObjectRef]] = field(default_factory=dict)
+    _waiting: dict[ObjectRef, set[ObjectRef]] = field(default_factory=dict)
 
     def came(self, live: Manifest) -> None:
         """Note a Sync as it is; one that can't be meant as it is written waits for nobody."""
@@ -61,6 +64,8 @@ class DependencyGraph:
         self._by_set[set_id_of(sync)] = ref
         if above:
             self._members.setdefault(above, set()).add(ref)
+        for each in names:
+            self._waiting.setdefault(each, set()).add(ref)
 
     def went(self, ref: ObjectRef) -> None:
         """Forget a Sync."""
@@ -68,10 +73,13 @@ class DependencyGraph:
         if known is None:
             return
         self._by_set.pop(known.set_id, None)
-        siblings = self._members.get(known.above, set())
-        siblings.discard(ref)
-        if not siblings:
-            self._members.pop(known.above, None)
+        _discard(self._members, known.above, ref)
+        for each in known.depends_on:
+            _discard(self._waiting, each, ref)
+
+    def waiting_for(self, ref: ObjectRef) -> list[ObjectRef]:
+        """Return the Syncs that depend on *ref*."""
+        return sorted(self._waiting.get(ref, ()))
 
     def cycle(self, ref: ObjectRef) -> str:
         """Return by way of whom a Sync waits for itself, as a sentence; empty where it doesn't."""
@@ -116,6 +124,13 @@ class DependencyGraph:
             if (here[0], there[0]) in _RELATIONS
         ]
         return f"{_name(start)} {', which '.join(told)}"
+
+
+def _discard(index: dict[K, set[ObjectRef]], key: K, ref: ObjectRef) -> None:
+    there = index.get(key, set())
+    there.discard(ref)
+    if not there:
+        index.pop(key, None)
 
 
 _RELATIONS = {

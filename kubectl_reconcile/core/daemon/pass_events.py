@@ -59,6 +59,11 @@ class SourceDue:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceCurrent:
+    """Somebody else who follows the same repository was told that the source is where it was read."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpecInvalid:
     """The Sync can't be meant as it is written."""
 
@@ -172,13 +177,15 @@ class MembersChecked:
 class PlanMade:
     """A plan was made; *members* are those that a file explains, *applied_revision* is what the status says was applied last.
 
-    *contention_changed* tells that other fields than before are left to others.
+    *contention_changed* tells that other fields than before are left to others; *was_told_anew* that a chart was rendered again, by what it
+    looks up in the cluster, so that it may ask for something else in other members, too.
     """
 
     plan: Plan
     members: frozenset[ObjectRef] = frozenset()
     applied_revision: str = ""
     contention_changed: bool = False
+    was_told_anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +225,7 @@ class RetryScheduled:
 
 
 Event: TypeAlias = (
-    TurnCame | SourceDue | SpecInvalid | ObjectsChanged | Pushed | SourceMoved | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame | RightsChanged
+    TurnCame | SourceDue | SourceCurrent | SpecInvalid | ObjectsChanged | Pushed | SourceMoved | KindsChanged | Resumed | Approved | DependencyChanged | NamespaceCame | RightsChanged
     | Forgotten | SourceRead | SourceFailed | MembersChecked | PlanMade | Applied | PassInterrupted | PassFailed | RetryScheduled
 )  # fmt: skip
 
@@ -246,9 +253,13 @@ class CheckMembers:
 
 @dataclass(frozen=True, slots=True)
 class PlanSet:
-    """Plan the whole set: ``PlanMade``. One that *is_earlier* is as it was let through before this daemon began."""
+    """Plan the whole set: ``PlanMade``. One that *is_earlier* is as it was let through before this daemon began.
+
+    *unseen*: what is new is planned without a look whether something of its name is there.
+    """
 
     is_earlier: bool = False
+    unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +271,15 @@ class PlanObjects:
 
 @dataclass(frozen=True, slots=True)
 class ApplySet:
-    """Carry out the plan of the whole set, and record what it holds: ``Applied`` or ``PassInterrupted``."""
+    """Carry out the plan of the whole set, and record what it holds: ``Applied`` or ``PassInterrupted``.
+
+    Where it was made *unseen* the server judges what is new; where it finds something there, that is looked at and planned again.
+    *announced* is how many objects are to be written, where that is told should it take a while.
+    """
 
     plan: Plan
+    unseen: bool = False
+    announced: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,14 +287,6 @@ class ApplyObjects:
     """Carry out the plan of some members: ``Applied`` or ``PassInterrupted``."""
 
     plan: Plan
-
-
-@dataclass(frozen=True, slots=True)
-class Announce:
-    """Say that so many objects are about to be written."""
-
-    writes: int
-    revision: str
 
 
 class Scope(StrEnum):
@@ -344,6 +353,6 @@ class DriftLeft:
 
 
 Instruction: TypeAlias = (
-    ReadSource | CheckMembers | PlanSet | PlanObjects | ApplySet | ApplyObjects | Announce | Tell | Retry | ForgetFailures
+    ReadSource | CheckMembers | PlanSet | PlanObjects | ApplySet | ApplyObjects | Tell | Retry | ForgetFailures
     | LookAgain | DriftPutBack | DriftLeft
 )  # fmt: skip

@@ -15,6 +15,7 @@ any        TurnCame, spec.suspend       all is forgotten; Tell Suspended        
 IDLE       TurnCame, due or asked      ReadSource, unless it is current; and work (below)
 IDLE       TurnCame, else               work
 any        SourceDue                    ReadSource, where it is                             same
+at rest    SourceCurrent                LookAgain when the source is due again              same
 any        SourceRead, news             the set is due at once                              same
 any        SourceFailed                 Retry, Tell                                         same
 (work)     the source failed last       only the dirty members
@@ -76,8 +77,10 @@ SOON_S = 0.05
 
 _SHORTEST_CAP_S = 5.0
 _NO_DRIFT: Final[Drift] = {}
-_REFUSED = frozenset({ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE})
-"""How passes end of which something may have been refused for want of rights."""
+_REFUSED = frozenset(
+    {ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE, ConditionReason.PROBLEMS}
+)
+"""How passes end of which something may have been refused for want of rights; what a chart looks up is a problem then."""
 
 
 Step: TypeAlias = tuple[PassState, tuple[on.Instruction, ...]]
@@ -101,10 +104,11 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
             return _turn(state, event, now_s)
         case on.SourceDue():
             is_due = state.sync is not None and now_s >= state.source.due_s and not state.source.is_reading
-            asked = (
-                state.source.asked if state.source.is_awaited else None
-            )  # who waits is told by the pass after this one
+            # Whoever waits is told by the pass after this one.
+            asked = state.source.asked if state.source.is_awaited else None
             return _ask_source(state, asked, now_s) if is_due else (state, ())
+        case on.SourceCurrent():
+            return _source_current(state, now_s) if is_at_rest(state) else (state, ())
         case on.SourceRead():
             return _source_read(state, event, now_s), ()
         case on.SourceFailed():
@@ -149,6 +153,19 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
         case on.DependencyChanged():
             awaited = [each.ref for each in state.sync.depends_on] if state.sync and state.is_gated else []
             return state, (on.LookAgain(Priority.PUSH),) * (event.ref in awaited)
+
+
+def is_at_rest(state: PassState) -> bool:
+    """Tell whether a turn would do nothing but ask the source, however late it came."""
+    is_idle = state.phase is PassPhase.IDLE and not (state.is_due or state.is_asked or state.is_gated or state.dirty)
+    source = state.source
+    return is_idle and state.sync is not None and source.is_open and not (source.is_reading or source.is_awaited)
+
+
+def _source_current(state: PassState, now_s: float) -> Step:
+    interval_s = _interval_s(_sync(state))
+    source = state.source.answered(now_s, interval_s, state.source.verification)
+    return replace(state, source=source), (on.LookAgain(Priority.POLL, max(source.due_s - now_s, SOON_S)),)
 
 
 # --- a turn -------------------------------------------------------------------------------------------------------------
@@ -257,7 +274,17 @@ def _members_checked(state: PassState, event: on.MembersChecked) -> Step:
 
 
 def _set(state: PassState) -> Step:
-    return replace(state, phase=PassPhase.ON_SET, is_due=False, dirty=frozenset(), settled=None), (on.PlanSet(),)
+    begun = replace(state, phase=PassPhase.ON_SET, is_due=False, dirty=frozenset(), settled=None)
+    return begun, (on.PlanSet(unseen=_creates_unseen(state)),)
+
+
+def _creates_unseen(state: PassState) -> bool:
+    """Tell whether new objects are created without a look for others of their names, which the server refuses to touch.
+
+    Who wants to know before anything is written has them looked for, and so does what failed: it would be refused again.
+    """
+    sync = _sync(state)
+    return sync.drift is DriftPolicy.CORRECT and not (sync.atomic or sync.approved_plan or state.retry_s)
 
 
 def _set_planned(state: PassState, event: on.PlanMade) -> Step:
@@ -266,9 +293,8 @@ def _set_planned(state: PassState, event: on.PlanMade) -> Step:
     if _sync(state).drift is not DriftPolicy.CORRECT and not state.is_asked:
         made, drift = without_drift(made, state.drift, is_new=event.applied_revision != made.revision)
     state = replace(state, members=event.members, dirty=state.dirty & event.members, drift=drift)
-    writes = sum(1 for change in made.changes if change.writes)
-    announced = (on.Announce(writes, made.revision),) * bool(writes and not state.is_gated)
-    return state, (*announced, on.ApplySet(made))
+    writes = sum(1 for change in made.acting() if change.writes)
+    return state, (on.ApplySet(made, _creates_unseen(state), 0 if state.is_gated else writes),)
 
 
 def _set_applied(state: PassState, event: on.Applied) -> Step:
@@ -302,10 +328,10 @@ def _objects(state: PassState, facts: on.ClusterFacts) -> Step:
 
 
 def _objects_planned(state: PassState, event: on.PlanMade) -> Step:
-    """Have drift put back, or told; where contention changed, a pass over the set must tell."""
+    """Have drift put back, or told; where contention changed, or what a chart asks for, a pass over the set follows."""
     instructions: tuple[on.Instruction, ...] = ()
     made = event.plan
-    if event.contention_changed:
+    if event.contention_changed or event.was_told_anew:
         state, instructions = _due(state), (on.LookAgain(Priority.DRIFT, DEBOUNCE_S),)
     if _sync(state).drift is not DriftPolicy.CORRECT:
         drift, news = drift_after(made.changes, state.drift)

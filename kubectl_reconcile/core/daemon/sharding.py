@@ -19,6 +19,10 @@ Rules:
   whoever comes next in line goes ahead a second later, should the first not.
 - Who renews its Lease but doesn't acknowledge is expelled too, for nobody settles without it. Its share moves only when its
   fence is shut for certain: when it says so by a new Lease, or when the time of the old one is over.
+- A Lease that is gone and that we didn't delete in the version that we saw may have been renewed, unseen, until just before: its
+  time is counted from when we find it gone. Not so where an unbroken watch tells that it was deleted, which told all renewals before.
+- A group begins without members, and nobody writes any into one without before they have listed the Leases: somebody may hold a
+  share by a group that was deleted before we saw it, and whose Leases our watch never told. Nobody lets go for a group without members.
 
 Pure: what is seen of others, and when, comes in; who owns what and what is to be done come out.
 """
@@ -118,8 +122,11 @@ class Share:
     def owes(self, group: Group) -> bool:
         """Tell whether *group* is still to be gone by, or to be acknowledged.
 
-        A new member may have gone by it before, as the one that was expelled: that counts for nothing.
+        A new member may have gone by it before, as the one that was expelled: that counts for nothing. One without members is
+        about to be filled, with us among them.
         """
+        if not group.members:
+            return False
         return group != self.group or (self.me in group.members and self.acknowledged != group.stamp)
 
     def acknowledge(self, me: Member, group: Group) -> bool:
@@ -187,10 +194,14 @@ class Expulsion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupDecision:
-    """What is to be done: Leases to delete, and then to judge again; or a group to write; or nothing."""
+    """What is to be done: Leases to delete, and then to judge again; or a group to write; or nothing.
+
+    *lists* says that the group may be written only as it is judged with all Leases that there are since the one before it.
+    """
 
     expel: tuple[Expulsion, ...] = ()
     group: Group | None = None
+    lists: bool = False
 
 
 @dataclass(slots=True)
@@ -204,6 +215,7 @@ class Roster:
     _over: set[Member] = field(default_factory=set)
     _expelled: set[Member] = field(default_factory=set)
     _sharing: set[Member] = field(default_factory=set)
+    _absent: set[Member] = field(default_factory=set)
     _owes: dict[Member, tuple[float, str]] = field(default_factory=dict)
     _leaderless_s: float | None = None
 
@@ -220,10 +232,21 @@ class Roster:
         self._over.add(member)
 
     def expelled(self, expulsion: Expulsion) -> None:
-        """Note that a member's Lease was deleted."""
+        """Note that we deleted a member's Lease, in the version that was judged: it wasn't renewed since."""
         self._expelled.add(expulsion.lease.member)
         if expulsion.reason is not ExpulsionReason.OWES:
             self._over.add(expulsion.lease.member)
+
+    def found_gone(self, expulsion: Expulsion, now_s: float) -> None:
+        """Note that somebody else had deleted a Lease before we could: that it was silent or owed its word is old news then."""
+        self._expelled.add(expulsion.lease.member)
+        self._seen_s[expulsion.lease.member] = now_s
+        if expulsion.reason is ExpulsionReason.ENDED:
+            self._over.add(expulsion.lease.member)
+
+    def told_gone(self, member: Member) -> None:
+        """Note that a watch has told of the deletion of a Lease, and of all its renewals before that."""
+        self._absent.add(member)
 
     def was_away(self, now_s: float) -> None:
         """Note that nothing could be seen of the others until now: what was seen before is as old as that."""
@@ -244,10 +267,14 @@ class Roster:
             return GroupDecision()
         if expel:
             return GroupDecision(expel=tuple(expel))
+        if not group.term:
+            return GroupDecision(group=Group(group.generation + 1, (), me.identity))
         wanted = tuple(sorted(live | waiting))
         if (wanted, me.identity) == (group.members, group.leader):
             return GroupDecision()
-        return GroupDecision(group=Group(group.generation + 1, wanted, me.identity, group.term))
+        return GroupDecision(
+            group=Group(group.generation + 1, wanted, me.identity, group.term), lists=not group.members
+        )
 
     def due_s(self, me: Member) -> float | None:
         """Return when the next verdict may come out otherwise though nothing is seen till then, None for never."""
@@ -263,6 +290,7 @@ class Roster:
         self._sharing |= set(group.members)  # whoever had a share may write still, though the group be deleted
         for member in {me, *word, *self._sharing}:
             self._seen_s.setdefault(member, now_s)
+        self._note_absent(self._sharing - word.keys() - {me}, now_s)
         self._sharing -= {member for member in self._sharing if self._is_free(member, now_s)}
         known = {me, *word, *group.members, *self._sharing}
         self._seen_s = {member: at_s for member, at_s in self._seen_s.items() if member in known}
@@ -273,6 +301,12 @@ class Roster:
             member: before if (before := self._owes.get(member)) and before[1] == said else (now_s, said)
             for member, said in owing.items()
         }
+
+    def _note_absent(self, absent: set[Member], now_s: float) -> None:
+        """Count the time of Leases anew that others have deleted since: the watch may have missed their last renewals."""
+        for member in absent - self._absent - self._expelled:
+            self._seen_s[member] = now_s
+        self._absent = absent
 
     def _fault(self, lease: MemberLease, now_s: float) -> ExpulsionReason | None:
         """Return why a member is to be expelled, None where it is well."""

@@ -24,6 +24,7 @@ from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL, Context
 from kubectl_reconcile.core.objects import (
+    GroupKind,
     GroupVersionKind,
     Manifest,
     ObjectRef,
@@ -91,6 +92,12 @@ def crd_facts(crd: Manifest | None) -> CrdFacts:
     if crd is None:
         return CrdFacts()
     return CrdFacts(generation_of(crd), str((condition_of(crd, "Established") or {}).get("status") or ""))
+
+
+def kind_of_crd(crd: Manifest) -> GroupKind:
+    """Return the kind that a CRD defines."""
+    spec = mapping_of(crd.get("spec"))
+    return GroupKind(str(spec.get("group") or ""), str(mapping_of(spec.get("names")).get("kind") or ""))
 
 
 def established_kinds(crd: Manifest | None) -> tuple[GroupVersionKind, ...]:

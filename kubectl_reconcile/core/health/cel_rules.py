@@ -191,3 +191,7 @@ class HealthRules:
             if found is not None:
                 return found
         return general
+
+
+GENERAL: Final = HealthRules()
+"""The general rules and nothing else: what most Syncs ask for, which share it."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Self, TypeAlias
 
 from kubectl_reconcile.core.annotations import translated
@@ -75,7 +76,14 @@ class Located:
     @classmethod
     def of(cls, manifest: Manifest, path: str, line: int) -> Self:
         """Read what a manifest says it is."""
-        return cls(manifest, path, line, GroupVersionKind.of(manifest), ObjectRef.of(manifest))
+        gvk = _shared(GroupVersionKind.of(manifest))
+        return cls(manifest, path, line, gvk, ObjectRef.of(manifest)._replace(group=gvk.group, kind=gvk.kind))
+
+
+@lru_cache(maxsize=1024)
+def _shared(gvk: GroupVersionKind) -> GroupVersionKind:
+    """Return one value for all of a kind: there are far fewer of these than objects."""
+    return gvk
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ tag (``!foo``) are problems.
 
 Input is hostile until proven otherwise. Nothing in it names a class or a file, and what it may
 cost is capped: ``MAX_BYTES`` of text, ``MAX_DEPTH`` of nesting, ``MAX_WEIGHT`` once aliases are
-written out (so no alias bomb), ``MAX_PROBLEMS`` reported. A syntax error, or a cap, ends the
-reading of a file there; any other problem costs its own document only.
+written out (so no alias bomb), ``MAX_PROBLEMS`` reported. A cap ends the reading of a file there;
+any other problem costs its own document only, a syntax error mostly so (see ``broken_yaml``).
 
 Pure: bytes in, values out. Trees may share parts where the text used aliases; treat them as frozen.
 """
@@ -24,7 +24,6 @@ import binascii
 import contextlib
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -32,6 +31,7 @@ import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # the stubs don't re-export it
 
 from kubectl_reconcile.core.manifests import json_reader
+from kubectl_reconcile.core.manifests.broken_yaml import MOST_BROKEN, likely_cause, rest_after, syntax_error
 from kubectl_reconcile.core.manifests.json_reader import Document
 from kubectl_reconcile.core.manifests.limits import (
     MAX_BYTES,
@@ -143,7 +143,6 @@ _PLAIN_LIST = frozenset((None, f"{_TAG}seq"))
 _QUOTE = "quote it"
 _MERGE = object()
 HIDDEN = "***"
-_LAYOUT_HINT = "check the indentation; quote text that has ': ' or ' #' or starts with one of @ ` % * & ! [ {"
 
 
 def may_hold_secrets(data: bytes) -> bool:
@@ -159,28 +158,45 @@ def _echoed(data: bytes, text: str) -> str:
     return HIDDEN if text and may_hold_secrets(data) else text
 
 
+def _last_line(event: Any) -> int:
+    line: int = event.end_mark.line
+    return line
+
+
 class _YamlReader:
     """Builds trees from libyaml's events; one use."""
 
-    __slots__ = ("_anchors", "_data", "_depth", "_errors", "_guessed", "_next", "_path", "_problems", "_weight")
+    __slots__ = (
+        "_anchors", "_broken", "_data", "_depth", "_errors", "_guessed", "_next", "_number", "_path", "_problems", "_start", "_weight",
+    )  # fmt: skip
 
     def __init__(self, data: bytes, path: str, problems: list[Problem]) -> None:
         self._next: Callable[[], Any] = CParser(data).get_event
         self._data, self._path, self._problems = data, path, problems
         self._anchors: dict[str, tuple[Any, int] | None] = {}  # None while its node is still being read
-        self._weight = self._depth = self._errors = 0
+        self._weight = self._depth = self._errors = self._number = self._broken = 0
+        self._start = -1  # the line at which the document begins
         self._guessed: list[tuple[Any, str]] = []  # keys of the document that aren't text, and what they are read as
 
     def documents(self) -> Iterator[Document]:
-        try:
-            yield from self._documents()
-        except yaml.YAMLError as error:
-            raise self._syntax(error) from None
+        while len(self._problems) <= MAX_PROBLEMS:
+            try:
+                return (yield from self._documents())
+            except yaml.YAMLError as error:
+                end, rest = syntax_error(self._data, error), rest_after(self._data, self._start, error)
+            self._broken += 1
+            if not rest or self._broken > MOST_BROKEN:
+                raise end
+            self._problems.append(Problem(self._path, end.line, end.message, end.hint))
+            self._next = CParser(rest).get_event
+            self._depth = 0
+            self._number += 1
+        return None
 
     def _documents(self) -> Iterator[Document]:
-        number = 0
         self._next()
         while (event := self._next()).__class__ is yaml.DocumentStartEvent:
+            self._start = _last_line(event)
             self._anchors, self._guessed = {}, []
             before = self._errors
             event = self._next()
@@ -188,10 +204,10 @@ class _YamlReader:
             self._next()
             if tree is not None and self._errors == before:
                 self._tell_of_keys()
-                yield Document(tree, number, event.start_mark.line + 1)
+                yield Document(tree, self._number, event.start_mark.line + 1)
             if len(self._problems) > MAX_PROBLEMS:
                 return
-            number += 1
+            self._number += 1
 
     def _node(self, event: Any) -> Any:
         kind = event.__class__
@@ -283,9 +299,7 @@ class _YamlReader:
         }
         written = _echoed(self._data, getattr(event, "value", ""))
         what = f"key {written} is {kinds[type(key)]}" if written else f"a key is {kinds[type(key)]}"
-        hint = (
-            f'quote it: "{written}"' if written else _likely_cause(self._data, event.start_mark.line, "keys are text")
-        )
+        hint = f'quote it: "{written}"' if written else likely_cause(self._data, event.start_mark.line, "keys are text")
         self._problem(event, f"{what}, not text", hint)
         return written or "?"
 
@@ -384,50 +398,34 @@ class _YamlReader:
         if len(self._problems) <= MAX_PROBLEMS:
             self._problems.append(Problem(self._path, event.start_mark.line + 1, printable(message), printable(hint)))
 
-    def _syntax(self, error: yaml.YAMLError) -> EndOfReadingError:
-        mark = getattr(error, "problem_mark", None)
-        if mark is None:  # a character that YAML forbids; libyaml says at which byte
-            line = self._data.count(b"\n", 0, getattr(error, "position", 0)) + 1
-            reason = str(getattr(error, "reason", error)).lower()
-            return EndOfReadingError(
-                line, f"not valid YAML: {reason}", "remove the character, or write it as an escape"
-            )
-        said = [part for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part]
-        return EndOfReadingError(
-            mark.line + 1, f"not valid YAML: {printable(', '.join(said))}", _likely_cause(self._data, mark.line)
-        )
-
-
-def _likely_cause(data: bytes, line: int, otherwise: str = _LAYOUT_HINT) -> str:
-    """Return what most often stands behind unreadable YAML on *line* of *data*, counted from 0."""
-    rows = data.splitlines()
-    row = rows[line] if line < len(rows) else b""
-    if any(each.startswith((b"<<<<<<< ", b">>>>>>> ")) for each in rows):
-        return "it has the marks of an unresolved merge conflict"
-    if re.search(rb"\{\{.*\}\}", b"\n".join(rows[max(0, line - 1) : line + 1])):
-        return "it looks like a template; render it first, or list the file in .reconcileignore"
-    if b"\t" in row[: len(row) - len(row.lstrip())]:
-        return "indent with spaces, not tabs"
-    return otherwise
-
 
 # --------------------------------------------------------------------------------------- lines
 
 
 class _LineFinder:
-    """Finds the lines of places in a second pass, so the first need not remember them all."""
+    """Finds the lines of places in a second pass, so the first need not remember them all; passes over what that did."""
 
     def __init__(self, data: bytes, wanted: set[Place], found: dict[Place, int]) -> None:
         self._next: Callable[[], Any] = CParser(data).get_event
-        self._wanted, self._found = wanted, found
+        self._data, self._wanted, self._found = data, wanted, found
+        self._number, self._start = 0, -1
 
     def run(self) -> None:
-        number = 0
+        for _ in range(MOST_BROKEN + 1):
+            try:
+                return self._documents()
+            except yaml.YAMLError as error:
+                self._next = CParser(rest_after(self._data, self._start, error)).get_event
+                self._number += 1
+        return None
+
+    def _documents(self) -> None:
         self._next()
-        while self._next().__class__ is yaml.DocumentStartEvent:
-            self._node(self._next(), (number,), None)
+        while (event := self._next()).__class__ is yaml.DocumentStartEvent:
+            self._start = _last_line(event)
+            self._node(self._next(), (self._number,), None)
             self._next()
-            number += 1
+            self._number += 1
 
     def _node(self, event: Any, place: Place, key: Any) -> None:
         if place in self._wanted:

@@ -2,7 +2,7 @@
 
 A module *asks* for actions by returning them. Before one runs, it is written into the *journal*, an
 annotation on the CR; afterwards the journal says how it ended. An action whose journal says *done*
-never runs again, whatever the module asks. One that was *started* and didn't end, because
+never runs again, whatever the module asks, unless it says that it *repeats*. One that was *started* and didn't end, because
 the daemon was killed or the system didn't answer, is looked at afresh: the system is observed, and
 only if the module still asks for it and its precondition holds does it run again, under the same
 idempotency key.
@@ -76,6 +76,10 @@ class ActionJournal:
         """Tell whether the action has run for good."""
         entry = self.entry(key)
         return entry is not None and entry.progress is ActionProgress.DONE
+
+    def bars(self, action: Action) -> bool:
+        """Tell whether *action* never runs (again), since it has."""
+        return self.is_done(action.key) and not action.repeats
 
     def started(self, action: Action, now: str) -> ActionJournal:
         """Return the journal with *action* about to run."""

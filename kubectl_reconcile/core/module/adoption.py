@@ -13,8 +13,8 @@ UNKNOWN_UID = ""
 """Stands for the uid of an owner that a plan is about to create; the writer replaces it."""
 
 
-def adopt_child(child: Manifest, cr: Manifest, module: Module) -> Manifest:
-    """Return *child* as it is applied: in the CR's namespace, controlled by the CR, labelled with the module.
+def adopt_child(child: Manifest, cr: Manifest, module: Module, *, released: bool = False) -> Manifest:
+    """Return *child* as it is applied: in the CR's namespace, labelled with the module, and controlled by the CR unless *released*.
 
     A CR that doesn't exist yet has no uid. Its children then carry `UNKNOWN_UID`, so a plan
     shows them whole, and `with_owner_uid` completes them when the CR has been created.
@@ -24,6 +24,8 @@ def adopt_child(child: Manifest, cr: Manifest, module: Module) -> Manifest:
     if owner.get("namespace"):
         metadata["namespace"] = owner["namespace"]
     metadata["labels"] = {**(metadata.get("labels") or {}), MODULE_LABEL: module.name}
+    if released:
+        return {**child, "metadata": metadata}
     metadata["ownerReferences"] = [
         {
             "apiVersion": cr["apiVersion"],

@@ -35,16 +35,24 @@ from kubectl_reconcile.core.module.inputs import DNS_LABEL, SUFFIX_MAX, Context,
 from kubectl_reconcile.core.module.outcome import Action, Outcome
 from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupKind, GroupVersionKind, Manifest
 
+POD = GroupVersionKind.parse("v1", "Pod")
+
 Reconcile: TypeAlias = Callable[[Manifest, Owned, Facts, Context], Outcome]
 """The heart of a module: pure, total for every CR that the API server admits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was found of external systems for one CR; *error* says why nothing could be."""
+    """What was found of external systems for one CR; *error* says why nothing could be.
+
+    *as_of* is the time of facts that aren't of now: pods can't be reached from here, and these are what the daemon published last.
+    *unreached* says why, then.
+    """
 
     facts: Facts = field(default_factory=dict)
     error: str = ""
+    as_of: str = ""
+    unreached: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +64,38 @@ class Answer:
     text: str = ""
 
 
+class SilentPodError(Exception):
+    """A pod gives no answer; the message names it and says why. The other pods may answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodTls:
+    """TLS to a pod: *secret*, in the CR's namespace, holds ``ca.crt``, ``tls.crt`` and ``tls.key``; the certificate shown is for *server_name*."""
+
+    secret: str
+    server_name: str
+
+
+class PodIo(Protocol):
+    """One port of a pod that the CR controls. Answers of any status come back."""
+
+    async def ask(self, path: str, body: Any = None) -> Answer:
+        """Ask something that changes nothing: by GET, or by POST with *body* as JSON where that is how the pod is asked.
+
+        Raises:
+            SilentPodError: the pod doesn't answer.
+        """
+
+    async def send(self, method: str, path: str, body: Any = None) -> Answer:
+        """Have the pod do something; only ``act`` may.
+
+        Raises:
+            SilentPodError: the pod doesn't answer.
+        """
+
+
 class Io(Protocol):
-    """How a module's ``observe`` and ``act`` reach an external system, which is known by name.
+    """How a module's ``observe`` and ``act`` reach what is outside: external systems, known by name, and the CR's own pods.
 
     Where a system is, is the cluster administrator's business, never a CR's. Answers of any status come back;
     a system that doesn't answer raises, and so do writes while observing.
@@ -65,7 +103,14 @@ class Io(Protocol):
 
     @property
     def owned(self) -> Owned:
-        """The live objects around the CR."""
+        """The live objects around the CR; for ``act`` the pods alone, as they are now."""
+
+    def pod(self, name: str, port: int, tls: PodTls | None = None) -> PodIo:
+        """Return how to reach *port* of the pod called *name*.
+
+        Raises:
+            SilentPodError: the CR controls no pod of that name.
+        """
 
     async def get(self, system: str, path: str) -> Answer:
         """Ask for *path*, changing nothing."""
@@ -77,6 +122,7 @@ class Io(Protocol):
 Observe: TypeAlias = Callable[[Manifest, Io], Awaitable[Facts]]
 Act: TypeAlias = Callable[[Manifest, Action, Io], Awaitable[Any]]
 Predict: TypeAlias = Callable[[Manifest, Facts, Action], Facts]
+Foresee: TypeAlias = Callable[[Manifest, Owned, Facts], Facts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +131,7 @@ class Module:
 
     *reconcile* and *finalize* are pure. *observe* looks at external systems, within *observe_s* seconds; *act* runs
     one action, within *act_s*; *predict* says, purely, which facts an action leads to, for previews of
-    what comes after it. *systems* are the external systems by name.
+    what comes after it, and *foresee* which facts follow once the children that it is given run.
     """
 
     name: str
@@ -101,6 +147,12 @@ class Module:
     observe_s: float = 10.0
     act_s: float = 30.0
     health: KindRule | None = None
+    foresee: Foresee | None = None
+
+    @property
+    def publishes(self) -> bool:
+        """Whether what it observes is noted on the CR, for those who can't reach pods: it looks at pods of its own."""
+        return self.observe is not None and POD in self.owns
 
     @property
     def manager(self) -> str:
@@ -131,7 +183,7 @@ def module(
 ) -> Callable[[Reconcile | type], Module]:
     """Make a `Module` of the function below: ``@module(api="example.com/v1", kind="Cache", owns=["v1/Service"])``.
 
-    Of a class, the methods ``reconcile``, ``finalize``, ``observe``, ``act`` and ``predict`` are taken, each where there is one.
+    Of a class, the methods ``reconcile``, ``finalize``, ``observe``, ``act``, ``predict`` and ``foresee`` are taken, each where there is one.
     *owns* lists the kinds of children as ``apps/v1/Deployment``; the name is the kind in lower
     case unless given. The docstring is the module's documentation. *health* is how the CR's status tells its health, where
     it doesn't by its conditions: rules as those of popular kinds are, ``[{"Failed": {"phase": "Broken"}}, {"Current": {"phase": "Up"}}]``.
@@ -157,7 +209,7 @@ def module(
     return decorate
 
 
-_PARTS = ("reconcile", "finalize", "observe", "act", "predict")
+_PARTS = ("reconcile", "finalize", "observe", "act", "predict", "foresee")
 
 
 def _functions(target: Any) -> dict[str, Any]:

@@ -19,7 +19,8 @@ class Action:
     *verb* and *parameters* are for the driver, *summary* is the sentence people read,
     *precondition* is what must still be observed when it runs (``{"bar.id": "bar-3"}``), and
     *needs_approval* marks what can't be undone. A key is a DNS label, like ``dispose-bar-3``: it
-    names the one occasion on which the step is taken.
+    names the one occasion on which the step is taken. Where *repeats* is set it names the step alone, which may be due again: then what
+    was done says nothing, and the precondition decides whether it runs.
     """
 
     key: str
@@ -28,6 +29,7 @@ class Action:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     precondition: Mapping[str, Any] = field(default_factory=dict)
     needs_approval: bool = False
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Outcome:
     as they should be and healthy (see `in_turn`). *actions* run one after the other, as listed.
     *untouched* are children (by `key_of`) that stay as they are; *recreated* are kinds whose
     children are deleted and recreated rather than changed. *finalized* is for ``finalize``: nothing
-    is left to be done, the CR may go.
+    is left to be done, the CR may go; children whose `key_of` is *released* stay behind then, as nobody's.
     """
 
     children: tuple[Manifest, ...] = ()
@@ -57,6 +59,7 @@ class Outcome:
     untouched: tuple[str, ...] = ()
     recreated: tuple[str, ...] = ()
     finalized: bool = False
+    released: tuple[str, ...] = ()
 
 
 def key_of(child: Manifest) -> str:

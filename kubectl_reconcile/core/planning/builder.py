@@ -8,8 +8,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from kubectl_reconcile.core.annotations import HookPoint, MemberOptions
+from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import (
     GroupVersionKind,
@@ -62,23 +64,62 @@ class OutcomesSoFar:
 
 
 @dataclass(slots=True)
+class WhenWritten:
+    """When members are written: their *places*, which *stages* some have before or after the others, and what they *need*.
+
+    *grounds* tells that a namespace or kind is missing that Git asks for, for which all else of it waits.
+    """
+
+    places: dict[ObjectRef, Place] = field(default_factory=dict)
+    stages: dict[ObjectRef, Stage] = field(default_factory=dict)
+    needs: dict[ObjectRef, tuple[ObjectRef, ...]] = field(default_factory=dict)
+    grounds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A member that an earlier build found as it should be: where it stands, and what is told of it."""
+
+    key: Key
+    change: Change
+
+
+@dataclass(slots=True)
+class Standing:
+    """The members that this build needn't look at, since an earlier one did, and their *numbers*; *others* are the manifests that are left."""
+
+    others: Sequence[Located]
+    members: dict[ObjectRef, Settled] = field(default_factory=dict)
+    numbers: dict[int, ObjectRef] = field(default_factory=dict)
+
+    def in_waves(self, index: Mapping[Key, int]) -> list[Change]:
+        """Return what is told of them, in their waves by now."""
+        waves = {each.key: index[each.key] for each in self.members.values()}
+        for ref, each in self.members.items() if any(self._moved(waves)) else ():
+            self.members[ref] = Settled(each.key, each.change.in_wave(waves[each.key]))
+        return [each.change for each in self.members.values()]
+
+    def _moved(self, waves: Mapping[Key, int]) -> Iterator[bool]:
+        """Yield for each of them whether its place is in another wave than before."""
+        return (waves[each.key] != each.change.gate.wave for each in self.members.values())
+
+
+@dataclass(slots=True)
 class PlanBuilder:
     """What one build has found so far; *kinds* grows by those that the revision brings along.
 
-    *spared* is what must stay though no usable manifest asks for it; *places* says when each
-    member is written, *stages* which come before or after the others, and *needs* what it waits for.
+    *spared* is what must stay though no usable manifest asks for it. What an earlier build has settled is *standing*.
     """
 
     inputs: Inputs
+    standing: Standing
     set_id: str = ""
     marks: str = ""
     kinds: dict[GroupVersionKind, Kind] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     changes: list[tuple[Key, Change]] = field(default_factory=list)
     fallbacks: list[Change] = field(default_factory=list)
-    places: dict[ObjectRef, Place] = field(default_factory=dict)
-    stages: dict[ObjectRef, Stage] = field(default_factory=dict)
-    needs: dict[ObjectRef, tuple[ObjectRef, ...]] = field(default_factory=dict)
+    when: WhenWritten = field(default_factory=WhenWritten)
     outcomes: OutcomesSoFar = field(default_factory=OutcomesSoFar)
     spared: set[ObjectRef] = field(default_factory=set)
     verdicts: dict[ObjectRef, tuple[str, str]] = field(default_factory=dict)
@@ -96,7 +137,9 @@ class PlanBuilder:
             sync.field_manager,
             sync.take_over,
         )
-        return cls(inputs, set_id, hash_of(repr(marks)), dict(inputs.kinds), list(inputs.problems))
+        return cls(
+            inputs, Standing(inputs.desired), set_id, hash_of(repr(marks)), dict(inputs.kinds), list(inputs.problems)
+        )
 
     def members(self) -> list[Stored]:
         """Return the live members of the set."""
@@ -198,7 +241,7 @@ class PlanBuilder:
     def add(self, change: Change, place: Place, *, deleting: bool = False) -> None:
         """Take up a change that is made at *place*, or for a deletion at its mirror image."""
         usual = HOOK_STAGES.get(change.gate.hook, Stage.WRITE)
-        stage = Stage.DELETE if deleting else self.stages.get(change.ref, usual)
+        stage = Stage.DELETE if deleting else self.when.stages.get(change.ref, usual)
         self.changes.append((key_of(stage, place), change))
 
     def cascade(self, owner: Stored, place: tuple[int, ...]) -> None:
@@ -221,9 +264,13 @@ class PlanBuilder:
         inputs = self.inputs
         self._wait_for_backends()
         self._inherit_uses()
-        steps = Steps.of(key for key, _ in self.changes)
+        standing = self.standing
+        steps = Steps.of(chain((key for key, _ in self.changes), (each.key for each in standing.members.values())))
         in_waves = (change.in_wave(steps.index[key]) for key, change in self.changes)
-        changes = tuple(sorted(in_waves, key=lambda change: (change.gate.wave, change.ref)))
+        ordered = sorted(
+            chain(standing.in_waves(steps.index), in_waves), key=lambda change: (change.gate.wave, change.ref)
+        )
+        changes = tuple(ordered)
         return Plan(
             sync=inputs.sync.ref if inputs.sync.name else None,
             revision=inputs.revision.sha,
@@ -264,7 +311,9 @@ class PlanBuilder:
 
     def _backends(self, services: Collection[ObjectRef], *, every: bool) -> Iterator[ObjectRef]:
         """Yield the workloads behind *services* that are written, or *every* one that stays."""
-        there = {change.ref: change for _, change in self.changes if change.op is not Op.DELETE}
+        standing = (each.change for each in self.standing.members.values())
+        stays = chain(standing, (change for _, change in self.changes if change.op is not Op.DELETE))
+        there = {change.ref: change for change in stays}
         asked = [(ref.namespace, found) for ref in services if (found := self._as_written(ref, there.get(ref)))]
         for ref, change in there.items():
             if ref.group_kind in BACKENDS and (every or change.writes):
@@ -286,9 +335,10 @@ class PlanBuilder:
 
     def _awaited(self, changes: Sequence[Change], barriers: frozenset[int]) -> Iterator[Change]:
         """Yield the unchanged objects that something to be written must wait for: those not healthy yet."""
-        last = max((change.gate.wave for change in changes if change.writes), default=-1)
+        writes = [change for change in changes if change.op is not Op.UNCHANGED and change.writes]
+        last = max((change.gate.wave for change in writes), default=-1)
         barrier = max((at for at in barriers if at <= last), default=0)
-        named = {ref for change in changes if change.writes for ref in change.gate.needs}
+        named = {ref for change in writes for ref in change.gate.needs}
         for change in changes if barrier or named else ():
             if change.is_quiet and (change.gate.wave < barrier or change.ref in named):
                 live = self.live(change.ref)

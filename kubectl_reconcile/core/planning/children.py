@@ -35,7 +35,15 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.module_call import KEPT_BY_ENGINE, Parent, ask, children_of, fault
+from kubectl_reconcile.core.planning.module_call import (
+    BY_DAEMON,
+    KEPT_BY_ENGINE,
+    Parent,
+    ask,
+    children_of,
+    fault,
+    is_recalled,
+)
 from kubectl_reconcile.core.planning.plan import Change, Contention, Gate, Op, StatusWrite
 from kubectl_reconcile.core.planning.snapshot import Stored
 from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
@@ -65,6 +73,8 @@ def reconcile(builder: PlanBuilder, parent: Parent) -> None:
         return
     owned = children_of(builder.inputs.live, parent.cr)
     outcome = ask(builder, parent, owned)
+    if is_recalled(builder, parent):
+        parent = replace(parent, waits=parent.waits or BY_DAEMON)
     if outcome is not None:
         _carry_out(builder, parent, owned, outcome)
 
@@ -104,7 +114,12 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
             builder, parent, ADD_FINALIZER, "keep it, once deleted, until its module has cleaned up", _FINALIZER
         )
     family = _ChildrenPlan(builder, parent, outcome)
-    wanted = [adopt_child(child, parent.cr, module) for child in outcome.children if family.may_have(child)]
+    released = outcome.released if parent.is_going else ()
+    wanted = [
+        adopt_child(child, parent.cr, module, released=key_of(child) in released)
+        for child in outcome.children
+        if family.may_have(child)
+    ]
     for child in wanted:
         family.add(child)
     pruned = () if outcome.keep_children else tuple(_prune(builder, parent, owned, wanted))
@@ -287,7 +302,7 @@ def _prune(
 def _actions(builder: PlanBuilder, parent: Parent, actions: Sequence[Action]) -> bool:
     """Plan the actions that haven't run, each after the one before; tell whether there is none."""
     journal, waits = ActionJournal.of(parent.cr), parent.waits
-    due = [action for action in actions if not journal.is_done(action.key)]
+    due = [action for action in actions if not journal.bars(action)]
     for at, action in enumerate(due):
         held = not waits and not is_approved(action, parent.cr)
         _act(builder, parent, action, parent.place(_ACTIONS + at), held=held, waits=waits)
@@ -340,7 +355,7 @@ def _status(
     """Plan the CR's status. Until its children are *settled* it doesn't claim to speak of the newest spec."""
     if outcome.requeue_after_s is not None:
         builder.outcomes.requeues_s.append(outcome.requeue_after_s)
-    if parent.live is None or not parent.kind.has_status:
+    if parent.live is None or not parent.kind.has_status or parent.waits == BY_DAEMON:
         return
     before = mapping_of(parent.live.get("status"))
     newest = parent.live["metadata"].get("generation", 0)

@@ -6,19 +6,15 @@ Rules:
 - An object of another set is left alone, unless it says that it moved here from there, and that set's Sync agrees: by what it
   applied to the object, by being in the same namespace, or by being gone.
 - A Job that the cluster removes once it has ended runs once for each state of the source.
-- What is a hook to another tool and isn't a Job is written where the hook would run. A namespace or a CRD that is missing comes
-  before any of what is written before all else.
 
 Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kubectl_reconcile.core.annotations import (
-    DEPENDS_ON,
     MOVED_FROM,
     MOVED_TO,
     SOURCE,
@@ -33,54 +29,34 @@ from kubectl_reconcile.core.objects import (
     GroupVersionKind,
     Manifest,
     ObjectRef,
-    Problem,
     Severity,
     annotations_of,
     labels_of,
     place_of,
 )
-from kubectl_reconcile.core.planning.builder import HOOK_STAGES, PlanBuilder, unreadable
-from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, Kind, kinds_of_crd
-from kubectl_reconcile.core.planning.order import Stage, arranged, cycles_in
+from kubectl_reconcile.core.planning.arrangement import DesiredMember, arrange, problem
+from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
+from kubectl_reconcile.core.planning.kinds import CRD, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance, hash_of
 from kubectl_reconcile.core.rendering.holding import applied, drawn_now, mixtures
 from kubectl_reconcile.core.resources import applyset
-
-
-@dataclass(frozen=True, slots=True)
-class DesiredMember:
-    """One object that Git asks for; *key* identifies this desired state."""
-
-    ref: ObjectRef
-    kind: Kind
-    located: Located
-    options: MemberOptions
-    key: str
-
-    @property
-    def path(self) -> str:
-        """The file that asks for it."""
-        return self.located.path
-
-    @property
-    def line(self) -> int:
-        """The line of that file."""
-        return self.located.line
-
 
 # --- what Git asks for --------------------------------------------------------------------------
 
 
 def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
-    """Return what Git asks for, by reference, and find its order; what can't be meant becomes a problem."""
+    """Return what Git asks for, by reference, and find its order; what can't be meant becomes a problem.
+
+    What an earlier build has settled isn't among it.
+    """
     _learn_kinds(builder)
     found: dict[ObjectRef, DesiredMember] = {}
-    for located in builder.inputs.desired:
+    for located in builder.standing.others:
         each = _read(builder, located)
         if each is None:
             continue
         if first := found.get(each.ref):
-            _problem(
+            problem(
                 builder, located, f"{each.ref} is also in {place_of(first.path, first.line)}", "keep one of the two"
             )
             builder.spared.add(each.ref)
@@ -88,13 +64,13 @@ def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
         _report_faults(builder, each)
     builder.spare(mixtures(((ref, each.located) for ref, each in found.items()), builder.live))
     usable = {ref: each for ref, each in found.items() if ref not in builder.spared}
-    _arrange(builder, usable, found)
+    arrange(builder, usable, found)
     return {ref: each for ref, each in usable.items() if ref not in builder.spared}
 
 
 def _learn_kinds(builder: PlanBuilder) -> None:
     """Add the kinds that this revision's CRDs bring along, or change."""
-    for located in builder.inputs.desired:
+    for located in builder.standing.others:
         if located.gvk.kind == CRD.kind and located.gvk.group == CRD.group:
             fresh = kinds_of_crd(located.manifest)
             if fresh.keys() - builder.kinds.keys() or _is_changed(builder, located):
@@ -114,19 +90,19 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
     gvk = located.gvk
     kind = builder.kinds.get(gvk)
     if kind is None:
-        _problem(builder, located, f"the cluster knows no kind {gvk}", _instead(builder, gvk))
+        problem(builder, located, f"the cluster knows no kind {gvk}", _instead(builder, gvk))
         _spare_namesakes(builder, gvk.group_kind, located.ref.name)
         return None
     ref = _placed(located.ref, kind, builder.inputs.sync.default_namespace)
     if not kind.namespaced and manifest["metadata"].get("namespace"):
         said = f"{ref} is cluster-scoped; its metadata.namespace means nothing"
-        _problem(builder, located, said, "remove metadata.namespace", Severity.WARNING)
+        problem(builder, located, said, "remove metadata.namespace", Severity.WARNING)
     options = MemberOptions.of(manifest)
     if options.theirs.left_out:
         builder.spared.add(ref)
         return None
     if options.hook and (complaint := hooks.complaint_of(manifest)):
-        _problem(builder, located, f"{ref}: {complaint[0]}", complaint[1])
+        problem(builder, located, f"{ref}: {complaint[0]}", complaint[1])
         builder.spared.add(ref)
         return None
     key = _key(builder, located)
@@ -139,7 +115,7 @@ def _report_faults(builder: PlanBuilder, each: DesiredMember) -> None:
     """Make problems of annotations that can't be meant; an object with one is left alone, but for a wave."""
     for fault in each.options.faults:
         until_then = "it is taken as 0" if fault.name == WAVE else "the object is left alone"
-        _problem(builder, each.located, f"{each.ref}: {fault.message}", f"{fault.hint}; until then {until_then}")
+        problem(builder, each.located, f"{each.ref}: {fault.message}", f"{fault.hint}; until then {until_then}")
         if fault.name != WAVE:
             builder.spared.add(each.ref)
 
@@ -203,94 +179,6 @@ def _with_contests(builder: PlanBuilder, ref: ObjectRef, key: str) -> str:
     return f"{key}:{hash_of(repr([contention.path for contention in contentions]))}" if contentions else key
 
 
-# --- in which order -----------------------------------------------------------------------------
-
-
-def _arrange(
-    builder: PlanBuilder, usable: Mapping[ObjectRef, DesiredMember], found: Mapping[ObjectRef, DesiredMember]
-) -> None:
-    """Find the place of each object; those that wait for each other, or for what nobody asks for, are problems."""
-    foundations = _missing_foundations(builder, usable)
-    phases = {gvk: kind.phase for gvk, kind in builder.kinds.items()}
-    for ref, each in usable.items():
-        builder.places[ref] = (each.options.wave, phases[each.kind.gvk], 0)
-        if (stage := HOOK_STAGES.get(each.options.hook or each.options.theirs.point)) is not None:
-            builder.stages[ref] = stage
-        if each.options.depends_on and (targets := _targets(builder, each, found)):
-            builder.needs[ref] = targets
-    _bring_forward(builder, foundations)
-    needs: dict[ObjectRef, Sequence[ObjectRef]] = {**builder.needs}
-    for ref in usable if foundations else ():
-        for ground in (foundations.get(ref.namespace), foundations.get(ref.group_kind)):
-            if ground and builder.places[ground] >= builder.places[ref]:
-                needs[ref] = (*needs.get(ref, ()), ground)
-    if needs:
-        _break_cycles(builder, usable, needs)
-        builder.places.update(arranged(builder.places, needs))
-
-
-def _bring_forward(builder: PlanBuilder, foundations: Mapping[str | GroupKind, ObjectRef]) -> None:
-    """Put missing CRDs, and the missing namespaces that are needed there, before what is written before all else."""
-    before = [ref for ref, stage in builder.stages.items() if stage is Stage.BEFORE]
-    if not before:
-        return
-    namespaces = {ref.namespace for ref in before}
-    first = min(builder.places[ref] for ref in before)[0]
-    for name, ground in foundations.items():
-        if ground.group_kind == CRD or name in namespaces:
-            builder.stages[ground] = Stage.BEFORE
-            builder.places[ground] = (min(first, builder.places[ground][0]), *builder.places[ground][1:])
-
-
-def _missing_foundations(builder: PlanBuilder, usable: Iterable[ObjectRef]) -> dict[str | GroupKind, ObjectRef]:
-    """Return the namespaces, by name, and the CRDs, by kind, that Git asks for and that don't exist yet."""
-    found: dict[str | GroupKind, ObjectRef] = {}
-    for ref in usable:
-        if ref.kind not in {NAMESPACE.kind, CRD.kind} or builder.inputs.live.stored(ref) is not None:
-            continue
-        if ref.group_kind == NAMESPACE:
-            found[ref.name] = ref
-        elif ref.group_kind == CRD:
-            plural, _, group = ref.name.partition(".")
-            kinds = (kind.gvk.group_kind for kind in builder.kinds.values() if kind.plural == plural)
-            found.update((kind, ref) for kind in kinds if kind.group == group)
-    return found
-
-
-def _targets(
-    builder: PlanBuilder, each: DesiredMember, found: Mapping[ObjectRef, DesiredMember]
-) -> tuple[ObjectRef, ...]:
-    """Return what an object waits for. A target that Git doesn't ask for is a problem, unless only a part is looked at."""
-    targets = [_resolved(target, each, found) for target in each.options.depends_on]
-    for target in targets if builder.inputs.whole else ():
-        if target not in found:
-            message = f"{each.ref} depends on {target}, which this source doesn't ask for"
-            _problem(builder, each.located, message, f"add it, or correct the annotation {DEPENDS_ON}")
-            builder.spared.add(each.ref)
-    return tuple(target for target in targets if target in found)
-
-
-def _resolved(target: ObjectRef, each: DesiredMember, found: Mapping[ObjectRef, DesiredMember]) -> ObjectRef:
-    """Return *target* in the object's own namespace, if it names none and isn't cluster-scoped."""
-    if target.namespace or target in found:
-        return target
-    near = target._replace(namespace=each.ref.namespace)
-    return near if near in found else target
-
-
-def _break_cycles(
-    builder: PlanBuilder, usable: Mapping[ObjectRef, DesiredMember], needs: dict[ObjectRef, Sequence[ObjectRef]]
-) -> None:
-    """Leave alone whatever waits for itself, and say how."""
-    for cycle in cycles_in(needs):
-        first = usable[cycle[0]]
-        text = " -> ".join(map(str, cycle))
-        _problem(builder, first.located, f"these depend on each other: {text}", f"remove one {DEPENDS_ON}")
-        for ref in cycle:
-            builder.spared.add(ref)
-            needs.pop(ref, None)
-
-
 # --- what becomes of it -------------------------------------------------------------------------
 
 
@@ -310,10 +198,10 @@ def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
     """Return what becomes of one object that Git asks for."""
     stored = builder.inputs.live.stored(each.ref)
     verdict = (each.key, stored.resource_version) if stored else None
-    needs = builder.needs.get(each.ref, ())
+    needs = builder.when.needs.get(each.ref, ())
     if verdict and builder.inputs.memory.verdicts.get(each.ref) == verdict:
         builder.verdicts[each.ref] = verdict
-        return _as_before(each, needs)
+        return as_before(each, needs)
     live = stored.manifest() if stored else None
     if why := builder.inputs.lookups.unreadable.get(each.ref):
         return Change(
@@ -330,7 +218,7 @@ def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
     return _waiting_in_vain(builder, change.gated(needs=needs, replaceable=replaceable))
 
 
-def _as_before(each: DesiredMember, needs: tuple[ObjectRef, ...]) -> Change:
+def as_before(each: DesiredMember, needs: tuple[ObjectRef, ...]) -> Change:
     """Return that an object is as an earlier build found it."""
     manifest, hook = each.located.manifest, each.options.hook or ""
     gate = Gate(hook=hook, needs=needs) if hook or needs else OPEN
@@ -441,9 +329,3 @@ def _belongs_elsewhere(builder: PlanBuilder, each: DesiredMember, other: str) ->
         )
     origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"
     return f"it belongs to {_name_of_set(builder, other)}; to move it here, annotate it with {MOVED_FROM}: {origin}, or remove it there first"
-
-
-def _problem(
-    builder: PlanBuilder, located: Located, message: str, hint: str, severity: Severity = Severity.ERROR
-) -> None:
-    builder.problems.append(Problem(located.path, max(located.line, 0), message, hint, severity))

@@ -16,8 +16,9 @@ from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.call import ModuleError, outcome_of_invalid
 from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL, Context, Owned, Reads
 from kubectl_reconcile.core.module.outcome import Outcome
+from kubectl_reconcile.core.module.published import age_s
 from kubectl_reconcile.core.module.specs import SpecError
-from kubectl_reconcile.core.objects import Condition, Manifest, ObjectRef, Problem, labels_of, mapping_of
+from kubectl_reconcile.core.objects import Condition, Manifest, ObjectRef, Problem, Severity, labels_of, mapping_of
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Provenance, Unobserved
@@ -25,6 +26,9 @@ from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
 
 KEPT_BY_ENGINE = ("conditions", "observedGeneration")
 """What of a CR's status the engine writes, not the module."""
+
+BY_DAEMON = "the daemon, which reaches the pods that can't be reached from here"
+"""What changes wait for that are planned on facts which somebody else found out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,21 @@ def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcom
             "it is looked at again, later and later",
         )
         return replace(outcome, actions=(), keep_children=True, finalized=False)
+    if seen.as_of:
+        _tell_age(builder, parent, seen)
     return outcome
+
+
+def is_recalled(builder: PlanBuilder, parent: Parent) -> bool:
+    """Tell whether what is known of the parent's pods was found out by somebody else, and some time ago."""
+    seen = builder.inputs.modules.observed.get(parent.ref)
+    return seen is not None and bool(seen.as_of)
+
+
+def _tell_age(builder: PlanBuilder, parent: Parent, seen: Observation) -> None:
+    message = f"its pods as the daemon saw them {age_s(seen, builder.inputs.now):.0f} s ago: {seen.unreached}"
+    hint = "what follows from it is left to the daemon"
+    builder.problems.append(Problem(str(parent.ref), 0, message, hint, severity=Severity.WARNING, in_source=False))
 
 
 def _outcome_of_broken(cr: Manifest, error: ModuleError) -> Outcome:

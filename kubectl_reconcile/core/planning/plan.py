@@ -331,10 +331,14 @@ class Plan:
         """What a person lets the held changes through by; covers what is held alone, so it stays true while others come and go."""
         return approval_of_all(self.holds)
 
+    def acting(self) -> list[Change]:
+        """Return the changes of objects that aren't as they should be: of ten thousand mostly a few."""
+        return [change for change in self.changes if change.op is not Op.UNCHANGED]
+
     def waves(self) -> Iterator[tuple[Change, ...]]:
         """Yield the changes that the writer has to make, wave by wave."""
         waves: dict[int, list[Change]] = {}
-        for change in self.changes:
+        for change in self.acting():
             if change.writes:
                 waves.setdefault(change.gate.wave, []).append(change)
         return (tuple(waves[wave]) for wave in sorted(waves))
@@ -355,7 +359,9 @@ class Plan:
 
     def refs(self) -> Iterator[ObjectRef]:
         """Yield every member that exists after the sync, and those that may."""
-        members = (change.ref for change in self.changes if change.op is not Op.DELETE and not change.is_child)
+        members = (
+            change.ref for change in self.changes if change.op is not Op.DELETE and change.provenance.owner is None
+        )
         return chain(members, (change.ref for change in self.schedule.fallbacks))
 
 

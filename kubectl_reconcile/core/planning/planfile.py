@@ -5,7 +5,7 @@ anew from the source and the cluster as they are now, and goes ahead only if it 
 Secrets are neither shown nor in the fingerprints; the revision and the live object's version tell whether they moved.
 
 A *fingerprint* is the digest of one change: which object, from which state, to which. The *hash* covers the
-Sync, the revision and all fingerprints. ``plan.schema.json`` beside this page describes the file.
+Sync, the revision and all fingerprints. Facts about pods that were noted by a daemon must be the same besides. ``plan.schema.json`` beside this page describes the file.
 
 Pure: bytes in, sentences out.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from kubectl_reconcile.core.objects import API_GROUP, ObjectRef
@@ -52,6 +52,7 @@ class PlanFile:
     hash: str
     confirmed: bool
     fingerprints: Mapping[tuple[ObjectRef, str], str]
+    recalled: Mapping[ObjectRef, Any] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -74,7 +75,7 @@ class PlanFile:
             )
         try:
             revision, digest, confirmed = str(tree["revision"]), str(tree["hash"]), bool(tree["confirmed"])
-            return cls(_sync(tree["sync"]), revision, digest, confirmed, _prints(tree["changes"]))
+            return cls(_sync(tree["sync"]), revision, digest, confirmed, _prints(tree["changes"]), _recalled(tree))
         except KeyError as error:
             raise PlanFileError(f"its field {error} is missing") from None
 
@@ -94,6 +95,10 @@ class PlanFile:
         shown, wanted = _by_object(self.fingerprints), _by_object(now)
         for ref in dict.fromkeys((*shown, *wanted)):
             yield from _differences(ref, shown.get(ref, {}), wanted.get(ref, {}))
+        for ref, facts in self.recalled.items():
+            seen = made.outcomes.observed.get(ref)
+            if seen is None or seen.facts != facts:
+                yield f"{ref}: what was known of its pods has changed since"
         if made.hash != self.hash and now == self.fingerprints and made.revision == self.revision:
             yield "the file was edited: its hash isn't that of its changes"
 
@@ -152,6 +157,14 @@ def _prints(entries: Any) -> dict[tuple[ObjectRef, str], str]:
         return {_key(each): str(each["fingerprint"]) for each in entries}
     except (TypeError, AttributeError):
         raise PlanFileError("one of its changes isn't as this program writes them") from None
+
+
+def _recalled(tree: Mapping[str, Any]) -> dict[ObjectRef, Any]:
+    """Return the facts that weren't of their time when the plan was made: they may have moved, and the plan come out the same."""
+    try:
+        return {_ref(each["object"]): each["facts"] for each in tree.get("observed") or () if each.get("asOf")}
+    except (TypeError, AttributeError):
+        raise PlanFileError("its field 'observed' isn't as this program writes it") from None
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[ObjectRef, str]:

@@ -13,8 +13,10 @@ from dataclasses import replace
 
 from kubectl_reconcile.core.annotations import HookPoint
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Severity, errors_among
-from kubectl_reconcile.core.planning import children, members, prune
+from kubectl_reconcile.core.planning import children, difference, members, prune
+from kubectl_reconcile.core.planning.arrangement import DesiredMember
 from kubectl_reconcile.core.planning.builder import PlanBuilder
+from kubectl_reconcile.core.planning.difference import Footing
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.module_call import Parent
 from kubectl_reconcile.core.planning.plan import Op, Plan
@@ -22,14 +24,27 @@ from kubectl_reconcile.core.planning.plan import Op, Plan
 
 def build(inputs: Inputs) -> Plan:
     """Return the plan that brings the cluster to the desired state of *inputs*."""
+    return build_on(inputs, None)[0]
+
+
+def build_on(inputs: Inputs, footing: Footing | None) -> tuple[Plan, Footing | None]:
+    """Return the same plan, and the footing for the next one: what the last build has settled isn't looked at again.
+
+    A plan of a part says nothing of the whole, which stands as it did.
+    """
     builder = PlanBuilder.of(inputs)
+    difference.stand_on(builder, footing)
     wanted = members.wanted(builder)
+    if difference.has_slipped(builder, wanted):
+        builder = PlanBuilder.of(inputs)
+        wanted = members.wanted(builder)
     for each in wanted.values():
         _member(builder, each)
-    pruning = prune.prune(builder, wanted)
+    pruning = prune.prune(builder, {**builder.standing.members, **wanted})
     _finalize_previews(builder)
     _tell_of_emptiness(builder)
-    return builder.finish(pruning.holds, pruning.members, pruning.lacking)
+    made = builder.finish(pruning.holds, pruning.members, pruning.lacking)
+    return made, difference.footing_of(builder, wanted, made) if inputs.whole else footing
 
 
 def explain(inputs: Inputs, made: Plan) -> Plan:
@@ -40,13 +55,18 @@ def explain(inputs: Inputs, made: Plan) -> Plan:
     builder = PlanBuilder.of(inputs)
     unclear = {
         change.ref
-        for change in made.changes
+        for change in made.acting()
         if not change.provenance.owner and (change.ref in inputs.memory.bases or change.provenance.foreign)
     }
-    place = {(each.path, each.line): each for each in inputs.desired}
+    if not unclear:
+        return made
+    files = {change.provenance.file for change in made.acting() if change.ref in unclear}
+    place = {(each.path, each.line): each for each in inputs.desired if each.path in files}
     changes = (
         members.explained(builder, change, place[change.provenance.file, change.provenance.line])
-        if change.ref in unclear and (change.provenance.file, change.provenance.line) in place
+        if change.op is not Op.UNCHANGED
+        and change.ref in unclear
+        and (change.provenance.file, change.provenance.line) in place
         else change
         for change in made.changes
     )
@@ -89,9 +109,9 @@ def _finalize_previews(builder: PlanBuilder) -> None:
             children.preview_finalize(builder, Parent(module, change.kind, change.ref, live, live, key[1:]))
 
 
-def _member(builder: PlanBuilder, each: members.DesiredMember) -> None:
+def _member(builder: PlanBuilder, each: DesiredMember) -> None:
     """Plan one member, and what its module makes of it."""
-    change, place = members.compare(builder, each), builder.places[each.ref]
+    change, place = members.compare(builder, each), builder.when.places[each.ref]
     if change.gate.hook and not builder.inputs.whole:
         return
     if change.gate.hook == HookPoint.SYNC_FAIL:

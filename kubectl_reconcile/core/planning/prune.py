@@ -51,6 +51,8 @@ def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
         return Pruning(members=len(members))
     unclear = _unclear_files(inputs)
     doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(builder, each, unclear)}
+    if not doomed:
+        return Pruning(members=len(members))
     cascades = {ref: cascade_of(each.manifest(), inputs.lookups.listed, inputs.live) for ref, each in doomed.items()}
     risky = [ref for ref, each in doomed.items() if _asks(each) or _is_risky(ref, cascades[ref])]
     holds = tuple(_holds(builder, cascades, risky, len(members), len(asked)))

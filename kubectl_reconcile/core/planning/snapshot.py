@@ -9,12 +9,15 @@ Pure: views on values.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, controller_of, labels_of
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, controller_of, labels_of
 from kubectl_reconcile.core.resources import applyset
+
+Moment: TypeAlias = Hashable
+"""What tells one view of something that changes from a later one; only the view itself knows how."""
 
 
 class Stored(Protocol):
@@ -52,6 +55,15 @@ class Snapshot(Protocol):
     def labelled(self, key: str, value: str) -> Sequence[Stored]:
         """Return the objects that carry a label with this value."""
 
+    def moment(self, kinds: Iterable[GroupKind]) -> Moment | None:
+        """Return what a later view of the same is compared with, as far as objects of *kinds* go; None where it can't be."""
+
+    def changed_since(self, moment: Moment) -> Collection[ObjectRef] | None:
+        """Return the objects that may not be as they were at that moment, and no fewer; None where all may be.
+
+        Objects of other kinds than the moment is about may be left out.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:
@@ -82,7 +94,9 @@ class Whole:
 
 def members_in(live: Snapshot, set_id: str, places: Collection[str] | None) -> list[Stored]:
     """Return the live members of a set that may have some in *places*: all that the label says, where it may say so."""
-    return [each for each in live.labelled(applyset.PART_OF, set_id) if applyset.may_be_member(each.ref, places)]
+    found = live.labelled(applyset.PART_OF, set_id)
+    elsewhere = {place for place in {each.ref.namespace for each in found} if not applyset.may_be_in(place, places)}
+    return [each for each in found if each.ref.namespace not in elsewhere] if elsewhere else list(found)
 
 
 class Objects:
@@ -112,6 +126,20 @@ class Objects:
         """Return the objects that carry a label with this value."""
         return tuple(self._by_label.get((key, value), ()))
 
+    def moment(self, kinds: Iterable[GroupKind]) -> Moment | None:  # noqa: ARG002 - of all kinds
+        """Return this very view: it never changes."""
+        return self
+
+    def changed_since(self, moment: Moment) -> Collection[ObjectRef] | None:
+        """Return the objects that aren't the same in another view of just some objects."""
+        if not isinstance(moment, Objects):
+            return None
+        return {ref for ref in {*self.refs(), *moment.refs()} if self.stored(ref) != moment.stored(ref)}
+
+    def refs(self) -> Collection[ObjectRef]:
+        """Return which objects these are."""
+        return self._by_ref.keys()
+
     def __len__(self) -> int:
         return len(self._by_ref)
 
@@ -134,6 +162,15 @@ class Overlay:
     def labelled(self, key: str, value: str) -> Sequence[Stored]:
         """Return the objects that carry a label with this value."""
         return self._joined(self.below.labelled(key, value), self.found.labelled(key, value))
+
+    def moment(self, kinds: Iterable[GroupKind]) -> Moment | None:  # noqa: ARG002 - of none
+        """Return nothing: what was found besides isn't looked for in a later view."""
+        return None
+
+    def changed_since(self, moment: Moment) -> Collection[ObjectRef] | None:
+        """Return what may not be as it was in the view below, and all that was found besides."""
+        changed = self.below.changed_since(moment)
+        return None if changed is None else {*changed, *self.found.refs()}
 
     def _joined(self, below: Sequence[Stored], found: Sequence[Stored]) -> Sequence[Stored]:
         new = [each for each in found if self.below.stored(each.ref) is None]
@@ -166,3 +203,11 @@ class OwnSet:
         if key == self.key:
             return found if value == self.value else ()
         return tuple(each for each in found if each.labels.get(self.key) == self.value)
+
+    def moment(self, kinds: Iterable[GroupKind]) -> Moment | None:
+        """Return what a later view of the same set is compared with."""
+        return self.below.moment(kinds)
+
+    def changed_since(self, moment: Moment) -> Collection[ObjectRef] | None:
+        """Return what may not be as it was, of this set and of others."""
+        return self.below.changed_since(moment)

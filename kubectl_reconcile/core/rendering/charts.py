@@ -14,12 +14,13 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.core.redaction import without
-from kubectl_reconcile.core.resources.helm import LONGEST_RELEASE, HelmSpec, HelmSpecError, release_name
+from kubectl_reconcile.core.rendering.lookups import NO_ANSWERS, SHORT_NUMBER, TELLS_NOTHING, Answers
+from kubectl_reconcile.core.resources.helm import LONGEST_RELEASE, HelmSpec, HelmSpecError, LookupPolicy, release_name
 
 CHART_FILE: Final = "Chart.yaml"
 """The file that makes a folder a chart."""
@@ -41,12 +42,19 @@ class Release:
     spec: HelmSpec = field(default_factory=HelmSpec)
     kube_version: str = ""
     api_versions: tuple[str, ...] | None = None
+    answers: Answers = NO_ANSWERS
+
+    def answered(self, answers: Answers) -> Release:
+        """Return this release with what its chart looks up, if the Sync has that read."""
+        return replace(self, answers=answers) if self.spec.lookup is LookupPolicy.CLUSTER else self
 
     @property
     def key(self) -> str:
         """What names all of this: with another key, a chart may render to something else."""
         return hashlib.sha256(
-            repr((self.name, self.namespace, self.spec, self.kube_version, self.api_versions)).encode()
+            repr(
+                (self.name, self.namespace, self.spec, self.kube_version, self.api_versions, self.answers.key)
+            ).encode()
         ).hexdigest()
 
     def order(self, chart: str, most_bytes: int) -> Mapping[str, Any]:
@@ -67,6 +75,7 @@ class Release:
             "skipCRDs": spec.skip_crds,
             "kubeVersion": spec.kube_version or self.kube_version,
             "apiVersions": asked,
+            "lookups": self.answers.told(),
         }
 
     def values_files(self, chart: str) -> Sequence[str]:
@@ -192,28 +201,9 @@ def _given(key: str, chart: str, named: Sequence[str], files: Mapping[str, bytes
     return posixpath.join(chart, SCHEMA_FILE), 0
 
 
-def lookups(chart: str, asked_for: Iterable[str]) -> Iterator[Problem]:
-    """Yield a warning for each object of the cluster that a chart asks for."""
-    path = chart_file(chart)
-    for asked in asked_for:
-        said = f"it looks up {one_of(asked)} in the cluster, and is told that nothing is there"
-        yield Problem(path, 0, said, severity=Severity.WARNING)
-
-
-def one_of(asked: str) -> str:
-    """Return what a lookup asked for as people write it: ``Secret shop/db``, or ``Secrets of shop`` where it names none."""
-    _, kind, place = (*asked.split(" ", 2), "", "")[:3]
-    namespace, _, name = place.partition("/")
-    if name:
-        return f"{kind} {f'{namespace}/' if namespace else ''}{name}"
-    return f"every {kind}{f' of {namespace}' if namespace else ''}"
-
-
 # --- values that nobody is to read -----------------------------------------------------------------------------
 
 _SENSITIVE: Final = re.compile(r"pass|secret|token|credential|private|key|auth|cert|dsn|connection", re.IGNORECASE)
-_TELLS_NOTHING: Final = frozenset({"true", "false", "null", "none", "yes", "no", "on", "off"})
-_SHORT_NUMBER: Final = 4
 
 
 def without_values(said: Said, files: Mapping[str, bytes]) -> str:
@@ -241,7 +231,7 @@ def _is_public(path: str) -> bool:
 
 
 def _is_harmless(text: str) -> bool:
-    return text.lower() in _TELLS_NOTHING or (text.isdigit() and len(text) <= _SHORT_NUMBER)
+    return text.lower() in TELLS_NOTHING or (text.isdigit() and len(text) <= SHORT_NUMBER)
 
 
 def _leaves(value: Any, *, is_secret: bool) -> Iterator[tuple[str, bool]]:

@@ -61,12 +61,13 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What an overlay or a chart renders to, or the problem that it doesn't, and what that depends on."""
+    """What an overlay or a chart renders to, or the problem that it doesn't, and what that depends on. *lookups* are those of a chart."""
 
     objects: tuple[RenderedObject, ...]
     problems: tuple[Problem, ...]
     consulted: Consulted
     draw: Draw = field(default_factory=Draw, compare=False)
+    lookups: tuple[str, ...] = ()
 
 
 _API_VERSION: Final = re.compile(r"^apiVersion: [\"']?(?:([^/\s\"']*)/)?", re.MULTILINE)

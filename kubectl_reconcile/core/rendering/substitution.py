@@ -146,7 +146,9 @@ class Substitution:
         tree = self._manifest(located.manifest)
         if tree is located.manifest:
             return located
-        return replace(Located.of(tree, located.path, located.line), uses=tuple(self._uses), drawn=located.drawn)
+        return replace(
+            Located.of(tree, located.path, located.line), uses=(*located.uses, *self._uses), drawn=located.drawn
+        )
 
     def _manifest(self, manifest: Manifest) -> Manifest:
         is_left_alone = manifest.get("kind") in LEFT_ALONE - self.values.also_in
@@ -260,7 +262,7 @@ def substituted(manifests: Iterable[Located], values: Values, line_of: LineOf) -
                 problems.append(each)
         if not any(each.is_error for each in found):
             done.append(new)
-        for use in new.uses:
+        for use in new.uses[len(located.uses) :]:
             names.setdefault(new.path, set()).update(use.names)
     return Substituted(tuple(done), tuple(problems), {path: frozenset(each) for path, each in names.items()})
 
@@ -275,8 +277,9 @@ def _problems(old: Located, new: Located, unresolved: Iterable[Unresolved], line
             else f"declare it in spec.source.substitute of the Sync, or write $${{{each.name}}} if it is meant so"
         )
         yield Problem(old.path, line_of(old, each.steps), message, hint, severity)
-    if any(use.steps[0] == "metadata" for use in new.uses) or is_named_by_variables(new):
-        hidden = {use.steps: use.names for use in new.uses if use.secret and use.steps[0] == "metadata"}
+    uses = new.uses[len(old.uses) :]
+    if any(use.steps[0] == "metadata" for use in uses) or is_named_by_variables(new):
+        hidden = {use.steps: use.names for use in uses if use.secret and use.steps[0] == "metadata"}
         for steps, names in hidden.items():
             if steps[1] in _SEEN_BY_ALL:
                 said = f"{'.'.join(map(str, steps))} has the value of a Secret in it, {' and '.join(names)}, and is seen by everybody"

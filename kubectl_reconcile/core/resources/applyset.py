@@ -62,10 +62,9 @@ class Contents:
     @classmethod
     def of(cls, refs: Iterable[ObjectRef]) -> Contents:
         """Return the kinds and namespaces of *refs*."""
-        found = tuple(refs)
-        return cls(
-            frozenset(ref.group_kind for ref in found), frozenset(ref.namespace for ref in found if ref.namespace)
-        )
+        found = {(ref.group, ref.kind, ref.namespace) for ref in refs}
+        kinds = frozenset(GroupKind(group, kind) for group, kind, _ in found)
+        return cls(kinds, frozenset(namespace for _, _, namespace in found if namespace))
 
     @classmethod
     def recorded(cls, parent: Manifest) -> Contents:
@@ -93,13 +92,18 @@ class Contents:
 
 
 def may_be_member(ref: ObjectRef, places: Collection[str] | None) -> bool:
-    """Tell whether what carries a set's label may be a member: it is cluster-scoped, or in one of the set's namespaces.
+    """Tell whether what carries a set's label may be a member, by where it is."""
+    return may_be_in(ref.namespace, places)
+
+
+def may_be_in(namespace: str, places: Collection[str] | None) -> bool:
+    """Tell whether what carries a set's label in a *namespace* may be a member: it is cluster-scoped, or the set may have some there.
 
     An object that carries the label where the set has never been isn't one: anybody can write a label. The parent says
     where members may be before any is written (KEP-3659, "applyset.kubernetes.io/additional-namespaces"). *places* is
     None where that isn't known, and they may be anywhere.
     """
-    return places is None or not ref.namespace or ref.namespace in places
+    return places is None or not namespace or namespace in places
 
 
 def _entries(text: str) -> list[str]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 MOST_VALUES_FILES: Final = 32
 MOST_VALUES_BYTES: Final = 256 * 1024
@@ -36,6 +36,15 @@ class Unstable(StrEnum):
     """Each rendering is applied as it is."""
     FAIL = "Fail"
     """They are a problem."""
+
+
+class LookupPolicy(StrEnum):
+    """``spec.source.helm.lookup``: what a chart is told that looks up objects in the cluster."""
+
+    EMPTY = "Empty"
+    """That nothing is there, whatever is."""
+    CLUSTER = "Cluster"
+    """What is there, as far as the Sync's account may read it."""
 
 
 class HelmSpecError(ValueError):
@@ -120,6 +129,7 @@ class HelmSpec:
     api_versions: tuple[str, ...] = ()
     chart: ChartPin | None = None
     unstable: Unstable = Unstable.KEEP
+    lookup: LookupPolicy = LookupPolicy.EMPTY
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> HelmSpec:
@@ -140,8 +150,13 @@ class HelmSpec:
                 _api_version(name, index) for index, name in enumerate(_list(fields, "apiVersions", MOST_API_VERSIONS))
             ),
             chart=ChartPin.of(fields["chart"]) if fields.get("chart") else None,
-            unstable=_unstable(fields.get("unstable", Unstable.KEEP)),
+            unstable=_one_of(Unstable, "unstable", fields.get("unstable", Unstable.KEEP)),
+            lookup=_one_of(LookupPolicy, "lookup", fields.get("lookup", LookupPolicy.EMPTY)),
         )  # fmt: skip
+
+
+NO_HELM: Final = HelmSpec()
+"""That of a Sync which says nothing of charts."""
 
 
 def release_name(name: str) -> str:
@@ -193,11 +208,14 @@ def _api_version(name: Any, index: int) -> str:
     return name
 
 
-def _unstable(text: Any) -> Unstable:
+_Policy = TypeVar("_Policy", bound=StrEnum)
+
+
+def _one_of(policy: type[_Policy], field: str, text: Any) -> _Policy:
     try:
-        return Unstable(text)
+        return policy(text)
     except ValueError:
-        raise HelmSpecError("unstable", f"{text!r} is none of {', '.join(Unstable)}") from None
+        raise HelmSpecError(field, f"{text!r} is none of {', '.join(policy)}") from None
 
 
 def _values(values: Any) -> str:

@@ -27,13 +27,16 @@ def digest_of(objects: Iterable[Manifest]) -> str:
     It is shown where Secrets aren't, where whoever likes can try values for as long as they like. So no value of a Secret goes in: a
     commit that changes nothing but such values brings no other state.
     """
-    found = hashlib.sha256()
-    for each in sorted(map(_print_of, objects)):
-        found.update(each)
-    return found.hexdigest()[:16]
+    return digest_of_sorted(sorted(map(print_of, objects)))
 
 
-def _print_of(manifest: Manifest) -> bytes:
+def digest_of_sorted(prints: Sequence[bytes]) -> str:
+    """Return what a state is known by that has the objects of these *prints*, which are in order."""
+    return hashlib.sha256(b"".join(prints)).hexdigest()[:16]
+
+
+def print_of(manifest: Manifest) -> bytes:
+    """Return what one object of a state is known by."""
     told = without_values(manifest) if manifest.get("kind") == "Secret" else manifest
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).digest()
 

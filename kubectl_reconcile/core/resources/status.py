@@ -181,16 +181,20 @@ def sync_status(
     requested_at: str,
     now: str,
     health: HealthSummary | None = None,
+    observed: str = "",
 ) -> dict[str, Any]:
     """Return the status after *report*; *before* is the live one, *requested_at* the request that was answered.
 
-    *health* is how the members are, None where nobody watches them.
+    *health* is how the members are, None where nobody watches them. *observed* is the commit up to which all is dealt with that
+    concerns the Sync, empty where it isn't known to be any other than the report's.
     """
     status = dict(before)
     status["observedGeneration"] = generation
     is_answer = bool(requested_at) and requested_at != before.get("lastHandledSyncAt")
     if requested_at:
         status["lastHandledSyncAt"] = requested_at
+    if observed or report.revision not in {"", before.get("lastAttemptedRevision")}:
+        status["observedRevision"] = observed or report.revision
     if report.revision:
         status["lastAttemptedRevision"], status["lastAttemptedGeneration"] = report.revision, generation
         status["summary"] = _summary(mapping_of(before.get("summary")), report.counts, is_answer=is_answer)
@@ -212,6 +216,11 @@ def sync_status(
         conditions.append(report.verification.condition())
     status["conditions"] = merge_conditions(known, conditions, generation=generation, now=now)
     return _with_health(status, health)
+
+
+def tells_more(before: Manifest, after: Manifest) -> bool:
+    """Tell whether a status says more than up to which commit the source was looked at: that alone is no reason to write it at once."""
+    return {**before, "observedRevision": ""} != {**after, "observedRevision": ""}
 
 
 def health_status(before: Manifest, health: HealthSummary, *, now: str) -> dict[str, Any]:

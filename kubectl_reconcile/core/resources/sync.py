@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, SYNC_REQUESTED_AT
-from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
+from kubectl_reconcile.core.health.cel_rules import GENERAL, HealthRules, Rule, RuleError
 from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.objects import (
     API_GROUP,
@@ -26,7 +26,7 @@ from kubectl_reconcile.core.objects import (
     ObjectRef,
     annotations_of,
 )
-from kubectl_reconcile.core.resources.helm import HelmSpec, HelmSpecError
+from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
 from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver
@@ -82,7 +82,7 @@ class GitSpec:
     webhook_secret: str = ""
     verify: VerifySpec | None = None
     render: Render = Render.AUTO
-    helm: HelmSpec = field(default_factory=HelmSpec)
+    helm: HelmSpec = NO_HELM
     substitute: SubstituteSpec = NO_SUBSTITUTION
 
 
@@ -104,6 +104,10 @@ class DeleteLimit:
         if self.percent is not None:
             return deletes * 100 <= extent * self.percent
         return deletes <= max(10, extent // 5)
+
+
+DEFAULT_LIMIT: Final = DeleteLimit()
+"""That of most Syncs, which share it."""
 
 
 class DriftPolicy(StrEnum):
@@ -152,7 +156,7 @@ class Sync:
     prune: bool = True
     conflicts: ConflictPolicy = ConflictPolicy.OVERRIDE
     ignore: tuple[IgnoreRule, ...] = ()
-    max_deletes: DeleteLimit = field(default_factory=DeleteLimit)
+    max_deletes: DeleteLimit = DEFAULT_LIMIT
     target_namespace: str = ""
     field_manager: str = FIELD_MANAGER
     take_over: TakeOver = KNOWN_TOOLS
@@ -160,7 +164,7 @@ class Sync:
     timeout_s: float = 300.0
     replace: bool = False
     atomic: bool = False
-    health: HealthRules = field(default_factory=HealthRules)
+    health: HealthRules = GENERAL
     waits_for_health: bool = True
     drift: DriftPolicy = DriftPolicy.CORRECT
     deletion: DeletionPolicy = DeletionPolicy.ORPHAN
@@ -185,6 +189,12 @@ class Sync:
     def default_namespace(self) -> str:
         """Where namespaced objects without a namespace go."""
         return self.target_namespace or self.namespace
+
+    def asked_no_sooner_than(self, least_s: float) -> Self:
+        """Return the Sync with its repository asked for news after *least_s* at the earliest, whatever its interval is."""
+        if self.git is None or self.git.interval_s >= least_s:
+            return self
+        return replace(self, git=replace(self.git, interval_s=least_s))
 
     @classmethod
     def of(cls, manifest: Manifest) -> Self:
@@ -250,8 +260,9 @@ def _service_account(spec: Manifest) -> str:
 
 
 def _take_over(spec: Manifest) -> TakeOver:
+    asked = spec.get("takeOver")
     try:
-        return TakeOver.parse(spec.get("takeOver") or ())
+        return TakeOver.parse(asked) if asked else KNOWN_TOOLS
     except ValueError as error:
         raise SyncSpecError("spec.takeOver", str(error)) from None
 
@@ -307,15 +318,17 @@ def _render(spec: Manifest) -> Render:
 
 
 def _helm(spec: Manifest) -> HelmSpec:
+    asked = (spec.get("source") or {}).get("helm")
     try:
-        return HelmSpec.of((spec.get("source") or {}).get("helm") or {})
+        return HelmSpec.of(asked) if asked else NO_HELM
     except HelmSpecError as error:
         raise SyncSpecError(f"spec.source.helm.{error.field}", error.message) from None
 
 
 def _substitute(spec: Manifest) -> SubstituteSpec:
+    asked = (spec.get("source") or {}).get("substitute")
     try:
-        return SubstituteSpec.of((spec.get("source") or {}).get("substitute") or {})
+        return SubstituteSpec.of(asked) if asked else NO_SUBSTITUTION
     except SubstituteSpecError as error:
         raise SyncSpecError(f"spec.source.substitute.{error.field}", error.message) from None
 
@@ -386,6 +399,8 @@ def _ignore(spec: Manifest) -> tuple[IgnoreRule, ...]:
 
 def _health(spec: Manifest) -> HealthRules:
     found, rules = spec.get("health") or {}, []
+    if not found:
+        return GENERAL
     for index, entry in enumerate(found.get("rules") or ()):
         try:
             rules.append(Rule.parse(entry))
@@ -397,7 +412,7 @@ def _health(spec: Manifest) -> HealthRules:
 def _max_deletes(spec: Manifest) -> DeleteLimit:
     value: Any = spec.get("maxDeletes")
     if value is None:
-        return DeleteLimit()
+        return DEFAULT_LIMIT
     if isinstance(value, int) and value >= 0:
         return DeleteLimit(number=value)
     if isinstance(value, str) and (found := re.fullmatch(r"(\d{1,3})%", value)):

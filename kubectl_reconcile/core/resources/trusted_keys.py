@@ -161,7 +161,7 @@ def _signers(text: str) -> Iterator[str]:
         KeysError: a line can't be read.
     """
     for place, words in _lines(text, ALLOWED_SIGNERS):
-        if words[0] in _TYPES:
+        if words and words[0] in _TYPES:
             raise KeysError(
                 f"{place}: doesn't say whose key it is", f"begin the line with it: alice@example.com {words[0]} …"
             )

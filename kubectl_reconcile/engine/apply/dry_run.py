@@ -27,7 +27,7 @@ from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of
 from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, is_approved
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.verdict import FieldChange, confirmed
-from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
+from kubectl_reconcile.engine.apply.flow_control import FlowControl, Pacing, patiently
 
 _FIRST_LOAD = 100
 """Creates in one plan from which on each is its own trial, whoever looks."""
@@ -38,7 +38,7 @@ async def confirm_before_writing(
     made: Plan,
     sync: Sync | None = None,
     *,
-    pace: FlowControl | None = None,
+    pace: Pacing | None = None,
     members: Client | None = None,
     looks: bool = False,
 ) -> Plan:
@@ -49,7 +49,7 @@ async def confirm_before_writing(
     Raises:
         ApiError: the server doesn't answer.
     """
-    creates = sum(1 for change in made.changes if change.op is Op.CREATE)
+    creates = sum(1 for change in made.acting() if change.op is Op.CREATE)
     tries = (looks and creates < _FIRST_LOAD) or (sync is not None and sync.atomic)
     skipped = frozenset(() if tries else {Op.CREATE})
     return await confirm(client, made, sync, pace=pace, skipped=skipped, members=members)
@@ -60,7 +60,7 @@ async def confirm(
     made: Plan,
     sync: Sync | None = None,
     *,
-    pace: FlowControl | None = None,
+    pace: Pacing | None = None,
     skipped: frozenset[Op] = frozenset(),
     members: Client | None = None,
     for_others: bool = False,
@@ -75,7 +75,7 @@ async def confirm(
     """
     pending, trial = _made_by(made), _DryRun(client, pace or FlowControl(), for_others=for_others)
     of_members = _DryRun(members or client, trial.pace, for_others=for_others)
-    wanted = [change for change in made.changes if change.op not in skipped and _can_be_tried(change, pending)]
+    wanted = [change for change in made.acting() if change.op not in skipped and _can_be_tried(change, pending)]
     tried = await asyncio.gather(*((trial if each.is_child else of_members).judged(each) for each in wanted))
     judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
     changes = tuple(judged.get(id(change), change) for change in made.changes)
@@ -104,7 +104,7 @@ def trouble(made: Plan) -> str:
 def _made_by(made: Plan) -> set[Any]:
     """Return namespaces, kinds and objects that don't exist until the plan is carried out."""
     pending: set[Any] = set()
-    for change in made.changes:
+    for change in made.acting():
         if change.op is Op.CREATE:
             pending.add(change.ref)
             if change.ref.group_kind == NAMESPACE:
@@ -128,7 +128,7 @@ def _can_be_tried(change: Change, pending: set[Any]) -> bool:
 class _DryRun:
     """Tries changes on one server. *untried* are those *for_others* that it may not try."""
 
-    def __init__(self, client: Client, pace: FlowControl, *, for_others: bool = False) -> None:
+    def __init__(self, client: Client, pace: Pacing, *, for_others: bool = False) -> None:
         self._client = client
         self.pace = pace
         self._for_others = for_others
@@ -237,8 +237,9 @@ def _comparable(manifest: Manifest) -> dict[str, Any]:
 
 def _held(changes: tuple[Change, ...], made: Plan, sync: Sync | None) -> tuple[tuple[Change, ...], tuple[Hold, ...]]:
     """Hold replacements where, with the deletions, they are more than the Sync allows at once."""
-    new = tuple(sorted(each.ref for each in changes if each.op is Op.REPLACE and not each.gate.hook and each.writes))
-    gone = sum(1 for each in changes if each.op is Op.DELETE and each.writes and not each.is_child)
+    acting = [each for each in changes if each.op is not Op.UNCHANGED]
+    new = tuple(sorted(each.ref for each in acting if each.op is Op.REPLACE and not each.gate.hook and each.writes))
+    gone = sum(1 for each in acting if each.op is Op.DELETE and each.writes and not each.is_child)
     if not new or sync is None or is_approved(sync, new):
         return changes, made.holds
     if sync.max_deletes.allows(len(new) + gone, max(made.members, 1)):

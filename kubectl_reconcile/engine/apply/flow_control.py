@@ -5,6 +5,10 @@ widens it by a little, a 429 halves it, and nothing new starts before the time t
 be left alone. What was too much once isn't tried again for a while, since each refusal costs that
 time. So many clients share one server as connections share a line.
 
+Of those who wait, *bulk*, one of very many requests for one purpose, goes last: a field that drifted isn't put back behind a
+thousand objects that are new. While others ask for something as well, bulk has a quarter of the places: what the server is busy
+with takes its time whoever goes first.
+
 A request is tried again where the server or the way to it was at fault, never where it was refused.
 Tries are bounded, in number or in time, and spread out, so that clients that failed together don't come
 back together.
@@ -17,7 +21,9 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 from kubectl_reconcile.cluster.errors import (
     ApiError,
@@ -42,19 +48,39 @@ _LONGEST_PAUSE_S = 3.0
 _COOLDOWN_S = 0.5
 _RECOVERY_S = 45.0
 _PROBE_S = 10.0
+_BULK_SHARE = 4
+"""Of how many places bulk has one while others ask as well."""
+_OTHERS_S = 2.0
+"""For how long after a request of others they count as asking."""
 
 Attempt: TypeAlias = Callable[[], Awaitable[Any]]
 
 
+class Pacing(Protocol):
+    """What each request is made within, by ``async with``."""
+
+    @property
+    def is_recovering(self) -> bool:
+        """Tell whether the server was away a moment ago."""
+
+    async def __aenter__(self) -> None:
+        """Wait for a place."""
+
+    async def __aexit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        """Give it up, and take note of how it went."""
+
+
 class FlowControl:
-    """A limit on requests under way that follows the server's mood. Use ``async with`` around each request."""
+    """A limit on requests under way that follows the server's mood. Use ``async with`` around each request, or with its *bulk*."""
 
     def __init__(self, start: int = START, most: int = MOST) -> None:
         self._most = most
         self._limit = float(start)
         self._ceiling = float(most)
-        self._busy = 0
+        self._busy = self._bulk_busy = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._bulk_waiting: deque[asyncio.Future[None]] = deque()
+        self._others_s = float("-inf")
         self._quiet_until_s = 0.0
         self._slowed_s = 0.0
         self._raised_s = 0.0
@@ -70,29 +96,85 @@ class FlowControl:
         """How many requests may be under way now."""
         return max(int(self._limit), 1)
 
+    @property
+    def bulk(self) -> Pacing:
+        """The same limit for what is one of very many."""
+        return _Bulk(self)
+
+    @property
+    def _bulk_limit(self) -> int:
+        """How many of them may be bulk now."""
+        is_shared = self._busy > self._bulk_busy or time.monotonic() - self._others_s < _OTHERS_S
+        return max(self.limit // _BULK_SHARE, 1) if is_shared else self.limit
+
     async def __aenter__(self) -> None:
-        while (wait_s := self._quiet_until_s - time.monotonic()) > 0:  # noqa: ASYNC110 - a time, no event, ends it
-            await asyncio.sleep(wait_s * random.uniform(1.0, 1.3))  # noqa: S311 - jitter, no secret
-        while self._busy >= self.limit:
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                self._waiting = deque(each for each in self._waiting if each is not turn)
-                self._wake()
-                raise
-        self._busy += 1
+        self._others_s = time.monotonic()
+        await self.begin(bulk=False)
 
     async def __aexit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        self._busy -= 1
+        self._others_s = time.monotonic()
+        self.end(error, bulk=False)
+
+    async def begin(self, *, bulk: bool) -> None:
+        """Wait for a place. Whoever gives one up hands it on: who comes then doesn't get it before those who wait."""
+        if self._has_place(bulk=bulk):
+            self._take(bulk=bulk)
+        else:
+            await self._turn(self._bulk_waiting if bulk else self._waiting, bulk=bulk)
+        try:
+            while (wait_s := self._quiet_until_s - time.monotonic()) > 0:  # noqa: ASYNC110 - a time, no event, ends it
+                await asyncio.sleep(wait_s * random.uniform(1.0, 1.3))  # noqa: S311 - jitter, no secret
+        except asyncio.CancelledError:
+            self._give_up(bulk=bulk)
+            raise
+
+    async def _turn(self, waiting: deque[asyncio.Future[None]], *, bulk: bool) -> None:
+        """Wait until a place is handed on."""
+        turn = asyncio.get_running_loop().create_future()
+        waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                with suppress(ValueError):  # it was passed over already
+                    waiting.remove(turn)
+            else:
+                self._give_up(bulk=bulk)
+            raise
+
+    def end(self, error: BaseException | None, *, bulk: bool) -> None:
+        """Give a place up, and take note of how it went."""
         if isinstance(error, TooManyRequests):
             self._slow(error.retry_after_s)
         elif isinstance(error, Unreachable):
             self._outage_s = time.monotonic()
         elif error is None:
             self._widen()
-        self._wake()
+        self._give_up(bulk=bulk)
+
+    def _has_place(self, *, bulk: bool) -> bool:
+        if self._busy >= self.limit or self._waiting:
+            return False
+        return not bulk or (self._bulk_busy < self._bulk_limit and not self._bulk_waiting)
+
+    def _take(self, *, bulk: bool) -> None:
+        self._busy += 1
+        self._bulk_busy += bulk
+
+    def _give_up(self, *, bulk: bool) -> None:
+        """Have one place less taken, and hand on those that are left, bulk last."""
+        self._busy -= 1
+        self._bulk_busy -= bulk
+        while self._waiting and self._busy < self.limit:
+            self._hand_on(self._waiting, bulk=False)
+        while self._bulk_waiting and self._busy < self.limit and self._bulk_busy < self._bulk_limit:
+            self._hand_on(self._bulk_waiting, bulk=True)
+
+    def _hand_on(self, waiting: deque[asyncio.Future[None]], *, bulk: bool) -> None:
+        turn = waiting.popleft()
+        if not turn.done():
+            self._take(bulk=bulk)
+            turn.set_result(None)
 
     def _slow(self, retry_after_s: float | None) -> None:
         """Halve the limit, once for all answers of one storm, and leave the server alone as it asked."""
@@ -110,16 +192,26 @@ class FlowControl:
             self._raised_s, self._ceiling = now, self._ceiling + 1
         self._limit = min(self._limit + 1 / self._limit, self._ceiling, self._most)
 
-    def _wake(self) -> None:
-        for _ in range(self.limit - self._busy):
-            while self._waiting:
-                turn = self._waiting.popleft()
-                if not turn.done():
-                    turn.set_result(None)
-                    break
+
+@dataclass(frozen=True, slots=True)
+class _Bulk:
+    """A limit as what is one of very many meets it."""
+
+    flow: FlowControl
+
+    @property
+    def is_recovering(self) -> bool:
+        """Tell whether the server was away a moment ago."""
+        return self.flow.is_recovering
+
+    async def __aenter__(self) -> None:
+        await self.flow.begin(bulk=True)
+
+    async def __aexit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        self.flow.end(error, bulk=True)
 
 
-async def patiently(attempt: Attempt, *, also: tuple[type[ApiError], ...] = (), pace: FlowControl | None = None) -> Any:
+async def patiently(attempt: Attempt, *, also: tuple[type[ApiError], ...] = (), pace: Pacing | None = None) -> Any:
     """Return what *attempt* returns, trying again where the server or the way to it was at fault.
 
     *also* are refusals that pass by themselves, such as a kind that isn't served yet. Between two tries
@@ -145,7 +237,7 @@ async def patiently(attempt: Attempt, *, also: tuple[type[ApiError], ...] = (), 
             number += 1
 
 
-def _is_of_a_server_that_starts(error: ApiError, pace: FlowControl | None) -> bool:
+def _is_of_a_server_that_starts(error: ApiError, pace: Pacing | None) -> bool:
     """Tell whether a refusal may be that of a server that reads its rules and kinds still: waited for until it has recovered."""
     if pace is None or not pace.is_recovering:
         return False

@@ -24,7 +24,7 @@ from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 from kubectl_reconcile.core.planning.kinds import WORKLOADS, Kind
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.broken_pods import Pods
-from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
+from kubectl_reconcile.engine.apply.flow_control import Pacing, patiently
 
 _FIRST_POLL_S = 0.1
 _SLOWEST_POLL_S = 2.0
@@ -42,7 +42,7 @@ class HealthWait:
     """
 
     client: Client
-    pace: FlowControl
+    pace: Pacing
     rules: HealthRules
     deadline_s: float
     stopped: Callable[[], bool]

@@ -22,7 +22,7 @@ from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.ssa.csa_upgrade import rebased
-from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
+from kubectl_reconcile.engine.apply.flow_control import Pacing, patiently
 from kubectl_reconcile.engine.apply.guarded import Guard, judged_as
 
 _RACES = 6
@@ -38,7 +38,7 @@ class ObjectWriter:
     """
 
     client: Client
-    pace: FlowControl
+    pace: Pacing
     provisional: bool
     act: Callable[[Change], Awaitable[Manifest | None]] | None
     until_gone: Callable[[ObjectRef, Kind, str], Awaitable[str]]
@@ -211,7 +211,7 @@ async def write_status(
     manager: str,
     uid: str = "",
     version: str = "",
-    pace: FlowControl | None = None,
+    pace: Pacing | None = None,
 ) -> Manifest:
     """Apply a status, and return the object as the server now holds it.
 

@@ -30,7 +30,7 @@ from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of
 from kubectl_reconcile.core.planning.kinds import CRD, Kind
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Provenance, StatusWrite
-from kubectl_reconcile.engine.apply.flow_control import MOST, FlowControl
+from kubectl_reconcile.engine.apply.flow_control import MOST, FlowControl, Pacing
 from kubectl_reconcile.engine.apply.health_wait import HealthWait
 from kubectl_reconcile.engine.apply.object_writer import ObjectWriter, write_status
 
@@ -84,7 +84,7 @@ class Writer:
     client: Client
     hooks: Hooks = field(default_factory=Hooks)
     stopping: Signal = field(default_factory=asyncio.Event)
-    pace: FlowControl = field(default_factory=FlowControl)
+    pace: Pacing = field(default_factory=FlowControl)
     rules: HealthRules = field(default_factory=HealthRules)
     timeout_s: float = 300.0
     atomic: bool = False

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from kubectl_reconcile.core.manifests.editing import Edit, EditError, edited
 from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.outlook.variables import named
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.rendering.uses import names_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
@@ -53,13 +54,14 @@ class Accepted:
     rendered: bool = False
 
 
-async def accept(target: Target, plan: Plan) -> Accepted:
+async def accept(session: Session, target: Target, plan: Plan) -> Accepted:
     """Return what the files of *target* become if the drift that *plan* would put back is accepted. Writes nothing.
 
     Raises:
         SourceError: a file can't be read.
+        ApiError: the server doesn't answer.
     """
-    desired = await engine.read(target)
+    desired = await engine.read(session, target)
     revision = desired.revision
     drifted = [change for change in plan.changes if _drifted(change)]
     taking = [change for change in drifted if not _why_not(change)]
@@ -71,7 +73,7 @@ async def accept(target: Target, plan: Plan) -> Accepted:
         if field.reason is Reason.BOTH
     ]
     left += [
-        f"{change.ref}: {field.path} comes from {' and '.join(f'${{{name}}}' for name in names)}; change that value"
+        f"{change.ref}: {field.path} comes from {' and '.join(map(named, names))}; change that value"
         for change in taking
         for field in change.fields
         if field.reason is Reason.DRIFT and (names := _variables(change, field))

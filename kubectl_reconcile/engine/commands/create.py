@@ -58,7 +58,7 @@ async def look(session: Session, manifest: Manifest) -> SourcePreview:
     if sync.git is None:
         raise SyncSpecError("spec.source.git", "is required")
     source = await source_of(session, sync, sync.git)
-    found = await passes.read(Target(sync, source, reader=session.reader()))
+    found = await passes.read(session, Target(sync, source, reader=session.reader()))
     sha = found.revision.sha
     await require_verified(source, sha)
     signed = verification.condition().message if (verification := verification_of(source)) else ""

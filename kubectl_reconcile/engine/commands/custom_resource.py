@@ -16,8 +16,8 @@ from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner, observed
 from kubectl_reconcile.engine.sync.cr_plan import inputs_of, plan_of
-from kubectl_reconcile.engine.sync.reconcile import OneShotView
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.view import OneShotView
 
 _CLI = "kubectl-reconcile-cli"
 
@@ -75,7 +75,7 @@ async def tend(session: Session, hooks: Hooks, cr: Manifest) -> None:
     """
     if GroupVersionKind.of(cr) not in session.modules:
         return
-    act = ActionRunner(session.client, session.systems, session.modules).run
+    act = ActionRunner(session.reach, session.modules).run
     await Writer(session.client, hooks, act=act).run(await preview(session, cr))
 
 
@@ -98,7 +98,7 @@ async def record(session: Session, found: LiveCr) -> Case:
     """
     inputs = await inputs_of(session, OneShotView(Cache(session.client)), found.cr)
     owned = owned_view(inputs.live, found.module, found.cr)
-    seen = await observed(session.systems, found.module, found.cr, owned)
+    seen = await observed(session.reach, found.module, found.cr, owned)
     case = Case(
         module=found.module.name,
         now=inputs.now,

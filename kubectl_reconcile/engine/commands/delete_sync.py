@@ -28,8 +28,8 @@ from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.sync import gather
-from kubectl_reconcile.engine.sync.reconcile import OneShotView
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.view import OneShotView
 
 _LOOK_AGAIN_S = 0.2
 _MANAGER = "kubectl-reconcile-cli"

@@ -27,7 +27,7 @@ from kubectl_reconcile.core.objects import (
     labels_of,
     map_at,
 )
-from kubectl_reconcile.core.planning.explain import (
+from kubectl_reconcile.core.planning.outlook.explain import (
     ExplainedField,
     ExplainFacts,
     FieldState,
@@ -48,9 +48,10 @@ from kubectl_reconcile.engine.commands import blame, find_object
 from kubectl_reconcile.engine.commands.overlays import OverlayOrigins, is_overlay
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.reconcile import OneShotView, Target
+from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import verification_of
+from kubectl_reconcile.engine.sync.view import OneShotView
 from kubectl_reconcile.source.errors import SourceError
 
 _MOST_OWNERS = 8
@@ -268,7 +269,7 @@ async def _owner(session: Session, owner: Manifest | None, namespace: str) -> Ma
 async def _asked(session: Session, seen: _Seen, target: Target) -> Explanation:
     """Explain an object by the plan of the next sync of *target*."""
     live, schema, ref = seen.live, seen.schema, ObjectRef.of(seen.live)
-    desired = await reconcile.read(target)
+    desired = await reconcile.read(session, target)
     made = await reconcile.plan_for(session, target, desired, OneShotView(Cache(session.client)))
     change = next((each for each in made.changes if each.ref == ref), None)
     located = (

@@ -18,7 +18,7 @@ from kubectl_reconcile.core.manifests.line_history import bringers
 from kubectl_reconcile.core.manifests.parse import Located, Steps
 from kubectl_reconcile.core.manifests.revision import Commit, History, Revision
 from kubectl_reconcile.core.manifests.tree import Tree
-from kubectl_reconcile.core.planning.explain import as_written, steps_to
+from kubectl_reconcile.core.planning.outlook.explain import as_written, steps_to
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.rendering.accepting import Accepting, Proposal, why_not_proved
 from kubectl_reconcile.core.rendering.chart_values import ValuesFile, proposals

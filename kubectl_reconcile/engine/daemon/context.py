@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
+from kubectl_reconcile.engine.apply.flow_control import MOST as MANY
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
 from kubectl_reconcile.engine.apply.writer import Hooks, Signal, Writer
 from kubectl_reconcile.engine.daemon.listeners import EventListener, Listener, LogListener, MetricsListener
@@ -90,6 +91,7 @@ class DaemonContext:
         members = MemberFeeds(self.cache, OwnRights(self.session.client))
         self.view = FollowingView(self.cache, ModuleCalls(self.metrics), members, VariablesWatch(self.session))
         self.events = Events(self.session.client)
+        self.session.operands.recalls = False  # it is us who note what is observed
         self.listeners = (self._log_listener, MetricsListener(self.metrics))
 
     def live(self, ref: ObjectRef) -> Manifest | None:
@@ -129,24 +131,31 @@ class DaemonContext:
         return Stop(self.stopping, lambda: not fence.is_shut() if fence else self.owns(ref))
 
     def writer(
-        self, session: Session, stop: Signal, *, provisional: bool = False, waiting: Waiting = lambda _ref, _why: None
+        self,
+        session: Session,
+        stop: Signal,
+        *,
+        provisional: bool = False,
+        waiting: Waiting = lambda _ref, _why: None,
+        writes: int = 1,
     ) -> Writer:
         """Return a writer that keeps the cache up to date, counts what it does, and heeds *stop*; all share one pace.
 
-        It writes as *session* does. *waiting* is told of what it waits for.
+        It writes as *session* does. *waiting* is told of what it waits for. Who makes many *writes* lets others go first.
         """
         hooks = Hooks(
             result=lambda result: self._heard(result, stop), wrote=self.cache.wrote, deleted=self.cache.deleted,
             waiting=waiting,
         )  # fmt: skip
-        actor = ActionRunner(session.client, session.systems, session.modules)
+        actor = ActionRunner(session.reach, session.modules)
 
         async def act(change: Change) -> Manifest | None:
             fence = FENCE.get()
             async with fence.around(str(change.ref)) if fence else nullcontext():
                 return await actor.run(change)
 
-        return Writer(session.client, hooks, stop, self.pace, provisional=provisional, act=act)
+        pace = self.pace.bulk if writes > MANY else self.pace
+        return Writer(session.client, hooks, stop, pace, provisional=provisional, act=act)
 
     def _heard(self, result: Result, stop: Signal) -> None:
         """Tell listeners of a write, and remember it for contention; what is taken is looked at before it is judged.
@@ -208,3 +217,23 @@ class DaemonContext:
             event(log, level, "status not written", object=ref, error=error)
             return False
         return True
+
+
+@asynccontextmanager
+async def told_late(after_s: float, tell: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Have *tell* called should the block take longer than *after_s*; it has come to its end when the block has."""
+    over = asyncio.Event()
+
+    async def wait() -> None:
+        try:
+            async with asyncio.timeout(after_s):
+                await over.wait()
+        except TimeoutError:
+            await tell()
+
+    waiting = asyncio.create_task(wait())
+    try:
+        yield
+    finally:
+        over.set()
+        await waiting

@@ -11,9 +11,11 @@ event on that CR; it is tried again, later and later, and the others go on.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
-from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
+from kubectl_reconcile.core.annotations import OBSERVED
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.daemon.cr_pass import (
     CrApplied,
@@ -25,11 +27,14 @@ from kubectl_reconcile.core.daemon.cr_pass import (
     after_cr_pass,
 )
 from kubectl_reconcile.core.daemon.pass_events import ForgetFailures, LookAgain, Retry, RetryScheduled
+from kubectl_reconcile.core.module.published import to_be_noted
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.writer import Signal
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync.cr_plan import plan_of
+from kubectl_reconcile.engine.sync.session import Session
 
 
 @dataclass(slots=True)
@@ -81,7 +86,23 @@ class CrController:
         made = await context.plan_uncontended(
             ref, lambda contentions: plan_of(session, context.view, cr, contentions, trusting=provisional)
         )
-        return made, await context.writer(session, stop, provisional=provisional).run(made)
+        results = await context.writer(session, stop, provisional=provisional).run(made)
+        if not stop.is_set():
+            await self._note_observed(session, ref, made)
+        return made, results
+
+    async def _note_observed(self, session: Session, ref: ObjectRef, made: Plan) -> None:
+        """Note on the CR what its pods were found to be, where that is news: others may not reach them."""
+        cr, seen = self.context.live(ref), made.outcomes.observed.get(ref)
+        module = session.modules.get(GroupVersionKind.of(cr)) if cr is not None else None
+        if cr is None or module is None or not module.publishes or seen is None or seen.error:
+            return
+        if text := to_be_noted(cr, seen.facts, now_text()):
+            kind = (await session.kinds([module.gvk]))[module.gvk]
+            body = {"metadata": {"annotations": {OBSERVED: text}, "uid": cr["metadata"]["uid"]}}
+            with suppress(NotFound, Conflict):  # it is gone, or another one by now
+                path = kind.path(ref.namespace, ref.name)
+                self.context.cache.wrote(await session.client.patch(path, body, manager=module.manager))
 
     async def _follow_up(self, ref: ObjectRef, happened: CrEvent) -> None:
         """Do what follows from how a pass went."""

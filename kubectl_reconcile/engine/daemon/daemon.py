@@ -1,7 +1,7 @@
 """Follows all Syncs of a cluster, and all CRs whose kind has a module, for as long as it runs.
 
 Events in, work out: a *watch event* says which item to look at, the *work queue* says when, a
-*pass* looks at it. Nothing is done per tick: a repository without news costs one ``ls-remote`` per
+*pass* looks at it. Nothing is done per tick: a repository without news costs one question per
 interval, an idle cluster costs no request at all.
 
 Rules:
@@ -18,10 +18,11 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,8 @@ from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound, ServerError, Unreachable
 from kubectl_reconcile.core.annotations import PUSHED_AT
-from kubectl_reconcile.core.daemon.pass_events import KindsChanged, Pushed
+from kubectl_reconcile.core.daemon.holding import Holding
+from kubectl_reconcile.core.daemon.pass_events import Pushed
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.daemon.watch_events import ItemIndex
 from kubectl_reconcile.core.objects import ObjectRef
@@ -55,23 +57,27 @@ from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry import loop_monitor
 from kubectl_reconcile.engine.telemetry.logs import event
+from kubectl_reconcile.engine.telemetry.memory import Tidying
 from kubectl_reconcile.source.limits import GitLimits
 
 _WORKERS = 24
 _STUCK_S = 30.0
 _GRACE_S = 20.0
 _KNOCK_S = 3.0
+_SWITCH_S = 0.001
+"""For how long a thread that parses or plans for one Sync may keep the event loop from going on with others, in seconds."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLimits:
-    """What an administrator sets for sources: ceilings, how many are asked at a time, and which URLs are allowed."""
+    """What an administrator sets for sources: ceilings, how many are asked at a time, which URLs are allowed, and the shortest interval."""
 
     git: GitLimits = field(default_factory=GitLimits)
     jobs: int = JOBS_AT_ONCE
     allowed: UrlPolicy = field(default_factory=UrlPolicy)
+    least_interval_s: float = 0.0
 
 
 async def serve(
@@ -112,7 +118,14 @@ async def serve(
         namespace = access.namespace or ""
         leases = lease_namespace or namespace or await _home(client)
         session.module_accounts = leases if module_accounts else ""
-        daemon = Daemon(session, stopping, namespace=namespace, lease_namespace=leases, git_jobs=limits.jobs)
+        daemon = Daemon(
+            session,
+            stopping,
+            namespace=namespace,
+            lease_namespace=leases,
+            git_jobs=limits.jobs,
+            least_interval_s=limits.least_interval_s,
+        )
         pushes = PushReceiver(client, daemon.context.metrics, daemon.context.live, daemon.pushed)
         async with (
             serving(listen, daemon.context.metrics, alive=daemon.alive, ready=daemon.ready) as address,
@@ -126,6 +139,7 @@ async def serve(
                 listen=address,
                 hooks=hooks or "none",
             )
+            sys.setswitchinterval(_SWITCH_S)
             with loop_monitor.watched(daemon.context.metrics):
                 await daemon.run()
     event(log, logging.INFO, "ended")
@@ -176,24 +190,32 @@ class Daemon:
         namespace: str = "",
         lease_namespace: str = "default",
         git_jobs: int = JOBS_AT_ONCE,
+        least_interval_s: float = 0.0,
     ) -> None:
         self.context = context = DaemonContext(session, self._owns, stopping)
         self._fences = Fences(lambda: self.shard.valid_until_s)
         leases = Leases(session.client, context.cache, lease_namespace, namespace)
-        self.shard = Shard(leases, self._on_share, self._fences.look, self._fences.others_let_go)
+        self.shard = Shard(leases, self._on_share, self._fences.look, self._let_go)
         self._held: set[ObjectRef] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._lanes = GitLanes(context.metrics, git_jobs)
         self._index = ItemIndex(namespace)
-        health = HealthWatch(context, lambda ref: self._fences.around(lambda: self._owns(ref)), self._index.cr_of)
+        health = HealthWatch(context, self._fenced, self._index.cr_of)
         self._lent = 0
         self._spares: set[asyncio.Task[None]] = set()
-        self._syncs = SyncController(context, self._lanes, health, lease_namespace, self._lend)
+        self._syncs = SyncController(
+            context, self._lanes, health, lease_namespace, self._lend, least_interval_s, self._fenced
+        )
         self._crs = CrController(context)
-        changed = asyncio.Event()
-        self._router = WatchRouter(context, self._syncs, self._index, changed.set)
-        self._kinds = KindsWatch(
-            context, namespace, self._router.established, lambda: self._syncs.notify_all(KindsChanged()), changed
+        self._kinds = KindsWatch(context, namespace, {}, self._syncs.kinds_changed)
+        self._router = WatchRouter(context, self._syncs, self._index, self._kinds.crd_changed, self._kinds.established)
+        self._holding = Holding(
+            self._index,
+            is_ours=lambda sync: self.shard.share.holds(str(self._router.top_of(sync))),
+            has_module=lambda kind: any(gvk.group_kind == kind for gvk in session.modules),
+        )
+        context.cache.keeps = lambda feed, stored: self._holding.is_whole(
+            feed.label_selector, stored.ref.group_kind, stored.labels
         )
         self._is_ready = False
         self._turned_s = time.monotonic()
@@ -213,11 +235,14 @@ class Daemon:
         metrics.shard.members.set_function(lambda: len(self.shard.share.group.members))
         metrics.shard.items.set_function(lambda: len(self._held))
         metrics.contention.fields.set_function(lambda: len(self.context.contention))
-        metrics.cluster.objects.set_function(lambda: len(self.context.cache.snapshot().refs()))
+        cache, objects = self.context.cache, metrics.cluster.objects
+        objects.labels("whole").set_function(lambda: cache.snapshot().count(whole=True))
+        objects.labels("bare").set_function(lambda: cache.snapshot().count(whole=False))
         workers = [asyncio.create_task(self._work(), name=f"worker-{number}") for number in range(_WORKERS)]
         others = [
             asyncio.create_task(self._kinds.run(), name="kinds"),
             asyncio.create_task(self._turn(), name="turn"),
+            asyncio.create_task(self._syncs.observed.run(), name="observed commits"),
         ]
         shard = asyncio.create_task(self.shard.run(lease), name="shard")
         self._tasks = [*workers, *others, shard]
@@ -264,10 +289,12 @@ class Daemon:
         await self.context.session.client.patch(path, {"metadata": {"annotations": annotations}})
 
     async def _turn(self) -> None:
-        """Show that the loop turns, and count what waits."""
+        """Show that the loop turns, count what waits, and tidy up where nothing is to be done."""
+        tidying = Tidying()
         while True:
             self._turned_s = time.monotonic()
             self.context.metrics.queue.depth.set(len(self.context.queue))
+            await tidying.at_rest(is_so=self.context.queue.is_at_rest)
             await asyncio.sleep(1.0)
 
     def alive(self) -> str:
@@ -289,12 +316,22 @@ class Daemon:
     def _owns(self, ref: ObjectRef) -> bool:
         return self.shard.owns(str(self._router.top_of(ref)))
 
+    def _fenced(self, ref: ObjectRef) -> AbstractContextManager[object]:
+        """Return what stands around writes for an item while it is ours."""
+        return self._fences.around(lambda: self._owns(ref))
+
+    async def _let_go(self) -> None:
+        """Return when nothing that isn't ours is being written any more, nor held."""
+        await self._fences.others_let_go()
+        self.context.cache.slim()
+
     def _on_share(self) -> None:
         """Take up what is ours now, and let go of what no longer is.
 
         Either way what we knew of it is forgotten: another replica may have brought it to a later commit meanwhile.
         """
         self._fences.look()
+        self._holding.share_changed()
         kinds = (SYNC.group_kind, *(gvk.group_kind for gvk in self.context.session.modules))
         items = {stored.ref for kind in kinds for stored in self.context.cache.snapshot().of_kind(kind)}
         held = {ref for ref in items if self._owns(ref)}
@@ -345,7 +382,7 @@ class Daemon:
         """Work on one item while it is ours. Whatever goes wrong ends on it, and the worker lives on."""
         if task := asyncio.current_task():
             task.set_name(f"{task.get_name().partition(':')[0]}: {ref}")  # for whoever asks what the loop is at
-        with self._fences.around(lambda: self._owns(ref)):
+        with self._fenced(ref):
             if ref.group_kind == SYNC.group_kind:
                 await self._syncs.run(ref, asked=priority is Priority.ASKED)
             else:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.errors import ApiError, ServerError, TooManyRequests, Unreachable
-from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.daemon.context import DaemonContext
@@ -24,6 +24,8 @@ from kubectl_reconcile.engine.telemetry.logs import event
 _SETTLE_S = 0.3
 _RETRY_CAP_S = 10.0
 _KNOCK_S = 3.0
+_SCHEMA_S = 3.0
+"""How long after a CRD has changed the server's OpenAPI documents have surely followed."""
 _PASSING = (Unreachable, ServerError, TooManyRequests)
 """Failures of a feed that end by themselves; any other is somebody's to mend, and logged."""
 
@@ -32,14 +34,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class KindsWatch:
-    """Learns of kinds; *established* are those that CRDs promise, *learnt* is called after each look."""
+    """Learns of kinds; *established* are those that CRDs promise, *learnt* is called after each look with the kinds that changed."""
 
     context: DaemonContext
     namespace: str
-    established: Mapping[ObjectRef, tuple[GroupVersionKind, ...]]
-    learnt: Callable[[], None]
+    established: dict[ObjectRef, tuple[GroupVersionKind, ...]]
+    learnt: Callable[[Collection[GroupKind]], None]
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _touched: set[GroupKind] = field(default_factory=set)
     _roots: list[Feed] = field(default_factory=list)
+
+    def crd_changed(self, kind: GroupKind) -> None:
+        """Look again soon, since the CRD of *kind* came, changed or went; and once more, since the server tells of schemas later."""
+        self._touched.add(kind)
+        self.changed.set()
+        asyncio.get_running_loop().call_later(_SCHEMA_S, self.changed.set)
 
     async def start(self) -> bool:
         """Bring in what everything hangs on: Syncs, CRDs, namespaces, the CRs of all modules; False if told to end before that."""
@@ -73,7 +82,8 @@ class KindsWatch:
             if is_late := self._is_unlisted():
                 self.changed.set()
             pause_s = min(pause_s * 2, _RETRY_CAP_S) if is_late else _SETTLE_S
-            self.learnt()
+            touched, self._touched = self._touched, set()
+            self.learnt(touched | self.context.session.take_changes())
 
     def trouble(self) -> str:
         """Return which of the feeds that all hangs on isn't followed for now, and why, or nothing."""

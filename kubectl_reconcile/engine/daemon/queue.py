@@ -168,6 +168,11 @@ class WorkQueue(Generic[Item]):
             self._wake.clear()
             await self._wake.wait()
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no item is being worked on."""
+        return not self._running
+
     def __len__(self) -> int:
         return len(self._waiting)
 

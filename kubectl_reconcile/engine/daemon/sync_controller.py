@@ -10,33 +10,43 @@ Whatever goes wrong ends as a condition on the Sync.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import step
+from kubectl_reconcile.core.daemon.pass_state import is_at_rest, step
 from kubectl_reconcile.core.daemon.watch_events import is_asked
-from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at
+from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.finalization import Finalization
 from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
+from kubectl_reconcile.engine.daemon.sources.followed import FollowedSync
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
-from kubectl_reconcile.engine.daemon.sync_work import FollowedSync, SyncWork
+from kubectl_reconcile.engine.daemon.sources.observed_commits import ObservedCommits
+from kubectl_reconcile.engine.daemon.sync_work import SyncWork
 from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.telemetry.logs import event
+from kubectl_reconcile.source.errors import SourceError
+
+log = logging.getLogger("kubectl_reconcile.daemon")
 
 
 @dataclass(slots=True)
 class SyncController:
     """The passes of all Syncs. *lanes* ask their sources, *health* watches their members; *namespace* is where the daemon lives.
 
-    *lent* has another worker take the place of a pass that waits, for as long as it is open.
+    *lent* has another worker take the place of a pass that waits, for as long as it is open; what is written outside a turn is *fenced*
+    for as long as the Sync is ours. No repository is asked for news sooner than
+    *least_interval_s* after the last time.
     """
 
     context: DaemonContext
@@ -44,11 +54,14 @@ class SyncController:
     health: HealthWatch
     namespace: str = ""
     lent: Callable[[], AbstractContextManager[object]] = nullcontext
+    least_interval_s: float = 0.0
+    fenced: Callable[[ObjectRef], AbstractContextManager[object]] = lambda _: nullcontext()
     dependencies: Dependencies = field(init=False)
     _followed: dict[ObjectRef, FollowedSync] = field(default_factory=dict)
     _work: SyncWork = field(init=False)
     _finalization: Finalization = field(init=False)
     _telling: set[asyncio.Task[None]] = field(default_factory=set)
+    observed: ObservedCommits = field(init=False)
 
     def __post_init__(self) -> None:
         """Make what carries out instructions, and what looks after Syncs that are deleted."""
@@ -58,6 +71,7 @@ class SyncController:
             self._moved, self.lent,
         )  # fmt: skip
         self._finalization = Finalization(self.context, self.namespace)
+        self.observed = ObservedCommits(self._note_observed)
 
     # Between turns ---------------------------------------------------------------------------
 
@@ -78,6 +92,14 @@ class SyncController:
             self.notify(ref, happened)
         if isinstance(happened, on.RightsChanged):
             self._finalization.rights_changed()
+
+    def kinds_changed(self, kinds: Collection[GroupKind]) -> None:
+        """Have those Syncs looked at that ask for objects of *kinds*, or of others of the same name, or have some."""
+        names = {each.kind for each in kinds}
+        for ref, followed in list(self._followed.items()) if names else ():
+            live = self.context.live(ref)
+            if not names.isdisjoint(followed.kind_names(Contents.recorded(live) if live else Contents())):
+                self.notify(ref, on.KindsChanged())
 
     def objects_changed(self, ref: ObjectRef, changed: ObjectRef) -> None:
         """Note that a member of a Sync changed in the cluster; the next turn, which it asks for, takes it in."""
@@ -103,12 +125,32 @@ class SyncController:
         def moved() -> list[ObjectRef]:
             return [ref for ref, target in targets.items() if target.has_moved()]
 
-        for ref in await self.lanes.local(moved, list(targets)):
-            self.notify(ref, on.SourceMoved())
+        concerned = frozenset(await self.lanes.local(moved, list(targets)))
+        for ref in targets:
+            if ref in concerned:
+                self.notify(ref, on.SourceMoved())
+            else:
+                self.observed.note(ref)
+
+    async def _note_observed(self, ref: ObjectRef) -> bool:
+        """Note on a Sync at rest up to which commit it was looked at; tell whether that had to be written."""
+        followed, live = self._followed.get(ref), self.context.live(ref)
+        observed = followed.observed if followed else ""
+        if not observed or live is None or map_at(live, "status").get("observedRevision") == observed:
+            return False
+
+        def status(live: Manifest) -> Manifest:
+            before = map_at(live, "status")
+            is_told = followed is not None and before.get("conditions") and followed.observed == observed
+            return {**before, "observedRevision": observed} if is_told else before
+
+        with self.fenced(ref):
+            return await self.context.set_status(ref, status)
 
     def forget(self, ref: ObjectRef) -> None:
         """Drop a Sync that is gone, or another's; a pass under way comes to nothing."""
         self.notify(ref, on.Forgotten())
+        self.observed.forget(ref)
         self.lanes.forget(ref)
         self.health.forget(ref)
         self._finalization.forget(ref)
@@ -123,8 +165,14 @@ class SyncController:
 
     async def run(self, ref: ObjectRef, *, asked: bool) -> None:
         """Look at one Sync, as far as there is something to look at. Whatever goes wrong, it is tried again."""
+        if not asked and self._stays_at_rest(ref):
+            event(log, logging.DEBUG, "at rest", sync=f"{ref.namespace}/{ref.name}")
+            self.notify(ref, on.SourceCurrent())
+            return
         try:
             await self._look_at(ref, asked=asked)
+        except SourceError as error:
+            await self._drive(ref, on.PassFailed(ConditionReason.SOURCE, str(error)))
         except ApiError as error:
             stopped = self.context.stop(ref).is_set()
             await self._drive(
@@ -133,13 +181,25 @@ class SyncController:
         except Exception as error:  # noqa: BLE001 - one poison object must not stop the others
             await self._drive(ref, on.PassFailed(ConditionReason.CRASHED, f"{type(error).__name__}: {error}"))
 
+    def _stays_at_rest(self, ref: ObjectRef) -> bool:
+        """Tell whether nothing has happened to a Sync but that its source is due, and whether that is where it was.
+
+        Most turns of many Syncs of one repository are such; they take no look at the Sync itself.
+        """
+        followed, stored = self._followed.get(ref), self.context.cache.snapshot().stored(ref)
+        if followed is None or stored is None or not is_at_rest(followed.state):
+            return False
+        is_same = followed.version == stored.resource_version
+        is_quiet = not followed.changed and followed.answer is None and self.context.contention.due_s(ref) is None
+        return is_same and is_quiet and self._work.is_current(followed, time.monotonic())
+
     async def _look_at(self, ref: ObjectRef, *, asked: bool) -> None:
         manifest = self.context.live(ref)
         if manifest is None:
             return
         await self.context.warn_of_renamed(ref, manifest)
         try:
-            sync = Sync.of(manifest)
+            sync = Sync.of(manifest).asked_no_sooner_than(self.least_interval_s)
         except SyncSpecError as error:
             await self._drive(ref, on.SpecInvalid(str(error)))
             return
@@ -167,9 +227,12 @@ class SyncController:
         changed, followed.changed = frozenset(followed.changed), set()
         if changed:
             followed.state, _ = step(followed.state, on.ObjectsChanged(changed), time.monotonic())
-        await self._take_answer(ref, followed, sync)
-        asked = asked or is_asked(self.context.live(ref) or manifest)
-        await self._drive(ref, on.TurnCame(sync, await self._work.facts(ref, sync, followed), asked))
+        try:
+            await self._take_answer(ref, followed, sync)
+            asked = asked or is_asked(self.context.live(ref) or manifest)
+            await self._drive(ref, on.TurnCame(sync, await self._work.facts(ref, sync, followed), asked))
+        finally:
+            followed.let_go_of_parent()
 
     async def _take_answer(self, ref: ObjectRef, followed: FollowedSync, sync: Sync) -> None:
         """Take in what the source has said meanwhile, if it is still the one that is followed."""
@@ -180,6 +243,7 @@ class SyncController:
         followed.earlier = answer.earlier or followed.earlier
         followed.verification = answer.event.verification or followed.verification
         await self._drive(ref, answer.event)
+        self.observed.note(ref)
 
     async def _drive(self, ref: ObjectRef, happened: on.Event) -> None:
         """Carry out what follows from an event, and from its results, until nothing does."""

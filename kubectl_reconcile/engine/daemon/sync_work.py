@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from kubectl_reconcile.cluster.errors import ApiError
@@ -18,26 +18,27 @@ from kubectl_reconcile.core.annotations import APPROVED_PLAN
 from kubectl_reconcile.core.apply.results import ResultState, refused_namespaces, report_of
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.drift import deleted_in
-from kubectl_reconcile.core.daemon.pass_state import PassState, step
+from kubectl_reconcile.core.daemon.pass_state import step
 from kubectl_reconcile.core.daemon.priority import Priority
-from kubectl_reconcile.core.manifests.parse import Located
-from kubectl_reconcile.core.objects import ObjectRef, annotations_of
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, map_at
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES
-from kubectl_reconcile.core.resources.status import ConditionReason, passed_before, reconciling
+from kubectl_reconcile.core.resources.status import ConditionReason, passed_before, reconciling, tells_more
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.engine.api.sync_requests import now_text
-from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.daemon.context import DaemonContext, told_late
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
 from kubectl_reconcile.engine.daemon.health.wave_wait import WaveWait
+from kubectl_reconcile.engine.daemon.sources.followed import FollowedSync, SourceAnswer
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
-from kubectl_reconcile.engine.sync.credentials import charts_of, local_folder
-from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.perform import perform, status_after
-from kubectl_reconcile.engine.sync.reconcile import Target, plan_for, read_at, read_with_bases
+from kubectl_reconcile.engine.sync import lookups
+from kubectl_reconcile.engine.sync.credentials import chart_of, local_folder
+from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
+from kubectl_reconcile.engine.sync.perform import after_provisional, perform, status_after
+from kubectl_reconcile.engine.sync.reconcile import Target, by_lookups_of_now, plan_for, read_at, read_with_bases
 from kubectl_reconcile.engine.sync.signed_sources import read_keys, verification_of
 from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.engine.sync.variables import values_of
@@ -48,55 +49,8 @@ from kubectl_reconcile.source.signed.verified import UnverifiedError, VerifiedSo
 
 log = logging.getLogger("kubectl_reconcile.daemon")
 
-
-class NothingReadError(RuntimeError):
-    """A set is to be worked on that was never read: a fault of the program."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceAnswer:
-    """What the source at *git* said; *earlier* is what was let through before this daemon began, where the newest may have to wait."""
-
-    git: GitSpec
-    event: on.SourceRead | on.SourceFailed
-    newest: Desired | None = None
-    earlier: Desired | None = None
-
-
-@dataclass(slots=True)
-class FollowedSync:
-    """One Sync being followed: its state, and what carrying out needs besides, which decides nothing.
-
-    *changed* are the members that changed in the cluster since the last turn. *reading* asks the source, beside all else; *answer* is what
-    came of it, for the next turn. *newest* is what the source asked for last, *desired* what the last plan was made of; *earlier* is as for an answer.
-    """
-
-    state: PassState = field(default_factory=PassState)
-    target: Target | None = None
-    desired: Desired | None = None
-    places: Mapping[ObjectRef, Located] = field(default_factory=dict)
-    changed: set[ObjectRef] = field(default_factory=set)
-    verification: Verification | None = None
-    newest: Desired | None = None
-    earlier: Desired | None = None
-    reading: asyncio.Task[None] | None = None
-    answer: SourceAnswer | None = None
-
-    def end_reading(self) -> None:
-        """Have the source asked no more: nobody waits for it."""
-        if self.reading is not None:
-            self.reading.cancel()
-        self.reading = self.answer = None
-
-    def read(self) -> tuple[Target, Desired]:
-        """Return what is followed, and what it asks for.
-
-        Raises:
-            NothingReadError: it was never read.
-        """
-        if self.target is None or self.desired is None:
-            raise NothingReadError("a set is to be worked on that was never read")
-        return self.target, self.desired
+_MOMENT_S = 0.5
+"""How long a pass may write before its status says that it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +83,12 @@ class SyncWork:
             case on.PlanObjects():
                 return await self._plan_objects(ref, followed, instruction.refs)
             case on.ApplySet():
-                return await self._apply_set(ref, followed, instruction.plan)
+                return await self._apply_set(ref, followed, instruction)
             case on.ApplyObjects():
                 return await self._apply_objects(ref, followed.read()[0].sync, instruction.plan)
             case on.Retry():
                 delay_s = self.context.queue.failed(ref, instruction.priority, cap_s=instruction.cap_s)
                 return on.RetryScheduled(instruction, delay_s)
-            case on.Announce():
-                await self._announce(ref, instruction)
             case on.Tell():
                 await self._tell(ref, followed, instruction)
             case on.ForgetFailures():
@@ -164,13 +116,16 @@ class SyncWork:
             lapses_at_s=contention.due_s(ref),
             pauses_s={each: self.context.queue.pause_s(each) for each in state.dirty},
             has_earlier=followed.earlier is not None,
-            is_current=now_s >= state.source.due_s and self._is_current(followed, sync, now_s),
+            is_current=self.is_current(followed, now_s),
         )
 
-    def _is_current(self, followed: FollowedSync, sync: Sync, now_s: float) -> bool:
-        """Tell whether nothing has to be read again: not the ref, and not the values of variables, which may have changed since they were read."""
+    def is_current(self, followed: FollowedSync, now_s: float) -> bool:
+        """Tell whether the source is due, and nothing has to be read again: neither the ref nor values of variables, which may have changed."""
+        sync = followed.state.sync
+        if sync is None or now_s < followed.state.source.due_s:
+            return False
         holders = sync.git.substitute.holders if sync.git else ()
-        return _is_current(followed, sync, now_s) and (not holders or self.context.view.variables.is_current(sync))
+        return _is_ref_current(followed, sync, now_s) and (not holders or self.context.view.variables.is_current(sync))
 
     # The source ------------------------------------------------------------------------------
 
@@ -188,8 +143,9 @@ class SyncWork:
                 followed.target = await self._opened(ref, followed, sync, sync.git)
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
-            followed.target.reader.charts = await charts_of(self.context.session_of(sync), sync)
+            followed.target.reader.chart = await chart_of(self.context.session_of(sync), sync)
             await self._read_values(ref, sync, followed.target)
+            await lookups.read_again(self.context.session_of(sync), followed.target.reader)
         except SourceError as error:
             return on.SourceFailed(str(error))
         except ApiError as error:
@@ -218,17 +174,23 @@ class SyncWork:
     ) -> None:
         """Ask the source when it is its turn, and have what it says taken in by the next turn of the Sync."""
         git, before = sync.git or GitSpec(url=""), _tip(target)
-        applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
-        passed = passed_before(self.context.live(ref), sync.generation)
+        live = self.context.live(ref)
+        applied = str(((live or {}).get("status") or {}).get("lastAppliedRevision") or "")
+        passed = passed_before(live, sync.generation)
         earlier = passed if sync.depends_on and followed.desired is None else ""
-        try:
-            newest, kept = await self.lanes.run(
-                lambda: self._read_both(target, applied, earlier),
+        beside = self.context.session.reader()
+
+        def read() -> Awaitable[tuple[Desired, Desired | None]]:
+            return self.lanes.run(
+                lambda: self._read_both(target, applied, earlier, beside),
                 who=ref, url=git.url, tenant=ref.namespace, is_urgent=is_urgent, timeout_s=sync.timeout_s,
             )  # fmt: skip
+
+        try:
+            newest, kept = await lookups.answered(self.context.session_of(sync), [target.reader, beside], read)
             found = verification_of(target.source)
             is_news = _asks_for_else(newest, followed) or found != followed.verification
-            if before and before != _tip(target):
+            if _tells_of_move(target, before):
                 self.moved(ref, target)
             passed_now = passed == newest.revision.sha
             answer = SourceAnswer(git, on.SourceRead(is_news, found, passed_now), newest if is_news else None, kept)
@@ -237,6 +199,8 @@ class SyncWork:
             answer = SourceAnswer(git, on.SourceFailed(refused.refusal, verification=refused))
         except SourceError as error:
             answer = SourceAnswer(git, on.SourceFailed(str(error)))
+        except ApiError as error:
+            answer = SourceAnswer(git, on.SourceFailed(str(error), ConditionReason.CLUSTER))
         except Exception as error:  # noqa: BLE001 - one poison repository must not stop the others
             event(
                 log, logging.ERROR, "source crashed", sync=ref, error=f"{type(error).__name__}: {error}", exc_info=True
@@ -246,12 +210,14 @@ class SyncWork:
         asks = followed.state.source.is_awaited
         self.context.queue.add(ref, Priority.ASKED if asks else Priority.PUSH)
 
-    def _read_both(self, target: Target, applied: str, earlier: str) -> tuple[Desired, Desired | None]:
-        """Return what the source asks for now, and what it asked for at the commit *earlier* where that is another one. Blocks."""
+    def _read_both(
+        self, target: Target, applied: str, earlier: str, beside: ManifestReader
+    ) -> tuple[Desired, Desired | None]:
+        """Return what the source asks for now, and what it asked for at the commit *earlier* where that is another one, by a reader *beside*. Blocks."""
         newest = read_with_bases(target, applied)
         if newest.revision.sha == earlier:
             return newest, None
-        return newest, read_at(target, earlier, self.context.session.reader())
+        return newest, read_at(target, earlier, beside)
 
     async def _opened(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, git: GitSpec) -> Target:
         """Return the target with its source opened; one that was never read is recreated, with all that hangs on it."""
@@ -275,8 +241,12 @@ class SyncWork:
             followed.earlier = None
         followed.desired = followed.earlier or followed.newest
         target, desired = followed.read()
-        made = await self._planned(ref, target, desired)
-        target.verdicts, followed.places = made.verdicts, _places(made, desired)
+        made = await self._planned(ref, target, desired, unseen=asked.unseen)
+        if (now := await by_lookups_of_now(self.context.session_of(target.sync), target, desired, made)) is not None:
+            followed.told_anew(now)
+            desired, made = now, await self._planned(ref, target, now, unseen=asked.unseen)
+        target.verdicts = made.verdicts
+        followed.find_places(made, desired)
         if (live := self.context.live(ref)) is not None:
             await self.health.take_up(target.sync, live, frozenset(change.ref.namespace for change in made.changes))
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
@@ -285,34 +255,45 @@ class SyncWork:
     async def _plan_objects(self, ref: ObjectRef, followed: FollowedSync, refs: Iterable[ObjectRef]) -> on.Event:
         """Plan some members, of which nothing is pruned: what isn't among them isn't gone."""
         target, desired = followed.read()
-        changed = [followed.places[each] for each in sorted(refs) if each in followed.places]
-        manifests = with_fitting(changed, desired.manifests)
-        part = replace(desired, manifests=manifests, problems=(), whole=False)
         narrow = replace(target, sync=replace(target.sync, prune=False))
         contentions = self.context.contention.of(ref)
-        made = await self._planned(ref, narrow, part)
+        made = await self._planned(ref, narrow, _part(followed, desired, refs))
+        now = await by_lookups_of_now(self.context.session_of(target.sync), target, desired, made)
+        if now is not None:
+            followed.told_anew(now)
+            followed.find_places_again(now, target.sync.default_namespace)
+            made = await self._planned(ref, narrow, _part(followed, now, refs))
         target.verdicts = narrow.verdicts
-        return on.PlanMade(made, contention_changed=self.context.contention.of(ref) != contentions)
+        is_contended_anew = self.context.contention.of(ref) != contentions
+        return on.PlanMade(made, contention_changed=is_contended_anew, was_told_anew=now is not None)
 
-    async def _planned(self, ref: ObjectRef, target: Target, desired: Desired) -> Plan:
+    async def _planned(self, ref: ObjectRef, target: Target, desired: Desired, *, unseen: bool = False) -> Plan:
+        session, view = self.context.session_of(target.sync), self.context.view.of(target.sync)
+
         def build(contentions: Contentions) -> Awaitable[Plan]:
             target.contentions = contentions
-            return plan_for(
-                self.context.session_of(target.sync), target, desired, self.context.view.of(target.sync), children=False
-            )
+            return plan_for(session, target, desired, view, children=False, unseen=unseen)
 
         return await self.context.plan_uncontended(ref, build)
 
-    async def _apply_set(self, ref: ObjectRef, followed: FollowedSync, made: Plan) -> on.Event:
-        target, _ = followed.read()
+    async def _apply_set(self, ref: ObjectRef, followed: FollowedSync, work: on.ApplySet) -> on.Event:
+        target, desired = followed.read()
         started, stop, sync = time.perf_counter(), self.context.stop(ref), target.sync
         wait = WaveWait(
             stop, self.lent, partial(self._ask_beside, ref, followed), partial(self._is_superseded, ref, followed, sync)
         )
-        writer = self.context.writer(self.context.session_of(sync), stop, waiting=wait.heard)
+        session = self.context.session_of(sync)
+        writes = sum(1 for change in work.plan.acting() if change.writes)
+        writer = self.context.writer(session, stop, provisional=work.unseen, waiting=wait.heard, writes=writes)
+        target.parent = self.context.live(ref) or target.parent
         beside = asyncio.create_task(wait.beside(), name=f"beside {ref}")
         try:
-            done = await perform(self.context.session, target, made, writer)
+            async with told_late(_MOMENT_S, partial(self._announce, ref, work)):
+                done = await perform(self.context.session, target, work.plan, writer)
+                if any(each.state is ResultState.TAKEN for each in done.results) and not stop.is_set():
+                    seen = await self._planned(ref, target, desired)
+                    again = await perform(self.context.session, target, seen, replace(writer, provisional=False))
+                    done = after_provisional(done, again)
         finally:
             beside.cancel()
         if target.parent:
@@ -360,9 +341,11 @@ class SyncWork:
 
     # The status ------------------------------------------------------------------------------
 
-    async def _announce(self, ref: ObjectRef, work: on.Announce) -> None:
-        """Say that work begins."""
-        message = f"{work.writes} object{'s' if work.writes > 1 else ''} to write at {work.revision[:7]}"
+    async def _announce(self, ref: ObjectRef, work: on.ApplySet) -> None:
+        """Say that work is under way."""
+        if not work.announced:
+            return
+        message = f"{work.announced} object{'s' if work.announced > 1 else ''} to write at {work.plan.revision[:7]}"
         await self.context.set_status(ref, lambda live: reconciling(
             live.get("status") or {}, message, generation=live["metadata"]["generation"], now=now_text()
         ))  # fmt: skip
@@ -375,7 +358,13 @@ class SyncWork:
         self.health.miss(ref, deleted_in(followed.state.drift))
         is_new = told.scope is on.Scope.SET and report.counts.wrote
         health = self.health.summary(ref, is_new=is_new)
-        status = partial(status_after, report=report, answers=told.answers, health=health)
+        observed = followed.observed
+
+        def status(live: Manifest) -> Manifest:
+            before = map_at(live, "status")
+            after = status_after(live, report, told.answers, health, observed)
+            return after if tells_more(before, after) else before
+
         await self.health.told(ref, health, is_told=await self.context.set_status(ref, status))
 
     async def _learn_health(self, ref: ObjectRef) -> None:
@@ -399,7 +388,13 @@ def _tip(target: Target) -> str:
     return target.source.tip if isinstance(target.source, GitSource) else ""
 
 
-def _is_current(followed: FollowedSync, sync: Sync, now_s: float) -> bool:
+def _tells_of_move(target: Target, before: str) -> bool:
+    """Tell whether the ref of a target isn't where it was *before*, and the others who follow its repository haven't been told."""
+    source = target.source
+    return isinstance(source, GitSource) and before not in {"", source.tip} and source.tells_of_move()
+
+
+def _is_ref_current(followed: FollowedSync, sync: Sync, now_s: float) -> bool:
     """Tell whether somebody else was told lately that the ref is where it was read.
 
     Keys for signatures are read each time, and charts may render otherwise for another cluster.
@@ -412,8 +407,7 @@ def _is_current(followed: FollowedSync, sync: Sync, now_s: float) -> bool:
     return source.is_current(followed.state.source.since_s(now_s, sync.git.interval_s))
 
 
-def _places(made: Plan, desired: Desired) -> dict[ObjectRef, Located]:
-    """Return where each member is written down."""
-    by_place = {(located.path, located.line): located for located in desired.manifests}
-    found = ((change.ref, by_place.get((change.provenance.file, change.provenance.line))) for change in made.changes)
-    return {ref: located for ref, located in found if located is not None}
+def _part(followed: FollowedSync, desired: Desired, refs: Iterable[ObjectRef]) -> Desired:
+    """Return what is asked for of some members alone, and of what must fit them."""
+    changed = [followed.places[each] for each in sorted(refs) if each in followed.places]
+    return replace(desired, manifests=with_fitting(changed, desired.manifests), problems=(), whole=False)

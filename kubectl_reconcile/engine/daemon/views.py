@@ -2,6 +2,8 @@
 
 - A Sync's members are watched with the daemon's own rights where it has them: one watch a kind serves every Sync. Else they are
   watched as the Sync's account, namespace by namespace; Secrets always, for the daemon may have no right to all of them.
+- Members of Syncs that other replicas work on are held bare. What comes to be ours is read again before it is looked at: by one
+  list a feed, however many Syncs come at a time.
 - Whatever is watched on behalf of others, a Sync sees its own members of it, and nothing else.
 - What a module makes and reads is watched as the module's account.
 """
@@ -11,12 +13,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from contextvars import Context
 from dataclasses import dataclass, field, replace
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Resource
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotHeld
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.planning.plan import set_id_of
@@ -29,6 +32,9 @@ from kubectl_reconcile.engine.daemon.sources.variables_watch import VariablesWat
 
 _SYNCED_WITHIN_S = 30.0
 _SECRET = GroupKind("", "Secret")
+_READINGS = 5
+_READ_AGAIN_S = 0.1
+"""After how long what is still not held whole is read once more: it is going, which the watch is about to tell."""
 
 
 async def followed(cache: Cache, feeds: Iterable[Feed]) -> dict[Feed, ApiError]:
@@ -75,12 +81,13 @@ class MemberFeeds:
     _needed: dict[ObjectRef, frozenset[Feed]] = field(default_factory=dict)
     _users: Counter[Feed] = field(default_factory=Counter)
     _ending: set[asyncio.Task[None]] = field(default_factory=set)
+    _completing: dict[Feed, asyncio.Task[None]] = field(default_factory=dict)
 
     async def ensure(self, sync: Sync, feeds: Iterable[Feed], places: Collection[str]) -> Mapping[Feed, ApiError]:
         """Follow what shows these kinds' members in *places*; return the kinds' feeds that could not be had, and why.
 
         Raises:
-            ApiError: the server doesn't say what the daemon may watch.
+            ApiError: the server doesn't say what the daemon may watch, or what came from another replica can't be read.
         """
         asked = list(feeds)
         wanted = dict(
@@ -89,6 +96,7 @@ class MemberFeeds:
         needed = frozenset(real for each in wanted.values() for real in each)
         self._use(sync.ref, needed)
         failures = await followed(self.cache, needed)
+        await self._complete(sync, needed - failures.keys())
         for real, why in failures.items():
             if isinstance(why, Forbidden) and not real.user:
                 self.rights.forget(real.resource)
@@ -106,6 +114,34 @@ class MemberFeeds:
             return (feed,)
         narrow = sorted(places) if feed.resource.namespaced else [""]
         return tuple(replace(feed, namespace=place, user=sync.account) for place in narrow)
+
+    async def _complete(self, sync: Sync, feeds: Collection[Feed]) -> None:
+        """Have all members of a Sync held whole: until now it may have been another replica's.
+
+        Raises:
+            ApiError: they can't be read; or the Sync is another replica's again.
+        """
+        set_id = set_id_of(sync)
+        for number in range(_READINGS):
+            lacking = [feed for feed in feeds if self._lacks(feed, set_id)]
+            if not lacking:
+                return
+            await asyncio.sleep(number * _READ_AGAIN_S)
+            await asyncio.gather(*map(self._read_again, lacking))
+        raise NotHeld(f"members of {sync.ref} were another replica's, and can't be read; they are read again")
+
+    def _lacks(self, feed: Feed, set_id: str) -> bool:
+        """Tell whether some member of a set is held bare in *feed*."""
+        shown = self.cache.snapshot_of([feed])
+        return shown.has_bare and not all(stored.is_whole for stored in shown.labelled(PART_OF, set_id))
+
+    async def _read_again(self, feed: Feed) -> None:
+        """Read a feed once more, or wait until that is done where it is under way for somebody else."""
+        if (reading := self._completing.get(feed)) is None:
+            reading = asyncio.create_task(self.cache.complete(feed), name=f"complete {feed}", context=Context())
+            self._completing[feed] = reading
+            reading.add_done_callback(lambda _: self._completing.pop(feed, None))
+        await asyncio.shield(reading)
 
     def _use(self, ref: ObjectRef, feeds: frozenset[Feed]) -> None:
         """Note which feeds a Sync needs, and end those that it was the last to need."""

@@ -1,12 +1,12 @@
 """From watch events to items: what happened is handed to whom it concerns, and the queue has it looked at.
 
-What an event means is decided in ``core.daemon.watch_events``. Called in the event loop; nothing here waits.
+What an event means is decided in ``core.daemon.watch_events``. What is held bare concerns another replica. Called in the event loop; nothing here waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kubectl_reconcile.cluster.cache import Event, EventKind, StoredObject
 from kubectl_reconcile.core.annotations import RESUME_REQUESTED_AT
@@ -19,10 +19,11 @@ from kubectl_reconcile.core.daemon.watch_events import (
     generation_of,
     is_newly_set,
     is_status_alone,
+    kind_of_crd,
     sync_events,
     sync_priority,
 )
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.daemon.context import DaemonContext
@@ -31,13 +32,13 @@ from kubectl_reconcile.engine.daemon.sync_controller import SyncController
 
 @dataclass(slots=True)
 class WatchRouter:
-    """Hands events on; *kinds_changed* is called when the cluster serves other kinds, *established* are those promised."""
+    """Hands events on; *kind_changed* is called with a kind of which the CRD is another one, *established* are those promised."""
 
     context: DaemonContext
     syncs: SyncController
     index: ItemIndex
-    kinds_changed: Callable[[], None]
-    established: dict[ObjectRef, tuple[GroupVersionKind, ...]] = field(default_factory=dict)
+    kind_changed: Callable[[GroupKind], None]
+    established: dict[ObjectRef, tuple[GroupVersionKind, ...]]
 
     def on_event(self, happened: Event) -> None:
         """Say which items an event concerns."""
@@ -56,9 +57,10 @@ class WatchRouter:
             self.syncs.notify_all(on.RightsChanged())
         elif is_of_module:
             self._on_cr(happened, newest)
-        self.syncs.health.on_event(happened)
-        if not happened.own and not is_status_alone(_manifest(happened.old), _manifest(happened.new)):
-            self._on_member(happened)
+        if newest.is_whole:
+            self.syncs.health.on_event(happened)
+            if not happened.own and not is_status_alone(_manifest(happened.old), _manifest(happened.new)):
+                self._on_member(happened)
         # A status that we gave a nested CR is our own write, and news for the CR above it.
         if not happened.own or is_of_module:
             self._on_child(newest)
@@ -97,7 +99,8 @@ class WatchRouter:
             or (happened.old or happened.new).labels != happened.new.labels
         ):
             self.syncs.dependencies.graph.came(after)
-        self.syncs.notify_all(on.DependencyChanged(ref))
+        for waiting in self.syncs.dependencies.graph.waiting_for(ref):
+            self.syncs.notify(waiting, on.DependencyChanged(ref))
         if (priority := sync_priority(before, after)) is not None:
             self.context.queue.add(ref, priority)
 
@@ -118,7 +121,7 @@ class WatchRouter:
         before, after = _manifest(happened.old), _manifest(happened.new)
         self.established[happened.ref] = established_kinds(after)
         if crd_facts(before) != crd_facts(after):
-            self.kinds_changed()
+            self.kind_changed(kind_of_crd(after or before or {}))
 
     def _on_cr(self, happened: Event, stored: StoredObject) -> None:
         """Wake the CR itself; a status that we wrote ourselves is no news."""
@@ -146,11 +149,11 @@ class WatchRouter:
     def _on_child(self, stored: StoredObject) -> None:
         """Wake the CR that a child, or an object that its module reads, belongs to."""
         owners = self.index.owners_of(stored.ref, stored.labels, stored.controller_uid)
-        modules = self.context.session.modules.values()
+        modules = self.context.session.modules.values() if stored.is_whole else ()
         readers = self.index.readers_of(stored.ref, stored.manifest, modules, self.context.live)
         for cr in owners.union(readers):
             self.context.queue.changed(cr)
 
 
 def _manifest(stored: StoredObject | None) -> Manifest | None:
-    return stored.manifest() if stored else None
+    return stored.manifest() if stored and stored.is_whole else None

@@ -23,16 +23,18 @@ from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
-from kubectl_reconcile.core.annotations import ACTIONS
+from kubectl_reconcile.core.annotations import ACTIONS, MODULE_LABEL
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, is_approved, unmet
-from kubectl_reconcile.core.module.api import Module, Observation
+from kubectl_reconcile.core.module.api import POD, Module, Observation
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.outcome import Action
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.module.published import recalled
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, controller_of
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
 from kubectl_reconcile.core.planning.plan import Change, Unobserved
 from kubectl_reconcile.engine.api.sync_requests import now_text
-from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
+from kubectl_reconcile.engine.modules.operands import NoWayError
+from kubectl_reconcile.engine.modules.reach import Reach
 
 _LOOKS_AT_ONCE = 16
 _ATTEMPTS = 5
@@ -42,27 +44,34 @@ class ActionError(ApiError):
     """An action wasn't run, or the external system didn't do it; nothing in the cluster is at fault."""
 
 
-async def look(systems: ExternalSystems, wanted: Mapping[ObjectRef, Unobserved]) -> dict[ObjectRef, Observation]:
-    """Return what is found of external systems for each of these CRs. Never raises: a failure is a result."""
+async def look(reach: Reach, wanted: Mapping[ObjectRef, Unobserved]) -> dict[ObjectRef, Observation]:
+    """Return what is found outside for each of these CRs. Never raises: a failure is a result.
+
+    Where pods can't be reached from here, what the daemon noted on a CR is what is found, unless we are the one who notes it.
+    """
     slots = asyncio.Semaphore(_LOOKS_AT_ONCE)
 
     async def one(each: Unobserved) -> Observation:
         async with slots:
-            return await observed(systems, each.module, each.cr, each.owned)
+            seen = await observed(reach, each.module, each.cr, each.owned)
+            known = recalled(each.cr, seen.unreached) if seen.unreached and reach.operands.recalls else None
+            return known or seen
 
     found = await asyncio.gather(*(one(each) for each in wanted.values()))
     return dict(zip(wanted, found, strict=True))
 
 
-async def observed(systems: ExternalSystems, module: Module, cr: Manifest, owned: Owned) -> Observation:
-    """Return what *module* finds of external systems for one CR, or why it finds nothing."""
+async def observed(reach: Reach, module: Module, cr: Manifest, owned: Owned) -> Observation:
+    """Return what *module* finds outside for one CR, or why it finds nothing."""
     if module.observe is None:
         return Observation()
     try:
-        async with asyncio.timeout(module.observe_s):
-            return Observation(await module.observe(cr, systems.reader(owned)))
+        async with reach.io(owned) as io, asyncio.timeout(module.observe_s):
+            return Observation(await module.observe(cr, io))
     except TimeoutError:
         return Observation(error=f"no answer within {module.observe_s:g} s")
+    except NoWayError as error:
+        return Observation(error=str(error), unreached=str(error))
     except Exception as error:  # noqa: BLE001 - a module's own code; whatever it is, this look failed
         return Observation(error=str(error) or type(error).__name__)
 
@@ -71,9 +80,13 @@ async def observed(systems: ExternalSystems, module: Module, cr: Manifest, owned
 class ActionRunner:
     """Runs the actions of plans."""
 
-    client: Client
-    systems: ExternalSystems
+    reach: Reach
     modules: Mapping[GroupVersionKind, Module]
+
+    @property
+    def client(self) -> Client:
+        """Who the actions are run as."""
+        return self.reach.client
 
     async def run(self, change: Change) -> Manifest | None:
         """Run the action of *change*, and return the CR as it is afterwards.
@@ -109,23 +122,32 @@ class ActionRunner:
 
     async def _act(self, path: str, cr: Manifest, module: Module, action: Action) -> Manifest:
         journal = ActionJournal.of(cr)
-        if journal.is_done(action.key):
+        if journal.bars(action):
             return cr
         if not is_approved(action, cr):
             raise ActionError(f"{action.key} waits for approval")
-        if why := await self._hindrance(module, cr, action):
+        owned = await self._pods_of(module, cr)
+        if why := await self._hindrance(module, cr, action, owned):
             return await self._left_to_the_quicker(path, action, why)
         begun = await self._note(path, cr, module, journal.started(action, now_text()))
         try:
-            message = await self._drive(module, begun, action)
+            message = await self._drive(module, begun, action, owned)
         except ActionError as error:
             await self._end(path, module, action, ActionProgress.FAILED, str(error))
             raise
         return await self._end(path, module, action, ActionProgress.DONE, message)
 
-    async def _hindrance(self, module: Module, cr: Manifest, action: Action) -> str:
+    async def _pods_of(self, module: Module, cr: Manifest) -> Owned:
+        """Return the pods that a CR controls as they are now, where its module has any."""
+        if POD not in module.owns:
+            return Owned()
+        path = f"/api/v1/namespaces/{cr['metadata']['namespace']}/pods"
+        pods, _ = await self.client.list(path, labelSelector=f"{MODULE_LABEL}={module.name}")
+        return Owned(pod for pod in pods if (controller_of(pod) or {}).get("uid") == cr["metadata"]["uid"])
+
+    async def _hindrance(self, module: Module, cr: Manifest, action: Action, owned: Owned) -> str:
         """Look again: what was true when the plan was made may not be any more."""
-        seen = await observed(self.systems, module, cr, Owned())
+        seen = await observed(self.reach, module, cr, owned)
         if seen.error:
             raise ActionError(f"{action.key} isn't run, since {seen.error}")
         return unmet(action, seen.facts)
@@ -142,12 +164,12 @@ class ActionRunner:
             raise ActionError(f"{action.key} isn't run any more: {why}")
         return cr
 
-    async def _drive(self, module: Module, cr: Manifest, action: Action) -> str:
+    async def _drive(self, module: Module, cr: Manifest, action: Action, owned: Owned) -> str:
         if module.act is None:
             raise ActionError(f"module {module.name} can't act")
-        io = self.systems.writer(Owned(), f"{cr['metadata']['uid']}/{action.key}")
+        key = f"{cr['metadata']['uid']}/{action.key}"
         try:
-            async with asyncio.timeout(module.act_s):
+            async with self.reach.io(owned, key) as io, asyncio.timeout(module.act_s):
                 answer = await module.act(cr, action, io)
         except TimeoutError as error:
             raise ActionError(f"{action.key}: no answer within {module.act_s:g} s") from error

@@ -3,9 +3,6 @@
 Where a system is, the administrator says: ``KUBECTL_RECONCILE_SYSTEM_CANDY_FACTORY=http://factory:8080`` is the system
 ``candy-factory``. A CR can never name an address, so nobody who may write CRs can make the
 daemon call one. Answers are JSON of at most a mebibyte; redirects aren't followed.
-
-While observing, only GET is possible. While acting, every request carries the action's idempotency key,
-so a system that knows such keys does nothing twice even if an answer was lost.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ import aiohttp
 import orjson
 
 from kubectl_reconcile.core.module.api import Answer
-from kubectl_reconcile.core.module.inputs import Owned
 
 PREFIX = "KUBECTL_RECONCILE_SYSTEM_"
 _REQUEST_S = 5.0
@@ -38,14 +34,6 @@ class ExternalSystems:
 
     urls: Mapping[str, str] = field(default_factory=lambda: urls_of(os.environ))
     _session: aiohttp.ClientSession | None = None
-
-    def reader(self, owned: Owned) -> SystemIo:
-        """Return what a module observes with."""
-        return SystemIo(self, owned)
-
-    def writer(self, owned: Owned, idempotency_key: str) -> SystemIo:
-        """Return what a module acts with."""
-        return SystemIo(self, owned, idempotency_key)
 
     async def request(
         self,
@@ -101,34 +89,6 @@ class ExternalSystems:
         if self._session is not None:
             await self._session.close()
             self._session = None
-
-
-@dataclass(frozen=True, slots=True)
-class SystemIo:
-    """The `Io` of one look at, or one action on, external systems; without *idempotency_key* it only reads."""
-
-    systems: ExternalSystems
-    owned: Owned
-    idempotency_key: str = ""
-
-    async def get(self, system: str, path: str) -> Answer:
-        """Ask for *path*, changing nothing.
-
-        Raises:
-            OutsideError: nobody knows the system, or it doesn't answer.
-        """
-        return await self.systems.request("GET", self.systems.url(system) + path)
-
-    async def send(self, method: str, system: str, path: str, body: Any = None) -> Answer:
-        """Send *body* as JSON; the idempotency key of the action goes along.
-
-        Raises:
-            OutsideError: this is a look and no action, nobody knows the system, or it doesn't answer.
-        """
-        if not self.idempotency_key:
-            raise OutsideError(f"observing changes nothing, but {method} {path} would")
-        headers = {"Idempotency-Key": self.idempotency_key}
-        return await self.systems.request(method, self.systems.url(system) + path, body=body, headers=headers)
 
 
 def urls_of(environ: Mapping[str, str]) -> dict[str, str]:

@@ -26,7 +26,8 @@ from kubectl_reconcile.core.module.inputs import Context, Facts, Owned
 from kubectl_reconcile.core.module.outcome import Outcome, in_turn, key_of
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, Manifest
 from kubectl_reconcile.core.redaction import without_credentials
-from kubectl_reconcile.engine.modules.external_systems import OutsideError, SystemIo
+from kubectl_reconcile.engine.modules.external_systems import OutsideError
+from kubectl_reconcile.engine.modules.reach import ModuleIo
 from kubectl_reconcile.engine.telemetry.logs import event
 
 VARIABLE = "KUBECTL_RECONCILE_WEBHOOKS"
@@ -58,7 +59,7 @@ class _Hooked:
         """Ask the hook; what it answers is a fact."""
         finalizing = bool(cr["metadata"].get("deletionTimestamp"))
         url, timeout_s = self.hooks["finalize" if finalizing and "finalize" in self.hooks else "sync"]
-        if not isinstance(io, SystemIo):
+        if not isinstance(io, ModuleIo):
             raise HookError("hooks are called by the engine alone")
         question = {
             "controller": {"kind": "CompositeController", "metadata": {"name": self.name}},

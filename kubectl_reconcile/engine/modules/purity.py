@@ -92,8 +92,8 @@ def checked(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Conte
 def _watched(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:
     seen: list[str] = []
 
-    def look(_frame: FrameType, event: str, called: Any) -> None:
-        if event == "c_call" and (what := _reaches(called)):
+    def look(frame: FrameType, event: str, called: Any) -> None:
+        if event == "c_call" and (what := _reaches(called)) and not _reads_zones(frame):
             seen.append(what)
 
     with _no_collection():
@@ -125,6 +125,15 @@ def _no_collection() -> Iterator[None]:
 
 def _impure(module: Module, seen: list[str]) -> ModuleError:
     return ModuleError(module.name, f"it isn't pure: it called {seen[0]}")
+
+
+def _reads_zones(frame: FrameType | None) -> bool:
+    """Tell whether it is the standard library that reads a time zone: data, which comes in files."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "zoneinfo":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _reaches(called: Any) -> str:

@@ -13,8 +13,8 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
 from kubectl_reconcile.engine.sync import gather
-from kubectl_reconcile.engine.sync.reconcile import ModulesView
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.view import ModulesView
 
 
 async def plan_of(
@@ -29,7 +29,11 @@ async def plan_of(
         ApiError: the server refuses, or doesn't answer.
     """
     inputs = (await inputs_of(session, view, cr)).remembering(contentions=contentions or {})
-    build, looking = functools.partial(planner.build_children, cr=cr), functools.partial(look, session.systems)
+    looking = functools.partial(look, session.reach)
+
+    async def build(known: Inputs) -> Plan:
+        return planner.build_children(known, cr)
+
     if trusting:
         made, _ = await gather.plan_observed(inputs, build, looking)
         return made

@@ -18,7 +18,8 @@ from kubectl_reconcile.core.objects import Manifest, annotations_of
 from kubectl_reconcile.core.resources.credential_scope import CredentialScope
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.source.charts.repository import ChartRepository
+from kubectl_reconcile.source.charts import repository as chart_repository
+from kubectl_reconcile.source.charts.repository import ChartAccess, PinnedChart
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.remote import Credentials, Repository
 
@@ -55,7 +56,7 @@ async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repositor
     return repository
 
 
-async def charts_of(session: Session, sync: Sync) -> ChartRepository | None:
+async def chart_of(session: Session, sync: Sync) -> PinnedChart | None:
     """Return where the chart of a Sync comes from, with what its Secret holds if that is for it; None where it is in Git.
 
     Raises:
@@ -71,7 +72,8 @@ async def charts_of(session: Session, sync: Sync) -> ChartRepository | None:
         if not (scope := scope_of(secret)).covers(pin.repository):
             raise _not_meant(secret, scope, pin.repository)
         credentials = _credentials(secret)
-    return ChartRepository(pin, session.cache_dir / "charts", session.git_limits, credentials, session.allowed_urls)
+    folder = session.cache_dir / "charts"
+    return chart_repository.chart_of(ChartAccess(pin, folder, session.git_limits, credentials, session.allowed_urls))
 
 
 def local_folder(url: str) -> Path | None:

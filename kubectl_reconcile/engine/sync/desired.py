@@ -6,8 +6,11 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from operator import attrgetter
 from typing import Final
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, is_named_by_variables, parse
@@ -16,14 +19,15 @@ from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
+from kubectl_reconcile.core.rendering.lookups import NO_ANSWERS, Answers, marked
 from kubectl_reconcile.core.rendering.rendered import Consulted, Draw, Rendering, objects_of, revision_of, still_holds
 from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted, without_secrets
-from kubectl_reconcile.core.resources.helm import Unstable
-from kubectl_reconcile.core.resources.history import digest_of
+from kubectl_reconcile.core.resources.helm import LookupPolicy, Unstable
+from kubectl_reconcile.core.resources.history import digest_of, digest_of_sorted, print_of
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source.charts.archive import TreeWithChart
-from kubectl_reconcile.source.charts.repository import ChartRepository
+from kubectl_reconcile.source.charts.repository import PinnedChart
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
@@ -37,7 +41,9 @@ _NOBODY: Final = Sync("", "")
 class Desired:
     """What one revision asks for, and what is wrong with it. *whole* is False for a part of it.
 
-    *digest* is the same for the same objects, whatever the commit. *draw* is told when what was drawn is used.
+    *digest* is the same for the same objects, whatever the commit. *draw* is told when what was drawn is used. A chart's *release* is what it
+    was rendered with, and *looked_up* what it asked the cluster for, where its Sync has that read. *named* tells that names of objects
+    may have variables in them.
     """
 
     revision: Revision
@@ -46,6 +52,9 @@ class Desired:
     whole: bool = True
     digest: str = ""
     draw: Draw = field(default_factory=Draw, compare=False)
+    release: Release | None = field(default=None, compare=False)
+    looked_up: tuple[str, ...] = field(default=(), compare=False)
+    named: bool = field(default=True, compare=False)
 
     def is_same_as(self, other: Desired) -> bool:
         """Tell whether both ask for the same by the same files, and have the same wrong with them, whatever the commit."""
@@ -54,8 +63,61 @@ class Desired:
         return mine == (two, other.problems, other.whole, other.manifests)
 
 
-def _policy(release: Release | None) -> Unstable:
-    return release.spec.unstable if release else Unstable.KEEP
+@dataclass(frozen=True, slots=True)
+class _ReadFile:
+    """What is known of one file's content, worked out once for as long as that is the same: its objects, their *prints*, and whether names have variables in them."""
+
+    manifests: tuple[Located, ...]
+    problems: tuple[Problem, ...]
+    prints: tuple[bytes, ...]
+    named: bool
+
+    @classmethod
+    def of(cls, parsed: Parsed) -> _ReadFile:
+        """Work it out."""
+        prints = tuple(print_of(located.manifest) for located in parsed.manifests)
+        return cls(parsed.manifests, parsed.problems, prints, any(map(is_named_by_variables, parsed.manifests)))
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadFiles:
+    """The files of one revision, by path in its order, their ids as *blobs* has them, and the prints of all their objects, *sorted*."""
+
+    blobs: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, _ReadFile] = field(default_factory=dict)
+    sorted: list[bytes] = field(default_factory=list)
+
+    def new_in(self, blobs: Mapping[str, str]) -> dict[str, str]:
+        """Return the files of *blobs* that aren't these, by path."""
+        return dict(blobs.items() - self.blobs.items()) if self.blobs else dict(blobs)
+
+    def kept_in(self, blobs: Mapping[str, str]) -> Iterator[_ReadFile]:
+        """Yield those of these files that are as they were in *blobs*."""
+        return (each for path, each in self.files.items() if blobs.get(path) == self.blobs[path])
+
+    def followed_by(self, blobs: Mapping[str, str], fresh: Mapping[str, _ReadFile]) -> _ReadFiles:
+        """Return the files of another revision, of which the *fresh* ones aren't among these."""
+        files = {path: fresh.get(path) or self.files[path] for path in blobs}
+        left = (each for path, each in self.files.items() if path in fresh or path not in files)
+        gone, added = _prints_of(left), _prints_of(fresh.values())
+        if len(gone) + len(added) > len(self.sorted) // 8:
+            return _ReadFiles(blobs, files, sorted(_prints_of(files.values())))
+        prints = list(self.sorted)
+        for each in gone:
+            del prints[bisect_left(prints, each)]
+        for each in added:
+            insort(prints, each)
+        return _ReadFiles(blobs, files, prints)
+
+
+def _prints_of(files: Iterable[_ReadFile]) -> list[bytes]:
+    return [each for file in files for each in file.prints]
+
+
+def _objects_of(rendering: Rendering, release: Release | None) -> Parsed:
+    """Return the objects of a rendering; where it is a chart's, with marks at what comes of Secrets that it looked up."""
+    found = objects_of(rendering, release.spec.unstable if release else Unstable.KEEP)
+    return replace(found, manifests=marked(found.manifests, release.answers)) if release else found
 
 
 def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
@@ -63,7 +125,7 @@ def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
 
     No value of a Secret is in what tells it from another: not in its digest, and not in the stamps of files.
     """
-    if not values.is_declared and not any(map(is_named_by_variables, desired.manifests)):
+    if not values.is_declared and not (desired.named and any(map(is_named_by_variables, desired.manifests))):
         return desired
     done = substituted(desired.manifests, values, line_of)
     if not done.names and not done.problems:
@@ -82,15 +144,16 @@ def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
 class ManifestReader:
     """Reads revisions of one source; keeps what it parsed of the newest, and with *kept* of all on disk.
 
-    Overlays are rendered, and charts with the release that *release_of* gives a Sync at the time.
+    Overlays are rendered, and charts with the release that *release_of* gives a Sync at the time and the *answers* to what they look up.
     """
 
     kept: ParsedFiles | None = None
     limits: GitLimits = field(default_factory=GitLimits)
-    _parsed: dict[tuple[str, str], Parsed] = field(default_factory=dict)
+    _read: _ReadFiles = field(default_factory=_ReadFiles)
     renderer: Renderer = RENDERER
     release_of: Callable[[Sync], Release] = lambda _: Release()
-    charts: ChartRepository | None = None
+    chart: PinnedChart | None = None
+    answers: Answers = NO_ANSWERS
     _newest: Desired | None = None
     _rendered: tuple[Rendering, Parsed] | None = None
     _release: Release | None = None
@@ -103,16 +166,16 @@ class ManifestReader:
         """
         revision = source.revision()
         if revision.overlay is not None:
-            release = self.release_of(sync or _NOBODY) if revision.is_chart else None
+            release = self.release_of(sync or _NOBODY).answered(self.answers) if revision.is_chart else None
             return self._read_overlay(source, revision, revision.overlay, release)
         if self._newest is not None and self._newest.revision == revision:
             return self._newest
         self._parse(source, revision)
-        parsed = [self._parsed[blob, path] for path, blob in revision.files.items()]
-        manifests = tuple(located for each in parsed for located in each.manifests)
-        problems = gathered((*revision.problems, *(problem for each in parsed for problem in each.problems)))
-        digest = digest_of(located.manifest for located in manifests)
-        self._newest = Desired(revision, manifests, problems, digest=digest)
+        files = self._read.files.values()
+        manifests = tuple(chain.from_iterable(map(attrgetter("manifests"), files)))
+        problems = gathered((*revision.problems, *chain.from_iterable(map(attrgetter("problems"), files))))
+        digest, named = digest_of_sorted(self._read.sorted), any(map(attrgetter("named"), files))
+        self._newest = Desired(revision, manifests, problems, digest=digest, named=named)
         return self._newest
 
     def has_moved(self, source: GitSource) -> bool:
@@ -148,7 +211,7 @@ class ManifestReader:
         with source.tree(sha) as tree:
             release = self._release if like.is_chart else None
             rendering = self._render(like.overlay or "", tree, release)
-        return objects_of(rendering, _policy(release)).manifests
+        return _objects_of(rendering, release).manifests
 
     def drawn_anew(self, source: Source, desired: Desired) -> tuple[Located, ...]:
         """Return what *desired* asks for, with other values for what was drawn. Blocks.
@@ -158,8 +221,19 @@ class ManifestReader:
         """
         revision = desired.revision
         with source.tree(revision.sha) as tree:
-            rendering = self._render(revision.overlay or "", tree, self._release, anew=True)
-        return objects_of(rendering, _policy(self._release)).manifests
+            rendering = self._render(revision.overlay or "", tree, desired.release, anew=True)
+        return _objects_of(rendering, desired.release).manifests
+
+    def told_anew(self, source: Source, desired: Desired, sync: Sync) -> Desired:
+        """Return what the revision of *desired* asks for by the answers of now. Blocks.
+
+        Raises:
+            SourceError: the source can't be read any more.
+        """
+        revision = desired.revision
+        return self._read_overlay(
+            source, revision, revision.overlay or "", self.release_of(sync).answered(self.answers)
+        )
 
     def rendered_again(self, overlay: str, tree: Tree) -> Rendering:
         """Return what the folder *overlay* of *tree* renders to, by the way that was gone last. Blocks.
@@ -174,14 +248,23 @@ class ManifestReader:
         """What the chart that was read last was rendered with; None where it was none."""
         return self._release
 
+    def asked(self) -> tuple[str, ...]:
+        """Return what the chart that was read last looked up, where its Sync has that read."""
+        is_read = self._release is not None and self._release.spec.lookup is LookupPolicy.CLUSTER
+        return self._rendered[0].lookups if is_read and self._rendered is not None else ()
+
+    def lack(self) -> tuple[str, ...]:
+        """Return what of it has no answer yet."""
+        return self.answers.lack(self.asked())
+
     def _render(self, overlay: str, tree: Tree, release: Release | None, *, anew: bool = False) -> Rendering:
         """Render an overlay, a chart of the tree, or one of a Helm repository with values files of the tree."""
         if release is None or release.spec.chart is None:
             return self.renderer.render(overlay, tree, self.limits, release, anew=anew)
-        if self.charts is None or self.charts.pin != release.spec.chart:
+        if self.chart is None or self.chart.pin != release.spec.chart:
             raise SourceError(SourceFault.REFUSED, f"{release.spec.chart} can't be fetched here")
         at = release.folder(overlay)
-        return self.renderer.render(at, TreeWithChart(tree, self.charts.chart(), at), self.limits, release, anew=anew)
+        return self.renderer.render(at, TreeWithChart(tree, self.chart.files(), at), self.limits, release, anew=anew)
 
     def consulted(self) -> Consulted:
         """Return what was consulted to render what was read last; nothing where that wasn't rendered."""
@@ -204,28 +287,33 @@ class ManifestReader:
             rendering = self._render(overlay, tree, release)
         self._release = release
         if self._rendered is None or self._rendered[0] is not rendering:
-            self._rendered = rendering, objects_of(rendering, _policy(release))
+            self._rendered = rendering, _objects_of(rendering, release)
         found = self._rendered[1]
         self._check_count(len(found.manifests), overlay or revision.path)
         shown = revision_of(revision, rendering, found)
-        if newest is None or newest.revision != shown:
-            digest = digest_of(located.manifest for located in found.manifests)
+        if newest is None or newest.revision != shown or newest.release != release:
+            digest = digest_of(map(without_secrets, found.manifests))
             newest = self._newest = Desired(
-                shown, found.manifests, gathered(found.problems), digest=digest, draw=rendering.draw
-            )
+                shown, found.manifests, gathered(found.problems), digest=digest, draw=rendering.draw, release=release,
+                looked_up=self.asked(),
+            )  # fmt: skip
         return newest
 
     def _parse(self, source: Source, revision: Revision) -> None:
-        wanted = {(blob, path) for path, blob in revision.files.items()}
-        new = wanted - self._parsed.keys()
-        known = {file: self._parsed[file] for file in wanted - new}
-        if self.kept is not None and new:
-            known |= self.kept.find(new)
-            new -= known.keys()
+        """Read the files of a revision, of those that were read before only what has changed.
+
+        Raises:
+            SourceError: there are too many objects, or a file can't be read.
+        """
+        new = {(blob, path) for path, blob in self._read.new_in(revision.files).items()}
+        known: dict[tuple[str, str], Parsed] = self.kept.find(new) if self.kept is not None and new else {}
+        new -= known.keys()
         paths: dict[str, list[str]] = {}
         for blob, path in sorted(new):
             paths.setdefault(blob, []).append(path)
-        fresh, count = {}, sum(len(each.manifests) for each in known.values())
+        fresh: dict[tuple[str, str], Parsed] = {}
+        count = sum(len(each.manifests) for each in known.values())
+        count += sum(len(each.manifests) for each in self._read.kept_in(revision.files))
         for blob, content in source.read_many(paths):
             for path in paths[blob]:
                 fresh[blob, path] = each = self._read_file(content, path)
@@ -233,7 +321,8 @@ class ManifestReader:
                 self._check_count(count, path)
         if self.kept is not None and fresh:
             self.kept.keep(fresh)
-        self._parsed = known | fresh
+        read = {path: _ReadFile.of(each) for (_, path), each in (known | fresh).items()}
+        self._read = self._read.followed_by(revision.files, read)
 
     def _read_file(self, content: bytes, path: str) -> Parsed:
         """Parse one file; of one that is too large nothing is read."""

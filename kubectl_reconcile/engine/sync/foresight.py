@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 
 from kubectl_reconcile.cluster.cache import Cache
-from kubectl_reconcile.core.planning import planner, simulation
+from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.outlook import simulation
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.modules.action_runner import look
 from kubectl_reconcile.engine.sync import gather, reconcile
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.view import OneShotView
 
 
 async def foresee(session: Session, target: reconcile.Target) -> list[Plan]:
@@ -22,13 +24,17 @@ async def foresee(session: Session, target: reconcile.Target) -> list[Plan]:
     """
     known: list[Inputs] = []
 
-    def build(inputs: Inputs) -> Plan:
+    async def build(inputs: Inputs) -> Plan:
         known.append(inputs)
         return planner.build(inputs)
 
     inputs = await reconcile.inputs_of(
-        session, target, await reconcile.read(target), reconcile.OneShotView(Cache(session.client)), children=True
+        session,
+        target,
+        await reconcile.read(session, target),
+        OneShotView(Cache(session.client)),
+        children=True,
     )
-    looking = functools.partial(look, session.systems)
+    looking = functools.partial(look, session.reach)
     made = await gather.plan_with_lookups(session, inputs, build, reconcile.bases_of(target, inputs), looking)
     return [made, *simulation.passes(known[-1], made, planner.build)]

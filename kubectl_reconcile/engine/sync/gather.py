@@ -85,15 +85,22 @@ def member_kinds(session: Session, recorded: Contents, desired: Iterable[GroupVe
 Look: TypeAlias = Callable[[Mapping[ObjectRef, Unobserved]], Awaitable[Mapping[ObjectRef, Observation]]]
 """Looks at external systems on behalf of modules."""
 
+Build: TypeAlias = Callable[[Inputs], Awaitable[Plan]]
+"""Builds a plan; of very many objects beside the event loop."""
+
 
 async def plan_with_lookups(
     session: Session,
     inputs: Inputs,
-    build: Callable[[Inputs], Plan],
+    build: Build,
     bases: Callable[[Plan], Awaitable[Inputs | None]],
     look: Look,
+    *,
+    unseen: bool = False,
 ) -> Plan:
     """Build a plan, look up what it would create, and build it again where some of that exists; then learn its reasons.
+
+    *unseen*, only many objects of a kind and namespace are looked up, by a list: of few, and no hooks, the server judges itself.
 
     What deletions would take along is listed, level by level: a set that goes may have sets among its members. External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
 
@@ -101,18 +108,18 @@ async def plan_with_lookups(
         ApiError: a lookup was refused, or not answered.
     """
     plan, inputs = await plan_observed(inputs, build, look)
-    found = await look_up(session.client, _creates(plan))
+    found = await look_up(session.client, _creates(plan), _FEW if unseen and not _has_hooks(plan) else 0)
     if found.objects or found.unreadable:
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
-        inputs = inputs.remembering(verdicts=plan.verdicts)
-        plan = build(inputs)
+        inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
+        plan, inputs = await plan_observed(inputs, build, look)
     if gone := await givers_gone(session.client, inputs, plan):
         inputs = inputs.knowing(gone=gone).remembering(verdicts=plan.verdicts)
-        plan = build(inputs)
+        plan = await build(inputs)
     while plan.lacking:
         listed = {**inputs.lookups.listed, **await list_along(session, plan.lacking)}
         inputs = inputs.knowing(listed=listed).remembering(verdicts=plan.verdicts)
-        plan = build(inputs)
+        plan = await build(inputs)
     informed, sets = await bases(plan), await sets_behind(session.client, plan)
     if informed is None and not sets:
         return plan
@@ -122,18 +129,30 @@ async def plan_with_lookups(
     return explain(known, plan)
 
 
-async def plan_observed(inputs: Inputs, build: Callable[[Inputs], Plan], look: Look) -> tuple[Plan, Inputs]:
+def _to_be_seen_anew(inputs: Inputs, found: Objects) -> Inputs:
+    """Return *inputs* without what was observed of CRs that were thought to be new, and so to have no pods to be asked."""
+    anew = set()
+    for ref in inputs.modules.observed:
+        stored = found.stored(ref)
+        module = inputs.modules.by_kind.get(GroupVersionKind.of(stored.manifest())) if stored else None
+        if module is not None and module.publishes:
+            anew.add(ref)
+    observed = {ref: seen for ref, seen in inputs.modules.observed.items() if ref not in anew}
+    return replace(inputs, modules=replace(inputs.modules, observed=observed))
+
+
+async def plan_observed(inputs: Inputs, build: Build, look: Look) -> tuple[Plan, Inputs]:
     """Build a plan from what is cached and what external systems say; return it with what is known then."""
-    plan = build(inputs)
+    plan = await build(inputs)
     while plan.outcomes.unobserved:
         inputs = inputs.observing(await look(plan.outcomes.unobserved))
-        plan = build(inputs)
+        plan = await build(inputs)
     return plan, inputs
 
 
 async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
     """Return the Syncs whose objects a plan would have to take away, by the ids of their sets, as far as they can be seen."""
-    ids = sorted({change.provenance.foreign for change in plan.changes if change.provenance.foreign})
+    ids = sorted({change.provenance.foreign for change in plan.acting() if change.provenance.foreign})
     if not ids:
         return {}
     try:
@@ -145,7 +164,9 @@ async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
 
 async def givers_gone(client: Client, inputs: Inputs, plan: Plan) -> frozenset[ObjectRef]:
     """Return which Syncs of other namespaces are gone that objects of a plan are to move from; one that may not be looked at isn't."""
-    blocked = {(change.provenance.file, change.provenance.line) for change in plan.changes if change.provenance.foreign}
+    blocked = {
+        (change.provenance.file, change.provenance.line) for change in plan.acting() if change.provenance.foreign
+    }
     located = (each for each in inputs.desired if (each.path, each.line) in blocked) if blocked else ()
     origins = {MemberOptions.of(each.manifest).moved_from for each in located}
     asked = sorted(each for each in origins if each is not None and each.namespace != inputs.sync.namespace)
@@ -164,7 +185,11 @@ async def _is_gone(client: Client, sync: ObjectRef) -> bool:
 
 
 def _creates(plan: Plan) -> list[tuple[ObjectRef, Kind]]:
-    return [(change.ref, change.kind) for change in plan.changes if change.op is Op.CREATE and change.kind]
+    return [(change.ref, change.kind) for change in plan.acting() if change.op is Op.CREATE and change.kind]
+
+
+def _has_hooks(plan: Plan) -> bool:
+    return any(change.gate.hook for change in plan.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +200,8 @@ class Found:
     unreadable: Mapping[ObjectRef, str]
 
 
-async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]]) -> Found:
-    """Return those of *wanted* that exist, by name.
+async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]], beyond: int = 0) -> Found:
+    """Return those of *wanted* that exist, by name; nothing of those of which there are no more than *beyond* of a kind and namespace.
 
     Raises:
         ApiError: the server doesn't answer.
@@ -185,7 +210,9 @@ async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]]) -> F
     for ref, kind in wanted:
         groups[kind.gvk, ref.namespace].append((ref, kind))
     unreadable: dict[ObjectRef, str] = {}
-    found = await asyncio.gather(*(_look_up_group(client, group, unreadable) for group in groups.values()))
+    found = await asyncio.gather(
+        *(_look_up_group(client, group, unreadable) for group in groups.values() if len(group) > beyond)
+    )
     return Found(Objects(chain.from_iterable(found)), unreadable)
 
 

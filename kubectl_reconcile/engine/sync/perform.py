@@ -12,7 +12,7 @@ from typing import Any
 
 import kubectl_reconcile
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.core.apply.results import Result, report_of, untouched, verdicts_of
+from kubectl_reconcile.core.apply.results import Result, ResultState, report_of, untouched, verdicts_of, with_earlier
 from kubectl_reconcile.core.health.summary import HealthSummary
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning.kinds import CRD
@@ -61,7 +61,7 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
         writer or Writer(session.client),
         rules=session.health_of(sync), timeout_s=sync.timeout_s * _SHARE_FOR_WRITING, atomic=sync.atomic,
     )  # fmt: skip
-    writer.act = writer.act or ActionRunner(session.client, session.systems, session.modules).run
+    writer.act = writer.act or ActionRunner(session.reach, session.modules).run
     if not made.confirmed:
         made = await confirm_before_writing(writer.client, made, sync, pace=writer.pace, members=writer.members)
     if sync.atomic and (reason := trouble(made)):
@@ -79,6 +79,12 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
     if any(result.change.ref.group_kind == CRD and result.wrote for result in results):
         await session.refresh()
     return Done(made, results, report)
+
+
+def after_provisional(before: Done, done: Done) -> Done:
+    """Return how both went: a provisional run, and the one that followed since something was there."""
+    created = tuple(each for each in before.results if each.state is ResultState.SUCCEEDED and each.wrote)
+    return replace(done, results=(*created, *done.results), report=with_earlier(done.report, before.report))
 
 
 def _still_there(made: Plan, results: Iterable[Result]) -> list[ObjectRef]:
@@ -131,14 +137,16 @@ async def write_sync_status(session: Session, live: Manifest, status: Manifest) 
     )  # fmt: skip
 
 
-def status_after(live: Manifest, report: Report, answers: str, health: HealthSummary | None = None) -> Manifest:
+def status_after(
+    live: Manifest, report: Report, answers: str, health: HealthSummary | None = None, observed: str = ""
+) -> Manifest:
     """Return the status of a live Sync after a pass that ended so, and that was asked for by the request *answers*.
 
-    *health* is how the members are, None where nobody watches them.
+    *health* is how the members are, None where nobody watches them; *observed* as in ``sync_status``.
     """
     return sync_status(
         map_at(live, "status"), report,
-        generation=live["metadata"]["generation"], requested_at=answers, now=now_text(), health=health,
+        generation=live["metadata"]["generation"], requested_at=answers, now=now_text(), health=health, observed=observed,
     )  # fmt: skip
 
 

@@ -9,112 +9,45 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from kubectl_reconcile.cluster.cache import Cache, Feed
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden
+from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.manifests.tree import Tree
-from kubectl_reconcile.core.module.call import Ask
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at, maps_in
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, map_at, maps_in
 from kubectl_reconcile.core.planning import planner
+from kubectl_reconcile.core.planning.difference import Footing
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Memory, Modules
+from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.outlook.unhealthy import with_health
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
-from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.rendering.holding import is_to_be_drawn
+from kubectl_reconcile.core.rendering.lookups import about
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Values, substituted
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
+from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.history import current_of
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
-from kubectl_reconcile.engine.modules.purity import Sampling
-from kubectl_reconcile.engine.sync import gather
+from kubectl_reconcile.engine.sync import gather, lookups
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader, with_values
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import warnings_of
 from kubectl_reconcile.engine.sync.variables import Lines
+from kubectl_reconcile.engine.sync.view import ClusterView, OneShotView
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git import GitSource
 from kubectl_reconcile.source.signed.verified import VerifiedSource
 
 T = TypeVar("T")
 
-
-class ClusterView(Protocol):
-    """Where live objects come from."""
-
-    def selects(self, set_id: str) -> str:
-        """Return the label selector by which members of this set are listed."""
-
-    async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
-        """Bring these feeds in; return those that could not be had, and why.
-
-        What can't be had of all namespaces is had of the *places* where members may be.
-        """
-
-    def snapshot(self) -> Snapshot:
-        """Return the live objects of all feeds so far."""
-
-    @property
-    def ask(self) -> Ask:
-        """How modules are asked about what is seen."""
-
-
-class ModulesView(Protocol):
-    """Where live objects come from when modules are asked."""
-
-    async def ensure(self, feeds: Iterable[Feed]) -> Mapping[Feed, ApiError]:
-        """Bring these feeds in; return those that could not be had, and why."""
-
-    @property
-    def ask(self) -> Ask:
-        """How modules are asked about what is seen."""
-
-    def shown(self, feeds: Iterable[Feed]) -> Snapshot:
-        """Return the live objects of these feeds alone: what others watch, as accounts of theirs, is nothing to a module."""
-
-
-@dataclass(slots=True)
-class OneShotView:
-    """A view for one look: each feed is listed once and never watched."""
-
-    cache: Cache
-    ask: Ask = field(default_factory=Sampling)
-
-    def selects(self, set_id: str) -> str:
-        """Return the selector of this set alone."""
-        return f"{PART_OF}={set_id}"
-
-    async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
-        """List these feeds, those that we may not list of all namespaces in each of *places*; return those that could not be had."""
-        failures = await self._filled(feeds)
-        refused = [feed for feed, why in failures.items() if isinstance(why, Forbidden) and feed.resource.namespaced]
-        if not (refused and places):
-            return failures
-        narrow = {replace(feed, namespace=place): feed for feed in refused for place in places}
-        narrowed = await self._filled(narrow)
-        rest = {feed: why for feed, why in failures.items() if feed not in refused}
-        return {**rest, **{narrow[feed]: why for feed, why in narrowed.items()}}
-
-    async def _filled(self, feeds: Iterable[Feed]) -> dict[Feed, ApiError]:
-        wanted = list(feeds)
-        await self.cache.fill(wanted)
-        return {feed: failure for feed in wanted if (failure := self.cache.failure(feed))}
-
-    def snapshot(self) -> Snapshot:
-        """Return the live objects of all feeds so far."""
-        return self.cache.snapshot()
-
-    def shown(self, feeds: Iterable[Feed]) -> Snapshot:
-        """Return the live objects of these feeds alone."""
-        return self.cache.snapshot_of(feeds)
+_AT_ONCE = 1_000
+"""Of more members a plan is built in a thread: a second's work would hold up whatever else the event loop does."""
 
 
 class Locally(Protocol):
@@ -126,11 +59,11 @@ class Locally(Protocol):
 
 @dataclass(slots=True)
 class Target:
-    """What to sync: a Sync and the source it follows. *parent* is the live Sync object, None where there is none.
+    """What to sync: a Sync and the source it follows. *parent* is the live Sync object, None where there is none, and between the turns of a daemon.
 
     *grouped* is False for files previewed outside any Sync. *contentions* are fields to be left alone. *digest* is that of
     what was planned last, if that was all that the source asks for. *locally* reads clones where a plan mustn't wait for a server. *values* are those of
-    the variables that the Sync declares.
+    the variables that the Sync declares. *footing* is what the plan before leaves to the next, and *kinds* are those that its *verdicts* rest on.
     """
 
     sync: Sync
@@ -143,6 +76,8 @@ class Target:
     digest: str = ""
     locally: Locally | None = None
     values: Values = NO_VALUES
+    footing: Footing | None = None
+    kinds: Mapping[GroupVersionKind, Kind] = field(default_factory=dict)
     _filled: tuple[Desired, Values, Desired] | None = None
 
     def filled(self, desired: Desired) -> Desired:
@@ -216,13 +151,44 @@ class _AtCommit:
         return self.source.tree(sha)
 
 
-async def read(target: Target) -> Desired:
-    """Return what the source asks for now, fetching where that is needed.
+async def read(session: Session, target: Target) -> Desired:
+    """Return what the source asks for now, fetching where that is needed, and reading what a chart looks up.
 
     Raises:
         SourceError: the source can't be read.
+        ApiError: the server doesn't answer.
     """
-    return await asyncio.to_thread(lambda: target.filled(target.reader.read(target.source, target.sync)))
+
+    def filled() -> Desired:
+        return target.filled(target.reader.read(target.source, target.sync))
+
+    return await lookups.answered(session, [target.reader], lambda: asyncio.to_thread(filled))
+
+
+async def by_lookups_of_now(session: Session, target: Target, desired: Desired, made: Plan) -> Desired | None:
+    """Return what the revision of *desired* asks for by what its chart finds in the cluster now; None where that needn't be asked for.
+
+    It is where the plan *made* of it writes or deletes what the chart looked up, and that isn't any more as the chart was told. Else drift
+    were put back to a value that the chart itself takes from the object.
+
+    Raises:
+        SourceError: it can't be rendered any more.
+        ApiError: the server doesn't answer.
+    """
+    release, concerned = desired.release, about(desired.looked_up, (each.ref for each in made.changes if each.writes))
+    if release is None or not concerned:
+        return None
+    if await lookups.answers_of(session, concerned) == release.answers.of(concerned):
+        return None
+    beside = session.reader()
+    beside.chart = target.reader.chart
+    beside.answers = await lookups.answers_of(session, desired.looked_up)
+
+    def told() -> Desired:
+        found = beside.told_anew(target.source, desired, target.sync)
+        return with_values(found, target.values, Lines(target.source, found.revision))
+
+    return await lookups.answered(session, [beside], lambda: asyncio.to_thread(told))
 
 
 async def plan(session: Session, target: Target) -> Plan:
@@ -232,7 +198,7 @@ async def plan(session: Session, target: Target) -> Plan:
         SourceError: the source can't be read.
         ApiError: the server refuses, or doesn't answer.
     """
-    return await plan_for(session, target, await read(target), OneShotView(Cache(session.client)))
+    return await plan_for(session, target, await read(session, target), OneShotView(Cache(session.client)))
 
 
 async def preview(session: Session, target: Target) -> Plan:
@@ -243,16 +209,23 @@ async def preview(session: Session, target: Target) -> Plan:
         ApiError: the server refuses, or doesn't answer.
     """
     view = OneShotView(Cache(session.client))
-    made = await plan_for(session, target, await read(target), view)
+    made = await plan_for(session, target, await read(session, target), view)
     return with_health(made, view.snapshot(), session.health_of(target.sync), now_text())
 
 
 async def plan_for(
-    session: Session, target: Target, desired: Desired, view: ClusterView, *, children: bool = True
+    session: Session,
+    target: Target,
+    desired: Desired,
+    view: ClusterView,
+    *,
+    children: bool = True,
+    unseen: bool = False,
 ) -> Plan:
     """Return what bringing the cluster to *desired* would do, as seen through *view*.
 
-    Without *children*, what modules make of the members is left out: somebody else looks after it.
+    Without *children*, what modules make of the members is left out: somebody else looks after it. *unseen*, what is new may be
+    planned without a look for others of its name; it is to be written by a provisional run.
 
     Raises:
         ApiError: the server refuses, or doesn't answer.
@@ -266,10 +239,22 @@ async def plan_for(
 
     if is_to_be_drawn(inputs.desired, live, inputs.sync.default_namespace):
         inputs = await _with_a_draw_of_its_own(target, desired, inputs)
+
+    async def build(known: Inputs) -> Plan:
+        is_long = len(known.desired) > _AT_ONCE and not known.modules.by_kind
+        work = functools.partial(planner.build_on, known, target.footing)
+        found, target.footing = await asyncio.to_thread(work) if is_long else work()
+        return found
+
     made = await gather.plan_with_lookups(
-        session, inputs, planner.build, bases_of(target, inputs), functools.partial(look, session.systems)
+        session,
+        inputs,
+        build,
+        bases_of(target, inputs),
+        functools.partial(look, session.reach),
+        unseen=unseen,
     )
-    target.verdicts = {**target.verdicts, **made.verdicts}
+    target.verdicts, target.kinds = {**target.verdicts, **made.verdicts}, {**target.kinds, **inputs.kinds}
     return made
 
 
@@ -305,7 +290,8 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
     if target.grouped:
         feeds += gather.member_feeds(session, everyone, view.selects(set_id_of(target.sync)))
     wanted = everyone | {gvk for module in below for gvk in module.owns}
-    places = recorded.namespaces | {_place(located, target.sync) for located in desired.manifests}
+    named = {located.ref.namespace for located in desired.manifests}
+    places = recorded.namespaces | {place or target.sync.default_namespace for place in named}
     kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, places))
     return Inputs(
         sync=replace(target.sync, health=session.health_of(target.sync)),
@@ -317,23 +303,30 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         now=now_text(),
         problems=(*desired.problems, *warnings_of(target.source)),
         coverage=Coverage(gather.failures_by_kind(failures), places),
-        memory=_memory(target, desired),
+        memory=_memory(target, desired, kinds),
         grouped=target.grouped,
         whole=desired.whole,
         served=session.namesakes(asked - kinds.keys()),
     )
 
 
-def _place(located: Located, sync: Sync) -> str:
-    """Return the namespace that a manifest's object would be in, were its kind namespaced."""
-    return located.manifest["metadata"].get("namespace") or sync.default_namespace
+def _verdicts_by(target: Target, kinds: Mapping[GroupVersionKind, Kind]) -> Mapping[ObjectRef, tuple[str, str]]:
+    """Return the verdicts that hold under *kinds*: what a schema of before had no fields for may be missing by that of now."""
+    others = {gvk.group_kind for gvk, kind in kinds.items() if target.kinds.get(gvk, kind) is not kind}
+    return (
+        {ref: each for ref, each in target.verdicts.items() if ref.group_kind not in others}
+        if others
+        else target.verdicts
+    )
 
 
-def _memory(target: Target, desired: Desired) -> Memory:
+def _memory(target: Target, desired: Desired, kinds: Mapping[GroupVersionKind, Kind]) -> Memory:
     """Return what is known of earlier syncs: whether one ended well, and whether that was of the state that is asked for."""
     newest = current_of(maps_in(map_at(target.parent or {}, "status").get("history")))
     settled = bool(desired.digest) and (newest or {}).get("digest") == desired.digest
-    return Memory(target.verdicts, contentions=target.contentions, settled=settled, installed=newest is not None)
+    return Memory(
+        _verdicts_by(target, kinds), contentions=target.contentions, settled=settled, installed=newest is not None
+    )
 
 
 def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Inputs | None]]:
@@ -344,7 +337,7 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
         history = getattr(target.source, "read_at", None)
         updates = [
             change
-            for change in made.changes
+            for change in made.acting()
             if change.op is Op.UPDATE and not change.provenance.owner and change.before
         ]
         if not (applied and history and updates):

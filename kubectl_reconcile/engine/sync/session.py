@@ -10,7 +10,7 @@ import importlib
 import logging
 import os
 import pkgutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
@@ -20,6 +20,7 @@ from kubectl_reconcile import modules as bundled
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Discovery, Resource
+from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.module.api import Module, health_of, modules_in
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
@@ -30,8 +31,11 @@ from kubectl_reconcile.core.resources.helm import HelmSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.core.ssa.schema import Schema
+from kubectl_reconcile.engine.api.cache_folder import default_cache_dir
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
+from kubectl_reconcile.engine.modules.operands import Operands
+from kubectl_reconcile.engine.modules.reach import Reach
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.engine.telemetry.logs import event
@@ -41,12 +45,6 @@ from kubectl_reconcile.source.signed.verified import Verdicts
 _MODULES = "kubectl_reconcile.modules"
 
 log = logging.getLogger(__name__)
-
-
-def default_cache_dir() -> Path:
-    """Return where clones and schemas are kept between runs: ``$XDG_CACHE_HOME/kubectl-reconcile``."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "kubectl-reconcile"
 
 
 def installed_modules() -> dict[GroupVersionKind, Module]:
@@ -78,6 +76,20 @@ def known_modules(discovery: Discovery) -> dict[GroupVersionKind, Module]:
 
 
 @dataclass(slots=True)
+class _KnownKinds:
+    """What was learned of kinds since the server was asked last, and *earlier*; those that have *changed* and that nobody has asked for yet."""
+
+    now: dict[GroupVersionKind, Kind] = field(default_factory=dict)
+    earlier: dict[GroupVersionKind, Kind] = field(default_factory=dict)
+    changed: set[GroupKind] = field(default_factory=set)
+
+    def learn(self, kind: Kind) -> None:
+        """Take up a kind as it is now; one that is as it was earlier stays the very same."""
+        known = self.earlier.get(kind.gvk)
+        self.now[kind.gvk] = kind if known is None or known != kind else known
+
+
+@dataclass(slots=True)
 class Session:
     """One connection to a cluster with what is known of its kinds.
 
@@ -92,13 +104,19 @@ class Session:
     cache_dir: Path
     modules: dict[GroupVersionKind, Module]
     systems: ExternalSystems = field(default_factory=ExternalSystems)
+    operands: Operands = field(default_factory=Operands)
     repositories: Path | None = None
     git_limits: GitLimits = field(default_factory=GitLimits.of_environment)
     allowed_urls: UrlPolicy = field(default_factory=UrlPolicy)
     module_accounts: str = ""
     requires_verify: bool = False
     verdicts: Verdicts = field(default_factory=Verdicts)
-    _kinds: dict[GroupVersionKind, Kind] = field(default_factory=dict)
+    _kinds: _KnownKinds = field(default_factory=_KnownKinds)
+
+    @property
+    def reach(self) -> Reach:
+        """What modules reach as this session."""
+        return Reach(self.systems, self.operands, self.client)
 
     def health_of(self, sync: Sync) -> HealthRules:
         """Return how the health of a Sync's members is judged: as it says, and as modules say of their custom resources."""
@@ -125,8 +143,22 @@ class Session:
             KubeconfigError: nothing says how to reach a cluster.
             ApiError: the server refuses, or doesn't answer.
         """
-        async with await Client.connect(access) as client:
-            session = await cls.over(client, cache_dir)
+        folder = cache_dir or default_cache_dir()
+        client = await Client.connect(access)
+        async with cls.begun(client, Discovery.load(client, folder), folder) as session:
+            yield session
+
+    @classmethod
+    @asynccontextmanager
+    async def begun(cls, client: Client, asked: Awaitable[Discovery], folder: Path) -> AsyncIterator[Session]:
+        """Go on over *client*, which is closed afterwards, with what *asked* will say of kinds.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        async with client:
+            discovery = await asked
+            session = cls(client, discovery, folder, known_modules(discovery))
             try:
                 yield session
             finally:
@@ -160,16 +192,37 @@ class Session:
         return f"system:serviceaccount:{place}:{module.account}" if place else ""
 
     async def refresh(self) -> None:
-        """Forget what was learned of kinds and ask again: a CRD came, changed or went.
+        """Forget what was learned of kinds and ask again: a CRD came, changed or went. A kind that is as it was stays the very same.
 
         Raises:
             ApiError: the server refuses, or doesn't answer.
         """
+        served, known, changed = self._served(), dict(self._kinds.now), self._kinds.changed
         await self.discovery.refresh()
         modules = known_modules(self.discovery)
-        self._kinds.clear()
+        changed |= {gvk.group_kind for gvk, _ in served ^ self._served()}
+        both = modules.keys() | self.modules.keys()
+        changed |= {gvk.group_kind for gvk in both if modules.get(gvk) is not self.modules.get(gvk)}
+        self._kinds.earlier.update(known)
+        self._kinds.now.clear()
         self.modules.clear()
         self.modules.update(modules)
+        try:
+            now = await self.kinds(known)
+        except ApiError:
+            changed |= {gvk.group_kind for gvk in known}
+            raise
+        changed |= {gvk.group_kind for gvk, kind in known.items() if now.get(gvk) is not kind}
+
+    def take_changes(self) -> frozenset[GroupKind]:
+        """Return the kinds that are served otherwise, no more, or only now, or have another module, since this was last asked."""
+        found = frozenset(self._kinds.changed)
+        self._kinds.changed.clear()
+        return found
+
+    def _served(self) -> set[tuple[GroupVersionKind, bool]]:
+        """Return the kinds that the server has, and whether it prefers each as it is."""
+        return {(each.gvk, each.preferred) for each in self.discovery.resources}
 
     def resource(self, kind: GroupKind) -> Resource | None:
         """Return the server's preferred version of *kind*, or None where it serves none."""
@@ -189,14 +242,14 @@ class Session:
         """
         missing = {
             gvk: found
-            for gvk in set(wanted) - self._kinds.keys()
+            for gvk in set(wanted) - self._kinds.now.keys()
             if (found := self.discovery.find(gvk.api_version, gvk.kind))
         }
         schemas = await self.discovery.schemas(missing) if missing else {}
         for gvk, resource in missing.items():
             if (schema := schemas.get(gvk)) is not None:
-                self._kinds[gvk] = _kind(resource, schema)
-        return {gvk: self._kinds[gvk] for gvk in wanted if gvk in self._kinds}
+                self._kinds.learn(_kind(resource, schema))
+        return {gvk: self._kinds.now[gvk] for gvk in wanted if gvk in self._kinds.now}
 
 
 def _kind(resource: Resource, schema: Schema) -> Kind:

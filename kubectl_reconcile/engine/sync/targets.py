@@ -22,7 +22,7 @@ from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Render, Sync, S
 from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
-from kubectl_reconcile.engine.sync.credentials import charts_of, local_folder, repository_of
+from kubectl_reconcile.engine.sync.credentials import chart_of, local_folder, repository_of
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import trusting
@@ -161,7 +161,7 @@ async def sync_target(session: Session, name: str, namespace: str) -> Target:
 async def _target(session: Session, sync: Sync, source: Source, live: Manifest) -> Target:
     """Return the target of a Sync with *source*, and with what else it is read with."""
     target = Target(sync, source, parent=live, reader=session.reader(), values=await values_of(session, sync))
-    target.reader.charts = await charts_of(session, sync)
+    target.reader.chart = await chart_of(session, sync)
     return target
 
 
@@ -287,7 +287,7 @@ async def folder_target(
         ApiError: the server refuses, or doesn't answer.
     """
     sync = _kept_by_hand(name, namespace, manager)
-    files = WorktreeSource(path, recursive=recursive, limits=session.git_limits, render=render)
+    files = WorktreeSource(path, recursive=recursive, limits=session.git_limits, render=render, reaches=True)
     target = Target(sync, files, grouped=bool(name), reader=session.reader())
     return await _with_parent(session, target, manager)
 
@@ -335,7 +335,7 @@ async def _with_parent(session: Session, target: Target, manager: str) -> Target
             name = f"{target.sync.namespace}/{target.sync.name}"
             raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and stays with that")
         target.values = await values_of(session, target.sync)
-        target.reader.charts = await charts_of(session, target.sync)
+        target.reader.chart = await chart_of(session, target.sync)
     return target
 
 

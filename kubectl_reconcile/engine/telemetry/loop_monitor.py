@@ -1,22 +1,23 @@
 """Notices what keeps the event loop from turning, and says what that was: a log line and a metric.
 
-A thread asks the loop to answer, again and again. An answer that doesn't come has the thread look at where the loop's own thread is;
-where a library holds the interpreter, that is the moment when it lets go of it. Whatever takes over a tenth of a second
-is noticed, some of what takes half as long is too.
+A loop of ours notes when it begins to work and when it waits again; a thread looks at that now and then, and where work takes long, at where
+the loop's own thread is. Where a library holds the interpreter, that is the moment when it lets go of it. Whatever takes over a tenth
+of a second is noticed, some of what takes half as long is too. A loop at rest is never woken for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import selectors
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import kubectl_reconcile
 from kubectl_reconcile.engine.telemetry.logs import event
@@ -24,15 +25,52 @@ from kubectl_reconcile.engine.telemetry.metrics import Metrics
 
 _LATE_S: Final = 0.05
 _PAUSE_S: Final = 0.05
+_LOOK_S: Final = 0.01
 _PACKAGE: Final = Path(kubectl_reconcile.__file__ or "").parent
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
+class _Turns(selectors.DefaultSelector):
+    """What the loop waits with; *since_s* is when it began to work, 0.0 while it waits."""
+
+    since_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.since_s = 0.0
+        try:
+            return super().select(timeout)
+        finally:
+            self.since_s = time.monotonic()
+
+
+class WatchedLoop(asyncio.SelectorEventLoop):
+    """An event loop that notes when it works."""
+
+    def __init__(self) -> None:
+        self.turns = _Turns()
+        super().__init__(self.turns)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run *work* in a loop that can be watched."""
+    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+        return runner.run(work)
+
+
 @contextmanager
 def watched(metrics: Metrics) -> Iterator[None]:
-    """Watch the loop that runs here, until the block ends."""
-    monitor = _Monitor(metrics)
+    """Watch the loop that runs here until the block ends.
+
+    Raises:
+        TypeError: it is none of ``run``.
+    """
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, WatchedLoop):
+        raise TypeError("only a loop of ours notes when it works")
+    monitor = _Monitor(metrics, loop)
     monitor.start()
     try:
         yield
@@ -41,36 +79,32 @@ def watched(metrics: Metrics) -> Iterator[None]:
 
 
 class _Monitor(threading.Thread):
-    """The thread that asks."""
+    """The thread that looks."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, loop: WatchedLoop) -> None:
         super().__init__(name="loop-monitor", daemon=True)
-        self._loop, self._watched = asyncio.get_running_loop(), threading.get_ident()
+        self._loop, self._watched = loop, threading.get_ident()
         self._metrics = metrics
-        self._answered, self._ended = threading.Event(), threading.Event()
+        self._ended = threading.Event()
 
     def run(self) -> None:
-        """Ask until told to end, or until nobody is there to answer."""
-        with suppress(RuntimeError):  # the loop is closed
-            while not self._ended.wait(_PAUSE_S):
-                self._ask()
+        """Look until told to end."""
+        while not self._ended.wait(_PAUSE_S):
+            since_s = self._loop.turns.since_s
+            if since_s and time.monotonic() - since_s > _LATE_S:
+                self._late(since_s)
 
     def end(self) -> None:
-        """Ask no more."""
+        """Look no more."""
         self._ended.set()
-        self._answered.set()
 
-    def _ask(self) -> None:
-        self._answered.clear()
-        asked_s = time.monotonic()
-        self._loop.call_soon_threadsafe(self._answered.set)
-        if self._answered.wait(_LATE_S):
-            return
+    def _late(self, since_s: float) -> None:
+        """Tell what the loop is at, once that is over."""
         place, task = self._place(), self._task()
-        self._answered.wait()
-        if self._ended.is_set():
-            return
-        took_s = time.monotonic() - asked_s
+        while self._loop.turns.since_s == since_s:
+            if self._ended.wait(_LOOK_S):
+                return
+        took_s = time.monotonic() - since_s
         self._metrics.loop.blocked.labels(place.partition(":")[0]).observe(took_s)
         event(log, logging.WARNING, "event loop blocked", place=place, task=task, duration_ms=round(took_s * 1000))
 

@@ -173,7 +173,11 @@ class ClusterMetrics:
                 "reconcile_api_requests", "Requests to the API server, by verb and status (0: no answer)",
                 ["verb", "code"], registry=here,
             ),
-            Gauge("reconcile_cached_objects", "Live objects held in caches", registry=here),
+            Gauge(
+                "reconcile_cached_objects",
+                "Live objects held in caches: whole, or bare (name and version) where another replica works on them",
+                ["held"], registry=here,
+            ),
         )  # fmt: skip
 
 

@@ -2,11 +2,12 @@
 
 Rules, as for repositories of Git: certificates are always checked; credentials go to the repository's own scheme, host and port, and nowhere
 else; a redirect is followed only to what may be followed, and never from https to http. Answers are bounded in bytes and time, also
-where a server drips. What was fetched is kept by its digest, and looked at again before it is used.
+where a server drips. What was fetched is kept by its digest for whoever asks with the same credentials, and looked at again before it is used.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import http.client
 import os
@@ -19,10 +20,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urljoin, urlsplit
+from weakref import WeakValueDictionary
 
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.resources.helm import ChartPin
@@ -31,7 +33,7 @@ from kubectl_reconcile.source.charts.archive import Archive, unpacked
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Credentials
-from kubectl_reconcile.source.running.ending import ending
+from kubectl_reconcile.source.running.ending import ending, taking
 
 MOST_ARCHIVE_BYTES: Final = 16 * MEBIBYTE
 MOST_INDEX_BYTES: Final = 32 * MEBIBYTE
@@ -41,12 +43,13 @@ _MOST_KEPT_BYTES: Final = 512 * MEBIBYTE
 _MOST_REDIRECTS: Final = 5
 _MOST_SECONDS: Final = 120.0
 _SOCKET_S: Final = 20.0
+_SCRYPT_COST: Final = 2**13
 _PIECE: Final = 64 * 1024
 
 
-@dataclass(slots=True)
-class ChartRepository:
-    """Where a Sync's chart comes from: what is pinned, with which *credentials*, and from where it *may* come. Kept below *folder*."""
+@dataclass(frozen=True, slots=True)
+class ChartAccess:
+    """What is pinned, with which *credentials* it is asked for, and from where it *may* come; archives are kept below *folder*."""
 
     pin: ChartPin
     folder: Path
@@ -54,25 +57,45 @@ class ChartRepository:
     credentials: Credentials = field(default_factory=Credentials)
     may: UrlPolicy = field(default_factory=UrlPolicy)
     most_seconds: float = _MOST_SECONDS
-    _known: tuple[str, Archive] | None = None
 
-    def chart(self) -> Archive:
+
+class PinnedChart:
+    """One version of a chart, as one set of credentials is given it. From any thread; see ``chart_of``."""
+
+    def __init__(self, access: ChartAccess) -> None:
+        self.access = access
+        self.pin = access.pin
+        self._turn = threading.Lock()
+        self._files: Archive | None = None
+
+    def files(self) -> Archive:
         """Return the chart's files, fetching it where it isn't here. Blocks.
 
         Raises:
-            SourceError: it can't be had, or isn't the one that is asked for.
+            SourceError: it can't be had, or isn't the one that is asked for; or nobody waits any more.
         """
-        if self._known is not None and self._known[0] == self.pin.digest:
-            return self._known[1]
-        packed = self._kept() or self._fetched()
-        archive = Archive.of(unpacked(packed, self.pin.name, self.limits))
-        self._known = self.pin.digest, archive
-        return archive
+        with taking(self._turn):
+            if self._files is None:
+                self._check(f"{self.pin.repository}/")
+                packed = self._kept() or self._fetched()
+                self._files = Archive.of(unpacked(packed, self.pin.name, self.access.limits))
+            return self._files
 
     # --- on disk -------------------------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def _folder(self) -> Path:
+        """Where archives are kept that came with this access: a digest alone, which is no secret, gives nobody an archive.
+
+        Who sees the folder's name can't try passwords against it at any useful rate (scrypt, RFC 7914).
+        """
+        said = "\0".join(astuple(self.access.credentials)).encode()
+        salt = self.pin.repository.encode()
+        name = hashlib.scrypt(said, salt=salt, n=_SCRYPT_COST, r=8, p=1, dklen=16).hex()
+        return self.access.folder / name
+
     def _place(self) -> Path:
-        return self.folder / f"{self.pin.digest.removeprefix('sha256:')}.tgz"
+        return self._folder / f"{self.pin.digest.removeprefix('sha256:')}.tgz"
 
     def _kept(self) -> bytes | None:
         if not self.pin.digest:
@@ -92,8 +115,8 @@ class ChartRepository:
     def _keep(self, packed: bytes) -> None:
         """Keep an archive for the next time; where that isn't possible it is fetched again."""
         with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            number, name = tempfile.mkstemp(dir=self.folder)
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            number, name = tempfile.mkstemp(dir=self._folder)
             with os.fdopen(number, "wb") as file:
                 file.write(packed)
             Path(name).replace(self._place())
@@ -101,9 +124,8 @@ class ChartRepository:
 
     def _trim(self) -> None:
         """Remove what was used longest ago, beyond a bound."""
-        kept = sorted(
-            ((each.stat().st_mtime, each.stat().st_size, each) for each in self.folder.iterdir()), reverse=True
-        )
+        archives = ((each.stat(), each) for each in self.access.folder.glob("*/*"))
+        kept = sorted(((facts.st_mtime, facts.st_size, each) for facts, each in archives), reverse=True)
         total = 0
         for _, size, each in kept:
             total += size
@@ -156,10 +178,10 @@ class ChartRepository:
 
     def _get(self, url: str, most: int) -> bytes:
         """Return what is at *url*, at most so many bytes, having followed redirects to where that is allowed."""
-        deadline = time.monotonic() + min(self.most_seconds, self.limits.seconds)
+        deadline = time.monotonic() + min(self.access.most_seconds, self.access.limits.seconds)
         for _ in range(_MOST_REDIRECTS + 1):
             self._check(url)
-            with _answer(url, self._headers(url), self.credentials.ca_bundle, deadline) as answer:
+            with _answer(url, self._headers(url), self.access.credentials.ca_bundle, deadline) as answer:
                 if answer.status in {301, 302, 303, 307, 308}:
                     url = self._redirected(url, answer.getheader("Location") or "")
                     continue
@@ -183,13 +205,13 @@ class ChartRepository:
             )
         if parts.scheme == "http" and urlsplit(self.pin.repository).scheme == "https":
             raise SourceError(SourceFault.REFUSED, f"{_shown(url)}: the repository is https, and this isn't")
-        if not self.may.allows(url):
-            said = f"{_shown(url)} is none that may be followed here; below these it is: {self.may}"
+        if not self.access.may.allows(url):
+            said = f"{_shown(url)} is none that may be followed here; below these it is: {self.access.may}"
             raise SourceError(SourceFault.REFUSED, said, f"whoever runs the daemon allows more by {FLAG}")
 
     def _redirected(self, url: str, location: str) -> str:
         there = urljoin(url, location)
-        if not location or (_origin(there) != _origin(url) and self.credentials.header()):
+        if not location or (_origin(there) != _origin(url) and self.access.credentials.header()):
             raise SourceError(
                 SourceFault.REFUSED,
                 f"{_shown(url)}: it redirects to {_shown(there)}, which isn't followed with credentials",
@@ -197,12 +219,24 @@ class ChartRepository:
         return there
 
     def _headers(self, url: str) -> dict[str, str]:
-        name, _, value = self.credentials.header().partition(": ")
+        name, _, value = self.access.credentials.header().partition(": ")
         own = {name: value} if name and _origin(url) == _origin(self.pin.repository) else {}
         return {"User-Agent": "kubectl-reconcile", "Accept-Encoding": "identity", **own}
 
 
 _LISTED = 5
+
+_KNOWN: Final[WeakValueDictionary[ChartAccess, PinnedChart]] = WeakValueDictionary()
+_GUARD: Final = threading.Lock()
+
+
+def chart_of(access: ChartAccess) -> PinnedChart:
+    """Return the chart that *access* is for, the same for all of this process who ask for it in the same way."""
+    with _GUARD:
+        found = _KNOWN.get(access)
+        if found is None:
+            found = _KNOWN[access] = PinnedChart(access)
+        return found
 
 
 @contextmanager
@@ -210,14 +244,9 @@ def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) 
     """Ask for *url*; when the time is up, or nobody waits any more, the connection is broken off."""
     parts, waited = urlsplit(url), ending()
     waited.check()
-    if parts.scheme == "https":
-        context = ssl.create_default_context(cadata=ca_bundle or None)
-        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-            parts.hostname or "", parts.port, timeout=_SOCKET_S, context=context
-        )
-    else:
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_SOCKET_S)
-
+    usual = _PORTS[parts.scheme]
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or usual, timeout=_SOCKET_S)
+    connection.default_port = usual  # which isn't said to the server
     reached: list[socket.socket] = []
 
     def hang_up() -> None:
@@ -234,9 +263,12 @@ def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) 
                 f"?{quote(parts.query, safe='=&%:@/?+,;-._~')}" if parts.query else ""
             )
             connection.connect()
+            secured = _secured(connection, ca_bundle) if parts.scheme == "https" else None
             reached.append(connection.sock)
             if time.monotonic() >= deadline or waited.is_over():
                 hang_up()
+            if secured:
+                secured.do_handshake()  # which a server can draw out, so that it has to be possible to hang up
             connection.request("GET", path, headers=headers)
             with connection.getresponse() as answer:
                 yield answer
@@ -255,6 +287,15 @@ def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) 
         connection.close()
 
 
+def _secured(connection: http.client.HTTPConnection, ca_bundle: str) -> ssl.SSLSocket:
+    """Have a connection speak TLS, once hands were shaken."""
+    context = ssl.create_default_context(cadata=ca_bundle or None)
+    secured = context.wrap_socket(connection.sock, server_hostname=connection.host, do_handshake_on_connect=False)
+    connection.sock = secured
+    return secured
+
+
+_PORTS: Final = {"https": 443, "http": 80}
 _LATE = "it takes too long to answer"
 
 
@@ -318,7 +359,7 @@ def _digest(packed: bytes) -> str:
 
 def _origin(url: str) -> tuple[str, str, int]:
     parts = urlsplit(url)
-    return parts.scheme, (parts.hostname or "").lower(), parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+    return parts.scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0)
 
 
 def _shown(url: str) -> str:

@@ -33,6 +33,7 @@ from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.budget import PARSING
 from kubectl_reconcile.source.running.ending import ending
 from kubectl_reconcile.source.running.process import NOWHERE, QUIET, given, running
+from kubectl_reconcile.source.running.ssh_connections import SHARED
 from kubectl_reconcile.source.tls import why_untrusted
 
 T = TypeVar("T")
@@ -57,10 +58,8 @@ class Clone:
 
     def __init__(self, repository: Repository, cache_dir: Path, limits: GitLimits | None = None) -> None:
         self.limits = limits or GitLimits()
-        digest = hashlib.sha256(repository.url.encode()).hexdigest()[:32]
         self.repository = repository
-        self.folder = cache_dir / f"{digest}.git"
-        self._lock_file = cache_dir / f"{digest}.lock"
+        self.folder, self._lock_file = _places_of(repository.url, cache_dir)
         self.reader = reader_of(repository, self.folder, self.place(), self.limits)
         self.by_sha256 = False
         """Whether the server names objects by SHA-256: a clone that is made then does too."""
@@ -160,17 +159,6 @@ class Clone:
         """
         return self._run(arguments, {**QUIET, **self.place(), **(environment or {})}, self.limits.seconds, stdin)
 
-    def pieces(self, arguments: list[str]) -> Generator[bytes]:
-        """Yield what a git command prints that stays on this machine, piece by piece as zero bytes end them.
-
-        Raises:
-            SourceError: it failed.
-        """
-        with running(arguments, {**QUIET, **self.place()}, self.limits, self.limits.seconds) as git:
-            with git.complaints() as (complaint, excess):
-                yield from git.pieces()
-            judge(self.repository, git, bytes(complaint), "".join(excess[:1]), self.limits.seconds)
-
     def talk(self, arguments: list[str], timeout_s: float, *, stdin: bytes = b"", fills: bool = False) -> bytes:
         """Run a git command that talks to the server and return what it prints; it *fills* a partial clone.
 
@@ -180,7 +168,10 @@ class Clone:
         place = NOWHERE if arguments[0] == "ls-remote" else self.place()
         before = {file for file, _ in _packs(self.folder)}
         try:
-            with self.repository.environment(partial=fills) as environment:
+            with (
+                SHARED.connection(self.repository, self.limits) as shared,
+                self.repository.environment(partial=fills, shared=shared) as environment,
+            ):
                 output = self._run(arguments, {**QUIET, **place, **environment}, timeout_s, stdin)
         except SourceError as error:
             _remove_begun(self.folder, before)
@@ -241,6 +232,13 @@ class Clone:
             output, complaint, excess = git.heard(MOST_REFS_BYTES if arguments[0] == "ls-remote" else MOST_OUTPUT_BYTES)
             judge(self.repository, git, complaint, excess, timeout_s)
         return output
+
+
+@functools.lru_cache(maxsize=1024)
+def _places_of(url: str, cache_dir: Path) -> tuple[Path, Path]:
+    """Return where a repository's clone and its lock are, the same values for all who follow it."""
+    digest = hashlib.sha256(url.encode()).hexdigest()[:32]
+    return cache_dir / f"{digest}.git", cache_dir / f"{digest}.lock"
 
 
 def _is_by_sha256(clone: Path) -> bool:

@@ -134,6 +134,24 @@ class CommitFolders:
             else:
                 ways.pop()
 
+    def difference(
+        self, before: str, after: str, prefix: str
+    ) -> Iterator[tuple[str, tuple[str, str], tuple[str, str]]]:
+        """Yield the path of each entry that isn't the same below two folders, by their ids, with what it was and what it is.
+
+        A folder comes before what it has; paths begin with *prefix*. Folders that are the same aren't read. An empty id is of no folder.
+
+        Raises:
+            SourceError: as ``folder``.
+        """
+        was, now = (self.folder(name) if name else {} for name in (before, after))
+        for name in {**was, **now} if was != now else ():
+            one, other = was.get(name, NOTHING), now.get(name, NOTHING)
+            if one != other:
+                yield f"{prefix}{name}", one, other
+                below = [found if mode == FOLDER_MODE else "" for mode, found in (one, other)]
+                yield from self.difference(below[0], below[1], f"{prefix}{name}/") if any(below) else ()
+
 
 def _entries(tree: bytes, id_bytes: int) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield name, mode and id of each entry of a folder as git stores it: mode, space, name, zero byte, id, and the next."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -22,7 +23,7 @@ from kubectl_reconcile.source.complaints import unread
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Repository
-from kubectl_reconcile.source.running.ending import ENDING, ending
+from kubectl_reconcile.source.running.ending import ENDING, taking
 from kubectl_reconcile.source.running.process import QUIET, GitProcess, running
 
 GONE, ABSENT = b"gone", b"absent"
@@ -35,6 +36,9 @@ _MOST_OPEN: Final = 32
 _AT_ONCE: Final = 400
 """How many names are put to git before its answers are read: they fit into a pipe, as do these."""
 _LOOK_S: Final = 1.0
+_OF_COMMIT: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\^\{(?:commit|tree)\}")
+"""What names a commit, or its folder, by the commit's hash."""
+_MOST_KNOWN: Final = 256
 
 T = TypeVar("T")
 
@@ -86,6 +90,7 @@ class ObjectReader:
         self._most = limits.file_bytes
         self._turn = threading.Lock()
         self._is: tuple[int, int] = (0, 0)
+        self._known: OrderedDict[str, tuple[tuple[int, int], ObjectFacts]] = OrderedDict()
 
     def ask(self, name: str, most_bytes: int = 0) -> GitObject | None:
         """Return the object *name*, None where there is no such; of one larger than *most_bytes*, one byte more than that.
@@ -104,11 +109,14 @@ class ObjectReader:
         Raises:
             SourceError: the clone can't be read.
         """
+        if len(names) == 1 and (known := self._known_of(names[0])) is not None:
+            return [known]
         found: list[ObjectFacts | None] = []
         for at in range(0, len(names), _AT_ONCE):
             some = names[at : at + _AT_ONCE]
             with self._my_turn():
                 found += self._facts.again(lambda some=some: self._looked(some))  # type: ignore[misc]
+                self._remember(some, found)
         return found
 
     def close(self) -> None:
@@ -139,20 +147,33 @@ class ObjectReader:
     @contextlib.contextmanager
     def _my_turn(self) -> Iterator[None]:
         """Wait for our turn. A clone that was recreated meanwhile is another: what reads the old one is ended."""
-        waited = ending()
-        while not self._turn.acquire(timeout=0.1):
-            waited.check()
+        with taking(self._turn):
+            if (now := self.place()) is not None and now != self._is:
+                self._close()
+                self._is = now
+            try:
+                yield
+            finally:
+                _KEEPER.keeps(self)
+
+    def place(self) -> tuple[int, int] | None:
+        """Return what tells the clone's folder from any other, such as that of a clone that is recreated; None where there is none."""
         try:
-            waited.check()
-            with contextlib.suppress(OSError):
-                facts = self._folder.stat()
-                if (now := (facts.st_dev, facts.st_ino)) != self._is:
-                    self._close()
-                    self._is = now
-            yield
-        finally:
-            _KEEPER.keeps(self)
-            self._turn.release()
+            facts = self._folder.stat()
+        except OSError:
+            return None
+        return facts.st_dev, facts.st_ino
+
+    def _known_of(self, name: str) -> ObjectFacts | None:
+        """Return what was said of a commit or its folder, which never changes as long as the clone is the same."""
+        known = self._known.get(name)
+        return known[1] if known is not None and known[0] == self.place() else None
+
+    def _remember(self, names: Sequence[str], found: Sequence[ObjectFacts | None]) -> None:
+        if len(names) == len(found) == 1 and found[0] is not None and _OF_COMMIT.fullmatch(names[0]):
+            self._known[names[0]] = self._is, found[0]
+            while len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
 
     def _asked(self, name: str, most: int) -> GitObject | None:
         stream = self._contents.put([name])
@@ -217,35 +238,27 @@ class _Pipe:
         Raises:
             SourceError: it ends again.
         """
-        was_open, self.since_s = self.is_open, time.monotonic()
+        was_open = self.is_open
         try:
-            return self._done(work) if not was_open else self._tried(work)
-        finally:
-            self.since_s, self._used_s = 0.0, time.monotonic()
-
-    def _tried(self, work: Callable[[], T]) -> T:
-        try:
-            return work()
-        except _GoneError:
-            self.close()
-            self.since_s = time.monotonic()
-            return self._done(work)
-        except BaseException:
-            self.close()
-            raise
-
-    def _done(self, work: Callable[[], T]) -> T:
-        try:
-            return work()
-        except _GoneError:
-            error = unread(self.repository, self._git) if self._git is not None else None
-            self.close()
-            raise (
-                error or SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone can't be read")
-            ) from None
+            while True:
+                self.since_s = time.monotonic()
+                try:
+                    return work()
+                except _GoneError:
+                    if not was_open:
+                        raise self._unread() from None
+                    was_open = False
+                    self.close()
         except BaseException:  # half an answer may be left in the pipe
             self.close()
             raise
+        finally:
+            self.since_s, self._used_s = 0.0, time.monotonic()
+
+    def _unread(self) -> SourceError:
+        """Return why git has ended."""
+        error = unread(self.repository, self._git) if self._git is not None else None
+        return error or SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone can't be read")
 
     def kill_late(self) -> None:
         """Kill a git that takes too long for its answer; may be called from any thread."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.objects import ObjectFacts
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+
+T = TypeVar("T")
 
 
 class ClonedRefs:
@@ -31,7 +36,8 @@ class ClonedRefs:
 
     def tips(self) -> frozenset[str]:
         """Return what our refs point at, whether or not it is there."""
-        listed = self._asked(["for-each-ref", "--format=%(objectname)"]) if self._clone.exists() else None
+        listing = ["for-each-ref", "--format=%(objectname)"]
+        listed = _unless_damaged(lambda: self._clone.run(listing).decode()) if self._clone.exists() else None
         return frozenset((listed or "").split())
 
     def is_other_than_commit(self, name: str) -> bool:
@@ -40,17 +46,14 @@ class ClonedRefs:
         return found is not None and found.kind in {b"blob", b"tree"}
 
     def _facts(self, name: str) -> ObjectFacts | None:
-        try:
-            return self._clone.reader.facts([name])[0]
-        except SourceError as error:
-            if error.fault is SourceFault.ENDED:
-                raise
-            return None
+        return _unless_damaged(lambda: self._clone.reader.facts([name])[0])
 
-    def _asked(self, arguments: list[str]) -> str | None:
-        try:
-            return self._clone.run(arguments).decode().strip()
-        except SourceError as error:
-            if error.fault is SourceFault.ENDED:
-                raise
-            return None
+
+def _unless_damaged(look: Callable[[], T]) -> T | None:
+    """Return what *look* finds; None where the clone can't be read."""
+    try:
+        return look()
+    except SourceError as error:
+        if error.fault is SourceFault.ENDED:
+            raise
+        return None

@@ -12,14 +12,13 @@ import atexit
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.core.rendering import charts
+from kubectl_reconcile.core.rendering import charts, lookups
 from kubectl_reconcile.core.rendering.charts import Release, chart_file
 from kubectl_reconcile.core.rendering.entries import BuildStep, kustomization_among
 from kubectl_reconcile.core.rendering.kustomization import failure, notices, unmatched, unused_configurations
@@ -39,7 +38,7 @@ from kubectl_reconcile.source.errors import SourceError, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.process import SECONDS, RenderingEndedError, RenderProcess
-from kubectl_reconcile.source.running.ending import ending
+from kubectl_reconcile.source.running.ending import ending, taking
 
 MOST_OUTPUT_BYTES: Final = 32 * MEBIBYTE
 """How much the objects of an overlay may take together, as YAML."""
@@ -50,7 +49,6 @@ _ALTERNATIVES: Final = 4
 _MOST_LOOKS: Final = 20_000
 _MOST_FETCHES: Final = 100
 """How often files are fetched for one rendering: once for each level of bases."""
-_LOOK_S: Final = 0.1
 
 
 _Key = tuple[str, str]
@@ -120,10 +118,9 @@ class Renderer:
             return known
         for _ in range(_MOST_FETCHES):
             recorder = _Recorder(tree, limits)
-            with self._my_turn():
-                if (
-                    known := self._kept.find(wanted.key, tree)
-                ) is not None:  # rendered by somebody else while we waited
+            with taking(self._turn):
+                known = None if anew else self._kept.find(wanted.key, tree)
+                if known is not None:  # rendered by somebody else while we waited
                     return known
                 rendering = self._render(wanted, recorder)
                 if not recorder.missing:
@@ -163,16 +160,6 @@ class Renderer:
             if self._process is not None:
                 self._process.close()
                 self._process = None
-
-    @contextmanager
-    def _my_turn(self) -> Iterator[None]:
-        waited = ending()
-        while not self._turn.acquire(timeout=_LOOK_S):
-            waited.check()
-        try:
-            yield
-        finally:
-            self._turn.release()
 
     def _program(self) -> Path:
         """Return where the program is.
@@ -330,13 +317,16 @@ def _chart(chart: str, release: Release, done: Mapping[str, Any], recorder: _Rec
         _clean(str(done.get("error") or "")),
         str(done.get("at") or ""),
         done.get("templates") or {},
-        done.get("values") or (),
+        (*(done.get("values") or ()), *release.answers.values()),
         release.values_files(chart),
     )
+    asked = tuple(map(str, done.get("lookups") or ()))
+    if wrong := tuple(lookups.problems_of(chart_file(chart), release.answers)):
+        return Rendering((), wrong, recorder.consulted, lookups=asked)
     if said.text:
-        return Rendering((), (charts.failure(said, chart, recorder.files),), recorder.consulted)
-    told = (replace(said, text=_clean(str(notice))) for notice in done.get("notices") or ())
-    warnings = [charts.warning(each, chart, recorder.files) for each in told]
+        return Rendering((), (charts.failure(said, chart, recorder.files),), recorder.consulted, lookups=asked)
+    noticed = (replace(said, text=_clean(str(notice))) for notice in done.get("notices") or ())
+    warnings = [charts.warning(each, chart, recorder.files) for each in noticed]
     own = chart_file(chart)
     objects = _objects(own, done)
     if done.get("drawn"):
@@ -345,11 +335,14 @@ def _chart(chart: str, release: Release, done: Mapping[str, Any], recorder: _Rec
             names = ", ".join(sorted(map(str, done["drawn"])))
             text = f"which objects it has is another at each rendering: it calls {names}"
             return Rendering(
-                (), (Problem(own, 0, text, "have no object depend on what is random"),), recorder.consulted
+                (),
+                (Problem(own, 0, text, "have no object depend on what is random"),),
+                recorder.consulted,
+                lookups=asked,
             )
         objects = both
-    asked = charts.lookups(chart, map(str, done.get("lookups") or ()))
-    return Rendering(objects, (*warnings, *asked), recorder.consulted)
+    told = lookups.warnings_of(own, asked, release.answers)
+    return Rendering(objects, (*warnings, *told), recorder.consulted, lookups=asked)
 
 
 def _objects(own: str, done: Mapping[str, Any], which: str = "objects") -> tuple[RenderedObject, ...]:

@@ -11,8 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Final
 
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+
+_LOOK_S: Final = 0.1
+"""How often somebody who waits for a turn looks whether anybody waits for them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +59,23 @@ class Ending:
         finally:
             with self._guard:
                 self._kills.discard(kill)
+
+
+@contextmanager
+def taking(turn: threading.Lock) -> Iterator[None]:
+    """Hold *turn* for the block; whoever is ended while they wait for it waits no longer.
+
+    Raises:
+        SourceError: nobody waits any more (``ENDED``).
+    """
+    waited = ending()
+    while not turn.acquire(timeout=_LOOK_S):
+        waited.check()
+    try:
+        waited.check()
+        yield
+    finally:
+        turn.release()
 
 
 ENDING: ContextVar[Ending | None] = ContextVar("ending", default=None)

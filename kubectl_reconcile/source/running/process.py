@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, MOST_OUTPUT_BYTES, SAID_KEPT_BYTES, GitLimits
+from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, SAID_KEPT_BYTES, GitLimits
 from kubectl_reconcile.source.running.ending import Ending, ending
 from kubectl_reconcile.source.running.guardian import GUARDIAN
 
@@ -77,16 +77,6 @@ class GitProcess:
                     self.kill()
                     break
         return bytes(output), bytes(complaint), "".join(excess[:1])
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield what it prints, piece by piece: each is what a zero byte ends. The caller says when that is enough."""
-        rest = b""
-        while block := self.popen.stdout.read1(_BLOCK):
-            *whole, rest = (rest + block).split(b"\0")
-            yield from whole
-            if len(rest) > LONGEST_PATH_BYTES:
-                yield rest  # whoever gets it finds that it is too long
-                return
 
     @contextlib.contextmanager
     def complaints(self) -> Iterator[tuple[bytearray, list[str]]]:
@@ -178,7 +168,7 @@ def _start(arguments: list[str], environment: Mapping[str, str], limits: GitLimi
     if git is None:
         raise _no_git()
     try:
-        command = ["sh", "-c", _SHELL, "sh", *_limits(limits), git, "--no-pager", *arguments]
+        command = limited([git, "--no-pager", *arguments], limits)
         started = Git().execute(
             command, istream=stdin, env=dict(environment), as_process=True, start_new_session=True, shell=False
         )
@@ -188,6 +178,11 @@ def _start(arguments: list[str], environment: Mapping[str, str], limits: GitLimi
         ) from None
     process, started.proc = started.proc, None  # GitPython would end it as soon as we let go of its wrapper
     return process
+
+
+def limited(command: list[str], limits: GitLimits) -> list[str]:
+    """Return the command that sets these limits and becomes *command*."""
+    return ["sh", "-c", _SHELL, "sh", *_limits(limits), *command]
 
 
 def _no_git() -> SourceError:

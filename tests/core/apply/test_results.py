@@ -94,6 +94,12 @@ def test_counts_are_of_what_was_written_not_of_what_was_planned():
     assert (counts.unchanged, counts.failed) == (1, 1)
 
 
+def test_a_source_that_cannot_be_read_takes_no_objects_out_of_the_count():
+    made = replace(plan(change(Op.UNCHANGED, "a")), members=5)
+    assert report_of(made, []).counts.total == 1
+    assert report_of(replace(made, problems=(PROBLEM,)), []).counts.total == 5
+
+
 def test_what_was_skipped_counts_as_failed_and_is_told():
     skipped = Result(change(Op.CREATE), ResultState.SKIPPED, "waits for b")
     report = report_of(plan(change(Op.CREATE)), [skipped])

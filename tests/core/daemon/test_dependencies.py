@@ -68,6 +68,14 @@ FINE = {
 }
 
 
+def test_who_depends_on_a_sync_is_known_until_they_do_no_more():
+    known = graph(sync("a", "base"), sync("b", "base", "other"), sync("base"))
+    assert known.waiting_for(ref("base")) == [ref("a"), ref("b")]
+    known.came(sync("b", "other"))
+    known.went(ref("a"))
+    assert (known.waiting_for(ref("base")), known.waiting_for(ref("other"))) == ([], [ref("b")])
+
+
 @pytest.mark.parametrize("syncs", FINE.values(), ids=FINE)
 def test_who_waits_for_others_alone_is_in_no_cycle(syncs):
     assert graph(*syncs).cycle(ref("a")) == ""

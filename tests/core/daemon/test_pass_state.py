@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_reconcile.core.annotations import APPROVED_PLAN
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import SOON_S, InvariantError, PassPhase, PassState, step
+from kubectl_reconcile.core.daemon.pass_state import SOON_S, InvariantError, PassPhase, PassState, is_at_rest, step
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
 from kubectl_reconcile.core.daemon.source_state import SourceState
 from kubectl_reconcile.core.objects import ObjectRef
@@ -295,7 +296,7 @@ def test_what_a_daemon_before_let_through_is_kept_up_while_news_waits():
     state, (*_, planned) = after(state, on.ObjectsChanged(frozenset({WEB})), turn(state, waits=WAITS))
     assert planned == on.PlanObjects(frozenset({WEB})), "its members are known from now on"
     state, _ = after(state, on.PlanMade(Plan(None, "3f9c2e1", ())), on.Applied(SYNCED))
-    assert after(state, turn(state))[1][-1] == on.PlanSet(), "the gate opens"
+    assert after(state, turn(state))[1][-1] == on.PlanSet(unseen=True), "the gate opens"
 
 
 def test_a_sync_that_waits_for_itself_says_by_way_of_whom():
@@ -307,7 +308,7 @@ def test_who_asks_is_told_as_before_if_nothing_can_have_changed():
     asked = at_rest(source=replace(READING, is_awaited=True, asked=""))
     state, instructions = after(asked, on.SourceRead(is_news=False), turn(asked))
     assert kinds(instructions) == [on.LookAgain, on.CheckMembers]
-    assert after(state, on.MembersChecked(are_there=False))[1] == (on.PlanSet(),)
+    assert after(state, on.MembersChecked(are_there=False))[1] == (on.PlanSet(unseen=True),)
     rested, (told,) = after(state, on.MembersChecked(are_there=True))
     assert (told.report.counts, rested.phase) == (Counts(2, unchanged=2), PassPhase.IDLE)
 
@@ -367,7 +368,9 @@ def test_a_namespace_that_nobody_missed_is_no_news():
     assert after(at_rest(missing=frozenset({"shop"})), on.NamespaceCame("stall"))[1] == ()
 
 
-@pytest.mark.parametrize("told", [ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE])
+@pytest.mark.parametrize(
+    "told", [ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE, ConditionReason.PROBLEMS]
+)
 def test_rights_that_changed_have_who_was_refused_something_try_again(told):
     failing = at_rest(settled=None, is_due=True, retry_s=NOW_S + 50, told=told)
     state, instructions = after(failing, on.RightsChanged())
@@ -412,20 +415,67 @@ def test_a_set_that_is_as_it_should_be_is_settled_with_what_holds_from_now_on():
     assert after(busy, on.Applied(SYNCED))[0].settled is None
 
 
-def test_a_plan_that_writes_is_announced():
+UNSEEN = {
+    "a Sync that corrects drift": (True, {}),
+    "one that asks first about drift": (False, {"spec": {"drift": "Ask"}}),
+    "one that only reports it": (False, {"spec": {"drift": "Report"}}),
+    "all or nothing": (False, {"spec": {"atomic": True}}),
+    "what failed before": (False, {"retry_s": NOW_S - 1, "is_due": True}),
+    "a plan that somebody approved": (False, {"spec": {"annotations": {APPROVED_PLAN: "abc"}}}),
+}
+
+
+@pytest.mark.parametrize(("expected", "facts"), UNSEEN.values(), ids=UNSEEN)
+def test_what_is_new_is_created_unseen_unless_somebody_has_to_know_first(expected, facts):
+    state = at_rest(**{"is_due": True, "source": replace(OPEN, due_s=NOW_S + 9), **facts})
+    state, (*_, planned) = after(state, on.TurnCame(state.sync, on.ClusterFacts()))
+    made = Plan(None, "3f9c2e1", ())
+    assert planned == on.PlanSet(unseen=expected)
+    assert after(state, on.PlanMade(made, applied_revision="3f9c2e1"))[1] == (on.ApplySet(made, unseen=expected),)
+
+
+def test_a_sync_at_rest_whose_source_is_where_it_was_waits_for_the_next_time():
+    rested = at_rest(source=OPEN)
+    state, instructions = after(rested, on.SourceCurrent())
+    assert instructions == (on.LookAgain(Priority.POLL, 60.0),)
+    assert state == replace(rested, source=replace(OPEN, due_s=NOW_S + 60))
+
+
+BUSY = {
+    "not looked at yet": {"is_due": True, "settled": None},
+    "a member changed": {"dirty": frozenset({WEB})},
+    "waiting for another": {"is_gated": True},
+    "an outage": {"source": replace(OPEN, is_open=False)},
+    "being asked": {"source": replace(OPEN, is_reading=True)},
+    "somebody waits": {"source": replace(OPEN, is_awaited=True, asked="now")},
+}
+
+
+@pytest.mark.parametrize("facts", BUSY.values(), ids=BUSY)
+def test_a_sync_that_has_something_to_do_takes_its_turn(facts):
+    busy = at_rest(**facts)
+    assert not is_at_rest(busy)
+    assert after(busy, on.SourceCurrent()) == (busy, ())
+
+
+def test_a_plan_that_writes_is_announced_should_it_take_a_while():
     planning = at_rest(phase=PassPhase.ON_SET, settled=None)
     made = Plan(
         None, "3f9c2e1", (Change(WEB, Op.CREATE), Change(DB, Op.UNCHANGED), Change(NEW, Op.CREATE).gated(blocked="x"))
     )
-    assert after(planning, on.PlanMade(made))[1] == (on.Announce(1, "3f9c2e1"), on.ApplySet(made))
+    assert after(planning, on.PlanMade(made))[1] == (on.ApplySet(made, unseen=True, announced=1),)
     idle = replace(made, changes=(Change(DB, Op.UNCHANGED),))
-    assert after(planning, on.PlanMade(idle))[1] == (on.ApplySet(idle),)
+    assert after(planning, on.PlanMade(idle))[1] == (on.ApplySet(idle, unseen=True),)
+    gated = replace(planning, is_gated=True)
+    assert after(gated, on.PlanMade(made))[1] == (on.ApplySet(made, unseen=True),), "what is waited for stays told"
 
 
-def test_contention_that_changed_is_told_by_a_pass_over_the_set():
+@pytest.mark.parametrize("news", ["contention_changed", "was_told_anew"])
+def test_what_concerns_other_members_is_told_by_a_pass_over_the_set(news):
     planning = at_rest(phase=PassPhase.ON_OBJECTS, under_way=frozenset({WEB}))
     made = Plan(None, "3f9c2e1", ())
-    state, instructions = after(planning, on.PlanMade(made, contention_changed=True))
+    assert after(planning, on.PlanMade(made))[0].is_due is False
+    state, instructions = after(planning, on.PlanMade(made, **{news: True}))
     assert (state.is_due, instructions) == (True, (on.LookAgain(Priority.DRIFT, DEBOUNCE_S), on.ApplyObjects(made)))
 
 

@@ -15,10 +15,11 @@ from kubectl_reconcile.core.daemon.watch_events import (
     is_asked,
     is_newly_set,
     is_status_alone,
+    kind_of_crd,
     sync_events,
     sync_priority,
 )
-from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
@@ -117,6 +118,11 @@ def test_of_a_crd_only_its_spec_and_whether_it_is_served_are_news():
 def test_a_crd_without_a_status_is_read_all_the_same():
     bare = {**crd(), "status": None}
     assert (crd_facts(bare), established_kinds(bare)) == (CrdFacts(1, ""), ())
+
+
+def test_a_crd_says_which_kind_it_defines_whether_or_not_that_is_served():
+    assert kind_of_crd(crd(established="")) == GroupKind("example.com", "Widget")
+    assert kind_of_crd({}) == GroupKind("", "")
 
 
 # --- whose an object is ---

@@ -187,9 +187,9 @@ def test_one_problem_hides_neither_other_problems_nor_other_objects():
     ]
 
 
-def test_a_syntax_error_keeps_the_objects_before_it_and_says_so():
+def test_a_syntax_error_keeps_the_objects_beside_it_and_says_so():
     text = f"{GOOD}---\nkind: [\n---\n{GOOD}"
-    assert found(text) == [("a", 1)]
+    assert found(text) == [("a", 1), ("a", text.rstrip().count("\n") - GOOD.count("\n") + 2)]
     assert "not valid YAML" in complaints(text)[0]
 
 

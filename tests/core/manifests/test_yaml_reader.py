@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.manifests import yaml_reader
+from kubectl_reconcile.core.manifests.broken_yaml import MOST_BROKEN
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES, MAX_DEPTH, MAX_PROBLEMS
 from kubectl_reconcile.core.manifests.scalars import key_text, resolve, shown
 from kubectl_reconcile.core.manifests.yaml_reader import Document, lines, read
@@ -198,10 +199,51 @@ def test_a_bad_document_hides_no_other():
     assert [problem.line for problem in problems] == [3]
 
 
-def test_a_syntax_error_keeps_what_stands_before_it():
-    found, problems = read(b"a: 1\n---\nb: [\n---\nc: 3\n", "x.yaml")
-    assert [document.tree for document in found] == [{"a": 1}]
+BROKEN = {
+    "a bracket that isn't closed": ("b: [", [(4, 3)]),
+    "a quote that isn't closed": ("b: 'x", [(4, 3)]),
+    "a mapping within a value": ("b: c: d", [(3, 3)]),
+    "deep within": ("- [{x: [{y: c: d", [(3, 3)]),
+    "two in a row": ("b: [\n---\nb: [", [(4, 3), (6, 5)]),
+    "at the marker itself": ("--- @x", [(3, 3)]),
+    "in a directive, which isn't read without it": ("...\n%YAML 3.0\n---\nb: 1", [(4, 4)]),
+    "a tab": ("b:\n\tc: 1", [(4, 3)]),
+}
+
+
+@pytest.mark.parametrize(("broken", "expected"), BROKEN.values(), ids=BROKEN)
+def test_a_syntax_error_hides_no_other_document(broken, expected):
+    text = f"a: 1\n---\n{broken}\n---\n# a comment\nc: 3\n--- |\n ---\n---\nc: c: c\n".encode()
+    found, problems = read(text, "x.yaml")
+    assert [document.tree for document in found] == [{"a": 1}, {"c": 3}, "---\n"]
+    last = text.count(b"\n")
+    assert len({document.number for document in found}) == 3
+    assert found[1].line == last - 4
+    assert [problem.line for problem in problems][-1] == last
+    assert len(problems) >= 2
+    for problem, allowed in zip(problems, expected, strict=False):
+        assert problem.line in allowed
+    place = (found[1].number, "c")
+    assert yaml_reader.lines(text, {place}) == {place: last - 4}
+
+
+UNFINISHED = {
+    "a merge": "a: 1\n<<<<<<< HEAD\n---\nb: 2\n---\nc: 3\n=======\n---\nb: 3\n>>>>>>> theirs\n",
+    "a template": "{{- if .Values.on }}\na: 1\n---\nb: 2\n{{- end }}\n---\nc: 3\n",
+    "a forbidden character": "a: 1\n---\nb: \x07\n---\nc: 3\n",
+}
+
+
+@pytest.mark.parametrize("text", UNFINISHED.values(), ids=UNFINISHED)
+def test_of_a_file_that_nobody_is_done_with_nothing_is_read_after_an_error(text):
+    found, problems = read(text.encode(), "x.yaml")
+    assert {"c": 3} not in [document.tree for document in found]
     assert len(problems) == 1
+
+
+def test_how_many_documents_may_be_broken_is_bounded():
+    found, problems = read(b"a: [\n---\n" * 1000 + b"b: 1\n", "x.yaml")
+    assert (len(found), len(problems)) == (0, MOST_BROKEN + 1)
 
 
 JSON = {

@@ -176,6 +176,15 @@ REFUSALS = {
         True,
     ),
     "a RoleBinding's role": ([("FieldValueInvalid", "Invalid value: {…}: cannot change roleRef")], True),
+    "a claim that is to shrink": (
+        [
+            (
+                "FieldValueForbidden",
+                "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity",
+            )
+        ],
+        True,
+    ),
     "a bad value": ([("FieldValueInvalid", "Invalid value: 99999: must be between 1 and 65535")], False),
     "one of each": (
         [("FieldValueInvalid", "field is immutable"), ("FieldValueInvalid", "must be between 1 and 65535")],

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_reconcile.core.module.api import Action
+from kubectl_reconcile.core.module.api import Action, Observation
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.plan import Op, Plan, fingerprint
+from kubectl_reconcile.core.planning.plan import Op, Outcomes, Plan, fingerprint
 from kubectl_reconcile.core.planning.planfile import PlanFile, PlanFileError, PlanMoved, fingerprints
 from tests.core.planning.changes import a_change
 
@@ -342,3 +342,26 @@ def test_a_change_is_the_same_in_whatever_order_its_fields_are_written():
     one = a_change(WEB, Op.UPDATE, before=there, intent=intent)
     other = a_change(WEB, Op.UPDATE, before=backwards[0], intent=backwards[1])
     assert fingerprint(one) == fingerprint(other)
+
+
+# --- facts that somebody else found out ----------------------------------------------------------------
+
+
+def test_a_plan_made_on_noted_facts_is_refused_once_these_have_moved():
+    seen, made = {"members": 3}, a_plan(updated(WEB))
+    entries = [
+        {"object": BAR._asdict(), "facts": seen, "error": "", "asOf": "2026-11-20T12:00:00Z"},
+        {"object": DATA._asdict(), "facts": {"other": 1}, "error": ""},
+    ]
+    file = PlanFile.parse(json.dumps({**tree_of(made), "observed": entries}).encode())
+
+    def now(facts, as_of="2026-11-20T12:05:00Z"):
+        return replace(made, outcomes=Outcomes(observed={BAR: Observation(facts, as_of=as_of)}))
+
+    file.check(now(seen))
+    file.check(now(seen, as_of=""))  # seen with our own eyes, and it is the same
+    for moved in (now({"members": 2}), made):
+        with pytest.raises(PlanMoved, match=r"Candy.* shop/bar: what was known of its pods has changed since"):
+            file.check(moved)
+    with pytest.raises(PlanFileError, match="observed"):
+        PlanFile.parse(json.dumps({**tree_of(made), "observed": [3]}).encode())

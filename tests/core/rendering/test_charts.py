@@ -9,8 +9,6 @@ from kubectl_reconcile.core.rendering.charts import (
     Release,
     Said,
     failure,
-    lookups,
-    one_of,
     warning,
     without_values,
 )
@@ -47,6 +45,7 @@ def test_an_order_has_what_the_sync_says_and_what_the_cluster_has():
         "skipCRDs": True,
         "kubeVersion": "v1.34.1",
         "apiVersions": ["apps/v1", "v1", "x/v1"],
+        "lookups": {},
     }
 
 
@@ -94,6 +93,8 @@ BAD = {
     "too many values": ({"values": {"a": "x" * 300_000}}, "values"),
     "kubeVersion": ({"kubeVersion": "new"}, "kubeVersion"),
     "apiVersions": ({"apiVersions": ["apps/v1", "a b"]}, "apiVersions[1]"),
+    "unstable": ({"unstable": "Never"}, "unstable"),
+    "lookup": ({"lookup": "cluster"}, "lookup"),
 }
 
 
@@ -231,16 +232,6 @@ def test_what_a_chart_says_of_itself_is_shown_though_some_value_is_the_same():
         values=[{"secretName": "redis"}],
     )
     assert without_values(said, {}) == said.text
-
-
-def test_lookups_are_named():
-    said = [
-        each.message for each in lookups("web", ["v1 Secret shop/db", "v1 Secret shop/", "v1 Node /", "v1 Node /a"])
-    ]
-    assert [each.split(" in the cluster")[0] for each in said] == [
-        "it looks up Secret shop/db", "it looks up every Secret of shop", "it looks up every Node", "it looks up Node a",
-    ]  # fmt: skip
-    assert one_of("odd") == "every "
 
 
 HINTS = {

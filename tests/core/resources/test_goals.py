@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from kubectl_reconcile.core.resources.goals import Goal, is_reached, lack_of
+from kubectl_reconcile.core.resources.goals import Goal, is_reached, lack_of, was_tried
 from tests.odd_json import objects, statuses
 
 LACKS = "Deployment.apps shop/web: 0 of 1 replicas are available"
@@ -79,3 +79,17 @@ def test_whatever_a_status_says_there_is_an_answer(live, status):
     for goal in Goal:
         assert is_reached({**live, "status": status}, goal) in {True, False}
         assert all(isinstance(each, str) for each in lack_of({**live, "status": status}, goal))
+
+
+REVISIONS = {
+    "tried": ({"lastAttemptedRevision": "c0ffee"}, True),
+    "looked at, and nothing to be done": ({"lastAttemptedRevision": "beaded", "observedRevision": "c0ffee"}, True),
+    "another one": ({"lastAttemptedRevision": "beaded", "observedRevision": "beaded"}, False),
+    "no revision at all": ({"lastAttemptedRevision": "", "observedRevision": 7}, False),
+    "nothing told": ({}, False),
+}
+
+
+@pytest.mark.parametrize(("status", "tried"), REVISIONS.values(), ids=REVISIONS)
+def test_a_commit_counts_as_tried_when_all_that_it_asks_for_was(status, tried):
+    assert was_tried({"status": status}, "c0ff") is tried

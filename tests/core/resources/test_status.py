@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.resources.signatures import SignatureFault
-from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report, reconciling, sync_status
+from kubectl_reconcile.core.resources.status import (
+    ConditionReason,
+    Counts,
+    Report,
+    reconciling,
+    sync_status,
+    tells_more,
+)
 from kubectl_reconcile.core.resources.verification import Verification
 
 FIRST, LATER = "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
@@ -19,8 +26,10 @@ REFUSED = Report(
 NO_SOURCE = Report(ConditionReason.SOURCE, "the repository can't be read")
 
 
-def after(report, before=None, *, generation=1, requested_at="", now=FIRST):
-    return sync_status(before or {}, report, generation=generation, requested_at=requested_at, now=now)
+def after(report, before=None, *, generation=1, requested_at="", now=FIRST, observed=""):
+    return sync_status(
+        before or {}, report, generation=generation, requested_at=requested_at, now=now, observed=observed
+    )
 
 
 def condition(status, type_):
@@ -36,6 +45,7 @@ def test_a_first_pass_that_did_all_tells_what_it_did():
     assert after(DONE, generation=4, requested_at="today") == {
         "observedGeneration": 4,
         "lastHandledSyncAt": "today",
+        "observedRevision": "c0ffee",
         "lastAttemptedRevision": "c0ffee",
         "lastAttemptedGeneration": 4,
         "lastAppliedRevision": "c0ffee",
@@ -117,6 +127,22 @@ def test_ready_is_true_when_synced_alone_and_stalled_where_only_a_person_helps(r
     helpless = ("True", reason.value, "so it went") if reason in STALLED else ("False", "NotStalled", "")
     assert (stalled["status"], stalled["reason"], stalled["message"]) == helpless
     assert condition(status, "Reconciling")["status"] == "False"
+
+
+def test_the_source_was_looked_at_up_to_the_commit_that_its_ref_is_at():
+    assert after(DONE)["observedRevision"] == "c0ffee"
+    assert after(DONE, observed="beaded")["observedRevision"] == "beaded"
+
+
+def test_a_later_pass_at_the_same_revision_takes_back_nothing_that_was_looked_at_since():
+    assert after(DONE, after(DONE, observed="beaded"))["observedRevision"] == "beaded"
+    assert after(REFUSED, after(DONE, observed="beaded"))["observedRevision"] == "facade"
+
+
+def test_up_to_which_commit_a_source_was_looked_at_is_no_reason_to_write_a_status():
+    before = after(DONE)
+    assert not tells_more(before, after(DONE, before, observed="beaded"))
+    assert tells_more(before, after(REFUSED, before, observed="beaded"))
 
 
 def test_the_revision_counts_as_applied_only_when_all_of_it_is():

@@ -235,6 +235,13 @@ def test_a_duration(text, seconds):
     assert duration_s(text) == seconds
 
 
+def test_a_repository_is_asked_no_sooner_than_whoever_runs_the_daemon_allows():
+    eager, above = sync(source={"git": {"url": URL, "interval": "5s"}}), sync()
+    assert eager.asked_no_sooner_than(60.0).git.interval_s == 60.0
+    assert eager.asked_no_sooner_than(1.0) is eager
+    assert above.asked_no_sooner_than(60.0) is above
+
+
 @pytest.mark.parametrize("text", ["", "5", "1d", "m", "-1m", "1m1h", "1.5h"])
 def test_no_duration_is(text):
     with pytest.raises(SyncSpecError, match="is no duration"):

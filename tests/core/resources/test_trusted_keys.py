@@ -95,6 +95,12 @@ def test_revoked_keys_are_known_by_their_fingerprints():
         TrustedKeys.of({"allowed_signers": f"alice {KEY}", "revoked_keys": "alice"})
 
 
+@pytest.mark.parametrize("line", ['"', '""'])
+def test_a_line_of_quotes_alone_has_no_key(line):
+    with pytest.raises(KeysError, match="entry allowed_signers, line 1: has no SSH key"):
+        TrustedKeys.of({"allowed_signers": line})
+
+
 @given(
     st.dictionaries(
         st.sampled_from(["allowed_signers", "revoked_keys", "a.asc", "b"]),

@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,39 @@ def test_no_verb_imports_what_talks_to_a_cluster_before_it_runs():
     assert set(done.stdout.split()).isdisjoint(
         {*HEAVY, "kubectl_reconcile.core.planning.plan", "kubectl_reconcile.engine"}
     )
+
+
+def test_the_first_request_waits_for_nothing_that_plans_or_reads_sources():
+    code = "import sys, kubectl_reconcile.cli.early; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    late = {
+        f"kubectl_reconcile.{each}" for each in ("core.planning", "core.manifests", "source", "engine.sync", "modules")
+    }
+    assert set(done.stdout.split()).isdisjoint({*late, "git", "kubernetes", "prometheus_client"})
+
+
+def test_a_server_that_was_asked_for_nothing_is_left_without_a_word():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        at = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        done = run("diff", "-A", "-f", ".", "--server", at)
+        assert done.returncode == ExitStatus.USAGE
+        assert done.stderr.startswith("error: -A is for all that the Syncs follow")
+        assert "Traceback" not in done.stderr
+        assert "never" not in done.stderr
+        silent.settimeout(5)
+        silent.accept()[0].close()  # it was asked
+
+
+def test_certificates_of_the_system_are_read_when_somebody_asks_for_them():
+    code = (
+        "import ssl, kubectl_reconcile.cluster, aiohttp.connector\n"
+        "context, expected = aiohttp.connector._SSL_CONTEXT_VERIFIED, ssl.create_default_context().cert_store_stats()\n"
+        "before = context.cert_store_stats()\n"
+        "context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname='localhost')\n"
+        "print(sum(before.values()), context.cert_store_stats() == expected, type(context) is ssl.SSLContext)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["0", "True", "True"]
 
 
 def test_help_calls_the_program_what_its_users_do():

@@ -64,7 +64,9 @@ def test_install_runs_the_daemon_with_just_the_rights_it_needs(
     cluster.kubectl.apply(rights("caches", ("cache.example.com", "memcacheds")))
     sync = follow(git_server.url, on=cluster, trusted=False)
     refused = sync.until("ApplyFailed", sha)
-    assert "ServiceAccount default/kubectl-reconcile may not get configmaps in namespace default" in refused["message"]
+    assert (
+        "ServiceAccount default/kubectl-reconcile may not patch configmaps in namespace default" in refused["message"]
+    )
     assert "kubectl reconcile grant shop -n default" in refused["message"]
     eventually(lambda: cluster.get("Deployment", "cache"), "what its module may make is made")
 

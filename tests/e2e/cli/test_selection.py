@@ -296,6 +296,31 @@ def test_each_save_of_whatever_an_overlay_consists_of_shows_the_difference_anew(
     assert watching.end() == ExitStatus.INTERRUPTED
 
 
+def test_each_save_of_a_chart_shows_what_it_looks_up_as_it_is_then(
+    tmp_path, kubeconfig, namespace, crds, cluster, follow, git_server, renders
+):
+    chart = {
+        "Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        "values.yaml": "size: 1\n",
+        "templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata:\n  size: '{{ .Values.size }}'\n"
+        '  colour: {{ (lookup "v1" "ConfigMap" .Release.Namespace "theirs").data.colour }}\n',
+    }
+    git_server.push(chart)
+    follow(git_server.url, suspend=True)
+    cluster.edit("Sync", "shop", {"spec": {"source": {"helm": {"lookup": "Cluster"}}}})
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"colour": "red"}})
+    tree = tmp_path / "tree"
+    subprocess.run(["git", "clone", "-q", git_server.url, tree], check=True, timeout=60)
+    watching = Watching("shop", "--local", str(tree), "--kubeconfig", kubeconfig, "-n", namespace)
+    watching.until("+  colour: red\n")
+    watching.until("1 to create, 0 unchanged, 1 warning\n")
+    cluster.edit("ConfigMap", "theirs", {"data": {"colour": "blue"}})
+    (tree / "values.yaml").write_text("size: 2\n")
+    watching.until("+  colour: blue\n")
+    watching.until("1 to create, 0 unchanged, 1 warning\n")
+    assert watching.end() == ExitStatus.INTERRUPTED
+
+
 def test_only_files_can_be_watched():
     done = run("diff", "shop", "--watch", "--server", "https://127.0.0.1:1")
     assert (done.returncode, "it goes with -f FOLDER or --local FOLDER" in done.stderr) == (ExitStatus.USAGE, True)

@@ -19,7 +19,8 @@ def chart(version, color):
     return packed({
         "web/Chart.yaml": f"apiVersion: v2\nname: web\nversion: {version}\n",
         "web/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
-        f"data: {{color: {color}, size: '{{{{ .Values.size }}}}'}}\n",
+        f"data: {{color: {color}, size: '{{{{ .Values.size }}}}', "
+        'kept: \'{{ dig "data" "kept" "none" (lookup "v1" "ConfigMap" .Release.Namespace "web") }}\'}\n',
     })  # fmt: skip
 
 
@@ -51,7 +52,13 @@ def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
             cluster.edit(
                 "Sync",
                 "shop",
-                {"spec": {"source": {"helm": {"chart": {**pin, **changed}, "valuesFiles": ["values.yaml"]}}}},
+                {
+                    "spec": {
+                        "source": {
+                            "helm": {"chart": {**pin, **changed}, "valuesFiles": ["values.yaml"], "lookup": "Cluster"}
+                        }
+                    }
+                },
             )
 
         def says(words):
@@ -66,8 +73,11 @@ def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
         pinned(digest=digest(old))
         sync.until_synced(sha)
         live = cluster.get("ConfigMap", "web")
-        assert live["data"] == {"color": "red", "size": "7"}
+        assert live["data"] == {"color": "red", "size": "7", "kept": "none"}
         assert live["metadata"]["annotations"]["reconcile.dev/source"] == "prod/web-1.2.3.tgz/templates/a.yaml"
+        cluster.edit("ConfigMap", "web", {"data": {"kept": "mine", "color": "green"}})
+        eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "red", "drift is put back")
+        assert cluster.get("ConfigMap", "web")["data"]["kept"] == "mine"
         cluster.edit("Sync", "shop", {"spec": {"suspend": True}})
         pinned(version="1.3.0", digest=digest(new))
         shown = plugin("diff", "shop")

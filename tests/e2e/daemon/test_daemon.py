@@ -54,6 +54,26 @@ def test_a_first_sync_brings_ready_pods_and_names_them(follow, cluster, git_serv
 
 
 @pytest.mark.usefixtures("daemon")
+def test_what_is_there_already_is_taken_over_and_what_is_another_s_is_not(follow, cluster, git_server, config_map):
+    others = config_map("others", color="red")
+    mine = {"shop/mine.yaml": config_map("mine", color="red"), "shop/new.yaml": config_map("new", color="red")}
+    first = git_server.push({"others/a.yaml": others, **mine})
+    follow(git_server.url, "others", path="others").until_synced(first)
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}, "data": {"size": "1"}})
+    sync = follow(git_server.url, "shop", path="shop")
+    sync.until_synced(first)
+    assert cluster.get("ConfigMap", "mine")["data"] == {"color": "red", "size": "1"}
+    assert cluster.members("ConfigMap", "shop") == {"mine", "new"}
+    counted = sync.status["summary"]
+    assert (counted["total"], counted["created"], counted["updated"]) == (2, 1, 1)
+    git_server.push({"shop/others.yaml": others, "shop/newer.yaml": config_map("newer")})
+    sync.ask()
+    assert "others" in sync.until("ApplyFailed")["message"]
+    assert cluster.members("ConfigMap", "shop") == {"mine", "new", "newer"}
+    assert cluster.members("ConfigMap", "others") == {"others"}
+
+
+@pytest.mark.usefixtures("daemon")
 def test_a_push_reaches_the_pods(follow, cluster, git_server, memcached, eventually, record_property):
     sync = follow(git_server.url, interval=f"{INTERVAL_S:g}s")
     sync.until_synced(git_server.push({"cache.yaml": memcached("cache", size=1)}))

@@ -253,6 +253,26 @@ def test_a_kind_and_an_object_of_it_come_in_one_push(follow, cluster, git_server
     assert not widget(cluster, group)
 
 
+def test_a_kind_that_gets_another_schema_concerns_those_who_have_objects_of_it_and_nobody_else(
+    daemon, follow, cluster, git_server, group, config_map
+):
+    cluster.apply(a_kind(group))
+    asked = {**a_widget(group), "spec": {"color": "red", "size": 3}}
+    sha = git_server.push({"a/w.json": json.dumps(asked), "b/web.yaml": config_map("web", color="red")})
+    sync, other = follow(git_server.url, path="a"), follow(git_server.url, "other", path="b")
+    other.until_synced(sha)
+    sync.until("ApplyFailed", sha)
+    looked_at = daemon.log.count("/other revision=")
+
+    wider = a_kind(group)
+    schema = wider["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["size"] = {"type": "integer"}
+    cluster.apply(wider)
+    sync.until_synced(sha)
+    assert widget(cluster, group)["spec"] == {"color": "red", "size": 3}
+    assert daemon.log.count("/other revision=") == looked_at
+
+
 @pytest.mark.usefixtures("daemon")
 def test_an_object_waits_for_its_kind_however_that_comes(follow, cluster, git_server, group):
     sync = follow(git_server.url)

@@ -2,41 +2,59 @@
 
 from __future__ import annotations
 
-import json
+import time
+
+import pytest
+
+from tests.e2e.web_front import front
 
 
-def versions(cluster, *names):
-    return [cluster.version("Sync", name) for name in names]
+@pytest.fixture
+def web(git_server):
+    """The test's repository behind a web server that counts who asks where refs are."""
+    with front(git_server.url) as server:
+        yield server
+
+
+def told(cluster, *names):
+    """Return what Syncs tell, but for the commit up to which they were looked at."""
+    return [{**cluster.get("Sync", name)["status"], "observedRevision": ""} for name in names]
 
 
 def test_a_push_is_looked_at_by_whom_it_touches_and_the_others_neither_plan_nor_write(
-    new_daemon, tmp_path, follow, cluster, git_server, config_map, eventually, plugin
+    daemon, follow, cluster, git_server, web, config_map, eventually, plugin
 ):
-    trace = tmp_path / "git"
-    trace.mkdir()
-    daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, GIT_TRACE2_EVENT=str(trace)).start()
     teams = [f"team-{at}" for at in range(4)]
     first = git_server.push(
         {f"{team}/a.yaml": config_map(team, color="red") for team in teams[:3]}
         | {"team-3/kustomization.yaml": "resources: [../base]\n", "base/kustomization.yaml": "resources: [a.yaml]\n"}
         | {"base/a.yaml": config_map("team-3", color="red")}
     )
-    syncs = [follow(git_server.url, team, path=team, interval="2s") for team in teams]
+    syncs = [follow(web.url, team, path=team, interval="2s") for team in teams]
     for sync in syncs:
         sync.until_synced(first)
         eventually(lambda sync=sync: sync.condition("Healthy")["status"] == "True", "its health was told")
-    before = versions(cluster, *teams[1:])
+    before = told(cluster, *teams[1:])
 
     second = git_server.push({"team-0/a.yaml": config_map("team-0", color="blue"), "README.md": "for everybody"})
     syncs[0].until_synced(second)
-    since_s = len(questions(trace))
-    eventually(lambda: len(questions(trace)) >= since_s + 2, "the repository is asked twice more")
-    assert versions(cluster, *teams[1:]) == before
+    before_it = web.questions
+    eventually(lambda: web.questions >= before_it + 2, "the repository is asked twice more")
+    assert told(cluster, *teams[1:]) == before
     assert daemon.log.count(f"revision={second[:7]}") == daemon.log.count(f"/team-0 revision={second[:7]}") > 0
+
+    assert syncs[0].status["observedRevision"] == second
+    observed = [sync.status["observedRevision"] for sync in syncs[1:]]
+    assert observed.count(first) >= 1, "that a push concerns others is noted on one Sync after the other"
+    eventually(
+        lambda: syncs[1].status["observedRevision"] == second,
+        "it is noted how far the first of the others was looked at",
+    )
+    assert told(cluster, *teams[1:]) == before
 
     third = git_server.push({"base/a.yaml": config_map("team-3", color="green")})
     syncs[3].until_synced(third)
-    assert versions(cluster, *teams[1:3]) == before[:2], "what an overlay is rendered from touches nobody else"
+    assert told(cluster, *teams[1:3]) == before[:2], "what an overlay is rendered from touches nobody else"
 
     waited = plugin("wait", "team-1", "--revision", third[:12])
     assert (waited.status, waited.out) == (0, f"Sync {cluster.namespace}/team-1 is healthy: 1 object, none unhealthy\n")
@@ -47,12 +65,6 @@ def test_a_push_is_looked_at_by_whom_it_touches_and_the_others_neither_plan_nor_
     assert late.status == 6
     assert f"it is healthy at {third[:7]}, and 0123abc isn't what its ref is at" in late.err
     assert plugin("wait", "team-1", "--revision", "main").status == 2
-
-
-def questions(trace):
-    """The times that a server was asked where refs are."""
-    lines = (json.loads(line) for file in trace.iterdir() for line in file.read_text().splitlines())
-    return [each for each in lines if each["event"] == "start" and "ls-remote" in each["argv"]]
 
 
 def test_syncs_of_one_repository_that_cannot_be_reached_say_so_each_and_come_back_together(
@@ -69,3 +81,40 @@ def test_syncs_of_one_repository_that_cannot_be_reached_say_so_each_and_come_bac
     second = git_server.push({"b/b.yaml": config_map("b", color="blue")})
     other.until_synced(second)
     one.until("Synced")
+
+
+def test_who_asks_for_news_each_second_waits_for_the_least_interval_and_a_request_does_not(
+    new_daemon, follow, cluster, git_server, web, config_map
+):
+    new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, ("--min-interval", "1h")).start()
+    sync = follow(web.url, interval="1s")
+    sync.until_synced(git_server.push({"a.yaml": config_map("a", color="red")}))
+    asked = web.questions
+    time.sleep(3)
+    assert web.questions == asked > 0
+    second = git_server.push({"a.yaml": config_map("a", color="blue")})
+    sync.ask()
+    sync.until_synced(second)
+
+
+def test_a_sync_at_rest_takes_no_turn_for_a_repository_without_news_and_one_for_all_else(
+    new_daemon, follow, cluster, git_server, config_map, eventually
+):
+    daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, ("--log-level", "debug")).start()
+    shas = git_server.push({f"{name}/a.yaml": config_map(name, color="red") for name in ("one", "two")})
+    intervals = {"one": "1s", "two": "2s"}  # what the first is told will do for the second
+    syncs = [follow(git_server.url, name, path=name, interval=interval) for name, interval in intervals.items()]
+    for sync in syncs:
+        sync.until_synced(shas)
+
+    def rests():
+        return daemon.log.count(f"at rest sync={cluster.namespace}/two")
+
+    eventually(lambda: rests() >= 2, "the second is at rest")
+    cluster.edit("ConfigMap", "two", {"data": {"color": "blue"}})
+    eventually(lambda: cluster.get("ConfigMap", "two")["data"] == {"color": "red"}, "drift is put back")
+    before = rests()
+    eventually(lambda: rests() > before, "it is at rest again")
+    syncs[1].until_synced(git_server.push({"two/a.yaml": config_map("two", color="green")}))
+    syncs[1].change(suspend=True)
+    syncs[1].until("Suspended")

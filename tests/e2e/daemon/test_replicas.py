@@ -46,6 +46,10 @@ def shops(follow, git_host, config_map, eventually):
             for number, each in enumerate(repositories):
                 shas[number] = each.push({"a.yaml": config_map(f"shop-{number}", at=str(at))})
 
+        def rename(self):
+            for number, each in enumerate(repositories):
+                shas[number] = each.push({"a.yaml": config_map(f"renamed-{number}", at="0")})
+
     return Shops()
 
 
@@ -63,6 +67,11 @@ def versions(cluster):
 def members(daemon):
     found = re.findall(r"share settled generation=\d+ members=(\d+)", daemon.log)
     return int(found[-1]) if found else 0
+
+
+def bare(daemon):
+    """How many members it holds by name and version alone."""
+    return daemon.count("reconcile_cached_objects", held="bare")
 
 
 def agreed(daemons):
@@ -91,6 +100,33 @@ def test_three_share_the_work_and_one_that_ends_hands_over_at_once(replicas, sho
     for name, number in share.items():
         if number:
             assert name in wrote[number - 1], "what was another's share stayed there"
+
+
+def test_what_another_held_is_held_whole_where_its_share_goes_and_is_put_back_pruned_and_respected_there(
+    replicas, shops, cluster, follow, git_host, config_map, eventually
+):
+    daemons = replicas(2)
+    eventually(lambda: agreed(daemons), "they know of each other")
+    shops.until_synced()
+    first, other = daemons
+    eventually(lambda: bare(first) + bare(other) > 0, "members of the other one's are held bare")
+    names = sorted(f"shop-{number}" for number in range(COUNT))
+    assert first.stop() == 0
+    eventually(lambda: agreed([other]), "the other one goes on")
+    eventually(lambda: bare(other) == 0, "it has read what was the first one's")
+    for name in names:
+        cluster.edit("ConfigMap", name, {"data": {"at": "by hand"}})
+    eventually(lambda: {cluster.get("ConfigMap", each)["data"]["at"] for each in names} == {"0"}, "all is put back")
+    claimed = git_host.create(f"claims-{time.time_ns()}")
+    sha = claimed.push({"a.yaml": config_map("shop-3", at="claimed")})
+    follow(claimed.url, "claims").until("ApplyFailed", sha)
+    cluster.delete("Sync", "claims")  # or it would bring what is about to be free
+    daemons = [other, *replicas(1)]
+    eventually(lambda: agreed(daemons), "another one has joined")
+    shops.rename()
+    shops.until_synced()
+    renamed = {f"renamed-{number}" for number in range(COUNT)}
+    assert cluster.names("ConfigMap", "applyset.kubernetes.io/part-of") == renamed, "all else is pruned"
 
 
 def test_a_killed_one_is_replaced_by_the_others(replicas, shops, eventually):
@@ -148,6 +184,11 @@ def test_a_lease_that_somebody_deletes_is_recreated_and_work_goes_on(
     eventually(lambda: "expelled" in daemon.log, "it notices")
     sync.until_synced(git_server.push({"a.yaml": config_map("a", color="red")}))
     eventually(lambda: daemon.answer("/readyz")[0] == 200, "it is ready again")
+    (group,) = cluster.names("Lease", "reconcile.dev/component=daemon-group")
+    mark = len(daemon.log)
+    cluster.delete("Lease", group)
+    eventually(lambda: "share settled generation=2 members=1" in daemon.log[mark:], "the group begins anew")
+    sync.until_synced(git_server.push({"a.yaml": config_map("a", color="blue")}))
 
 
 def test_a_new_version_takes_over_the_syncs_of_the_old_one_without_rewriting_an_object(

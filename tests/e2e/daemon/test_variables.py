@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
+from urllib.parse import urlsplit
+
+from tests.lines import Gate
 
 SECRET = "pa55-w0rd-of-the-shop"
 
@@ -117,3 +122,28 @@ def test_what_has_no_value_is_a_problem_at_its_line_and_takes_nothing_away(
     assert (shown.status, "a.json:7: ${ENV} has no value" in shown.err) == (4, True)
     cluster.apply(held_by("ConfigMap", "cluster", {"env": "prod"}))
     eventually(lambda: cluster.get("ConfigMap", "a")["metadata"]["labels"]["env"] == "prod", "its label follows")
+
+
+def test_a_value_that_changes_between_its_reading_and_its_turn_at_the_git_server_is_followed_at_once(
+    new_daemon, follow, cluster, git_server, eventually
+):
+    daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, ["--git-max-jobs=2"]).start()
+    cluster.apply(held_by("ConfigMap", "cluster", {"env": "dev"}))
+    labelled = held_by("ConfigMap", "a", {"x": "y"}) | {"metadata": {"name": "a", "labels": {"env": "${ENV}"}}}
+    sha = git_server.push({"a.json": json.dumps(labelled)})
+    url = urlsplit(git_server.url)
+    with contextlib.closing(Gate(url.hostname, url.port)) as gate:
+        sync = follow(git_server.url, interval="1h", suspend=True)
+        sync.change(source={"substitute": {"variables": VARIABLES[:1]}}, suspend=False)
+        sync.until_synced(sha)
+        gate.shut()
+        follow(url._replace(netloc=f"{url.hostname}:{gate.port}").geturl(), "other", path="nothing", interval="1h")
+        eventually(lambda: gate.waiting, "another Sync has its turn, which takes long")
+        cluster.edit("ConfigMap", "cluster", {"data": {"env": "test"}})
+        eventually(lambda: daemon.count("reconcile_git_waiting", lane="quick") == 1, "this one waits for its turn")
+        cluster.edit("ConfigMap", "cluster", {"data": {"env": "prod"}})
+        time.sleep(0.5)  # the watch hears of it
+        gate.open()
+        eventually(
+            lambda: cluster.get("ConfigMap", "a")["metadata"]["labels"]["env"] == "prod", "the newer value is applied"
+        )

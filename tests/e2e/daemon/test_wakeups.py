@@ -188,7 +188,7 @@ def test_rights_that_come_by_a_push_wake_the_sync_that_lacked_them(
     refused = shop.until("ApplyFailed", sha)
     hint = f"kubectl reconcile grant shop -n {cluster.namespace}"
     account = f"ServiceAccount {cluster.namespace}/kubectl-reconcile"
-    assert f"{account} may not get configmaps in namespace {cluster.namespace} (hint: {hint})" in refused["message"]
+    assert f"{account} may not patch configmaps in namespace {cluster.namespace} (hint: {hint})" in refused["message"]
     eventually(lambda: daemon.count("reconcile_passes_total", kind="sync", reason="ApplyFailed") >= 4, "it fails again")
     bound = git_server.push({"rights/all.yaml": "\n---\n".join(map(json.dumps, granted(cluster.namespace)))})
     started = time.monotonic()

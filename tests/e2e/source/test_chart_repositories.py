@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import io
+import socket
 import tarfile
+import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -21,7 +25,7 @@ from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.charts import archive
 from kubectl_reconcile.source.charts.archive import unpacked
-from kubectl_reconcile.source.charts.repository import ChartRepository
+from kubectl_reconcile.source.charts.repository import ChartAccess, PinnedChart, chart_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.remote import Credentials
@@ -50,12 +54,13 @@ PAGES = {"/charts/index.yaml": INDEX, "/charts/files/web-1.2.3.tgz": WEB}
 
 
 def repository(url, tmp_path, *, version="1.2.3", digest=DIGEST, **more):
-    return ChartRepository(ChartPin(f"{url}/charts", "web", version, digest), tmp_path / "charts", LIMITS, **more)
+    pin = ChartPin(f"{url}/charts", "web", version, digest)
+    return PinnedChart(ChartAccess(pin, tmp_path / "charts", LIMITS, **more))
 
 
 def refused(chart, fault):
     with pytest.raises(SourceError) as caught:
-        chart.chart()
+        chart.files()
     assert caught.value.fault is fault
     return str(caught.value)
 
@@ -63,20 +68,39 @@ def refused(chart, fault):
 def test_a_chart_is_fetched_once_and_looked_at_again_before_it_is_used(tmp_path):
     with serving(PAGES, "Basic " + base64.b64encode(b"shop:pa55word").decode()) as (url, asked):
         assert (
-            repository(url, tmp_path, credentials=BASIC).chart().files["templates/a.yaml"]
+            repository(url, tmp_path, credentials=BASIC).files().files["templates/a.yaml"]
             == CHART["web/templates/a.yaml"].encode()
         )
         assert [path for path, _ in asked] == ["/charts/index.yaml", "/charts/files/web-1.2.3.tgz"]
-        assert repository(url, tmp_path, credentials=BASIC).chart().files
+        assert repository(url, tmp_path, credentials=BASIC).files().files
         assert len(asked) == 2
-        [kept] = (tmp_path / "charts").iterdir()
+        [kept] = (tmp_path / "charts").glob("*/*")
         assert (kept.name, kept.stat().st_mode & 0o077) == (f"{DIGEST.removeprefix('sha256:')}.tgz", 0)
         kept.write_bytes(b"something else")
-        assert repository(url, tmp_path, credentials=BASIC).chart().files
+        assert repository(url, tmp_path, credentials=BASIC).files().files
         assert len(asked) == 4
         said = refused(repository(url, tmp_path / "x"), SourceFault.UNAUTHORIZED)
         assert "/charts/index.yaml: the server answers 401" in said
         assert "pa55word" not in said
+
+
+def test_who_knows_the_digest_of_a_chart_that_is_kept_still_needs_its_credentials(tmp_path):
+    with serving(PAGES, "Basic " + base64.b64encode(b"shop:pa55word").decode()) as (url, _):
+        assert repository(url, tmp_path, credentials=BASIC).files().files
+        for others in (Credentials(), Credentials(username="shop", password="guessed")):
+            refused(repository(url, tmp_path, credentials=others), SourceFault.UNAUTHORIZED)
+        refused(
+            repository(url, tmp_path, credentials=BASIC, may=UrlPolicy.of(["https://git.example"])), SourceFault.REFUSED
+        )
+
+
+def test_all_who_ask_for_a_chart_in_the_same_way_share_its_files(tmp_path):
+    with serving(PAGES) as (url, asked):
+        access = repository(url, tmp_path).access
+        mine, another = chart_of(access), chart_of(replace(access))
+        assert mine.files() is another.files()
+        assert len(asked) == 2
+        assert chart_of(replace(access, credentials=BASIC)) is not mine
 
 
 def test_another_digest_is_an_error_that_says_which_was_expected_and_found(tmp_path):
@@ -121,12 +145,12 @@ def test_credentials_and_redirects_go_nowhere_else(tmp_path):
     ):
         assert "more than 5 redirects" in refused(repository(url, tmp_path), SourceFault.REFUSED)
     with serving({**PAGES, "/elsewhere.tgz": WEB, "/charts/files/web-1.2.3.tgz": "/elsewhere.tgz"}) as (url, _):
-        assert repository(url, tmp_path, credentials=BASIC).chart().files  # the same server gets them
+        assert repository(url, tmp_path, credentials=BASIC).files().files  # the same server gets them
     # An archive at another address is fetched without them.
     with serving({"/web.tgz": WEB}) as (other, asked):
         pages = {"/charts/index.yaml": index(("1.2.3", "", f"{other}/web.tgz"))}
         with serving(pages) as (url, _):
-            assert repository(url, tmp_path / "y", credentials=BASIC).chart().files
+            assert repository(url, tmp_path / "y", credentials=BASIC).files().files
         assert asked == [("/web.tgz", None)]
 
 
@@ -135,7 +159,7 @@ def test_certificates_are_checked_and_plain_http_is_no_way_on_from_https(tmp_pat
     (tmp_path / "both.pem").write_text(certificate + key)
     with serving(PAGES, certificate=tmp_path / "both.pem") as (url, _):
         assert "certificate" in refused(repository(url, tmp_path), SourceFault.UNTRUSTED)
-        assert repository(url, tmp_path, credentials=Credentials(ca_bundle=certificate)).chart().files
+        assert repository(url, tmp_path, credentials=Credentials(ca_bundle=certificate)).files().files
         assert "certificate" in refused(
             repository(url, tmp_path / "x", credentials=Credentials(ca_bundle=self_signed()[0])), SourceFault.UNTRUSTED
         )
@@ -198,6 +222,29 @@ def test_a_server_is_left_after_a_while(tmp_path, page, fault, said):
         began = time.monotonic()
         assert said in refused(repository(url, tmp_path, most_seconds=seconds), fault)
         assert time.monotonic() - began < seconds + 10
+
+
+def test_a_server_that_draws_out_shaking_hands_is_left_too(tmp_path):
+    """Each byte is in time for a timeout of the socket."""
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(bytes([0x16, 3, 3, 0x40, 0]))  # a record of 16 KiB begins
+            for _ in range(100):
+                time.sleep(0.1)
+                connection.sendall(b"\2")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        began = time.monotonic()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        assert "it takes too long to answer" in refused(
+            repository(url, tmp_path, most_seconds=1.0), SourceFault.UNREACHABLE
+        )
+        assert time.monotonic() - began < 6
+        dripping.join(20)
 
 
 # --- archives -------------------------------------------------------------------------------------------------
@@ -273,7 +320,7 @@ def test_a_chart_is_rendered_with_values_files_of_the_folder(tmp_path, renders):
     with serving(PAGES) as (url, _):
         pin = ChartPin(f"{url}/charts", "web", "1.2.3", DIGEST)
         spec = HelmSpec(values_files=("prod.yaml",), values='{"size": 7}', chart=pin)
-        reader = ManifestReader(release_of=lambda _: Release("shop", "shop", spec), charts=repository(url, tmp_path))
+        reader = ManifestReader(release_of=lambda _: Release("shop", "shop", spec), chart=repository(url, tmp_path))
         desired = reader.read(WorktreeSource(tmp_path / "repo", "apps", render=Render.HELM))
         assert desired.problems == ()
         [located] = desired.manifests
@@ -284,7 +331,7 @@ def test_a_chart_is_rendered_with_values_files_of_the_folder(tmp_path, renders):
         assert located.path == "apps/web-1.2.3.tgz/templates/a.yaml"
         bad = ManifestReader(
             release_of=lambda _: Release("shop", "shop", spec),
-            charts=repository(url, tmp_path / "x", digest="sha256:" + "1" * 64),
+            chart=repository(url, tmp_path / "x", digest="sha256:" + "1" * 64),
         )
         with pytest.raises(SourceError, match="can't be fetched here"):
             bad.read(WorktreeSource(tmp_path / "repo", "apps", render=Render.HELM))

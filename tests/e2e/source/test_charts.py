@@ -10,6 +10,7 @@ import time
 import pytest
 
 from kubectl_reconcile.core.rendering.charts import Release
+from kubectl_reconcile.core.rendering.lookups import Answers, answer
 from kubectl_reconcile.core.resources.helm import HelmSpec
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.engine.sync.desired import ManifestReader
@@ -17,6 +18,7 @@ from kubectl_reconcile.source.git import GitSource, Ref, Repository
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.renderer import Renderer
+from kubectl_reconcile.source.watch import Watched
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import SECRET, write
 from tests.rendering_tools import built_helm, documents_of, helm_template, our_documents, packed, silence
@@ -519,6 +521,41 @@ def test_what_helm_passes_over_is_a_warning(render):
     assert found.revision.unrendered == ()
 
 
+def test_a_chart_is_told_what_is_there_as_helm_tells_it(shared_renderer, folder):
+    tree = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "next": "b",
+        "spec": {"user": 1000680000, "half": 0.5},
+    }  # fmt: skip
+    files = {
+        **WEB,
+        "web/templates/a.yaml": '{{ $a := lookup "v1" "ConfigMap" "shop" "a" }}{{ if not $a }}{{ fail "a is needed" }}{{ end }}'
+        '{{ $_ := set $a.metadata "name" "other" }}{{ $b := lookup "v1" "ConfigMap" "shop" $a.next }}'
+        + config(
+            "a", user="u{{ $a.spec.user }}", kind="{{ kindOf $a.spec.user }}", half="h{{ $a.spec.half }}", b="{{ len $b | quote }}",
+            again='{{ (lookup "v1" "ConfigMap" "shop" "a").metadata.name }}',
+        ),
+    }  # fmt: skip
+    write(folder, files)
+    release = Release("web", "shop", HelmSpec.of({"lookup": "Cluster"}))
+    reader = ManifestReader(renderer=shared_renderer, release_of=lambda _: release)
+    source = WorktreeSource(folder / "web")
+    assert "a is needed" in problem(reader.read(source)).message
+    assert reader.lack() == ("v1 ConfigMap shop/a",)  # what failed may go well once it is answered
+    reader.answers = Answers({"v1 ConfigMap shop/a": answer(tree)})
+    reader.read(source)
+    assert reader.lack() == ("v1 ConfigMap shop/b",)
+    reader.answers = reader.answers.and_also(Answers({"v1 ConfigMap shop/b": ""}))
+    found = reader.read(source)
+    assert reader.lack() == ()
+    assert data(found)["a"] == {"user": "u1000680000", "kind": "int64", "half": "h0.5", "b": "0", "again": "a"}
+    assert [str(each) for each in found.problems] == [
+        "web/Chart.yaml: it looks up ConfigMap shop/a in the cluster, and is told what is there",
+        "web/Chart.yaml: it looks up ConfigMap shop/b in the cluster, and nothing is there",
+    ]
+    reader.answers = Answers(beyond="it looks up more than 100 objects")
+    assert problem(reader.read(source)).message == "it looks up more than 100 objects"
+
+
 # -- bombs -------------------------------------------------------------------------------------------------------------
 
 
@@ -583,9 +620,13 @@ def test_without_the_program_a_chart_is_a_problem_that_says_how_to_get_it(render
 
 def test_a_watch_of_a_chart_hears_of_files_that_are_no_manifests(shared_renderer, folder):
     write(folder, WEB)
+    (folder / "web/.git").mkdir()  # the chart is the whole working tree
     changed, source = threading.Event(), WorktreeSource(folder / "web")
     reader = ManifestReader(renderer=shared_renderer, release_of=lambda _: Release("web", "shop"))
     reader.read(source)
+    assert (
+        Watched(folder / "web", alone=False, top=folder / "web", consulted=reader.consulted).folder() == folder / "web"
+    )
     with source.watch(changed.set, quiet_s=0.01, consulted=reader.consulted):
         for name in ("web/values.yaml", "web/templates/_helpers.tpl", "web/templates/more/a.txt", "web/.helmignore"):
             changed.clear()
@@ -637,6 +678,16 @@ def test_the_same_chart_asks_for_the_same_whenever_it_is_rendered(render, render
     one, other = render(files), render({}, using=renderer)
     assert (one.digest, one.revision, one.manifests) == (other.digest, other.revision, other.manifests)
     assert one.manifests[0].drawn[0].value != other.manifests[0].drawn[0].value
+
+
+def test_a_value_that_was_used_is_never_drawn_again(shared_renderer, folder):
+    write(folder, {**WEB, "web/templates/config.yaml": config("web", a="{{ randAlphaNum 9 }}")})
+    reader = ManifestReader(renderer=shared_renderer, release_of=lambda _: Release("web", "shop"))
+    source = WorktreeSource(folder / "web")
+    found = reader.read(source)
+    each_time = [found.manifests, reader.drawn_anew(source, found), reader.drawn_anew(source, found)]
+    assert len({manifest.drawn[0].value for [manifest] in each_time}) == 3
+    assert [[manifest.manifest for manifest in each] for each in each_time] == [[found.manifests[0].manifest]] * 3
 
 
 RANDOM_OBJECTS = {

@@ -237,6 +237,7 @@ def test_a_redirect_of_the_second_request_is_not_followed_either(recorder, own_g
         request.send_response(307)
         request.send_header("Location", f"{recorder.url}{request.path}")
         request.send_header("Content-Length", "0")
+        request.send_header("Connection", "close")
         request.end_headers()
 
     monkeypatch.setattr(repository.server._http.RequestHandlerClass.func, "do_POST", redirected)

@@ -112,18 +112,17 @@ def test_a_push_that_adds_files_costs_one_request_for_all_of_them(source, histor
     assert revision.sha == sha
     started = processes()
     assert started["fetch"] == 2  # commits and folders, then files
-    assert started["ls-remote"] == 1
+    assert started["ls-remote"] == 0  # that is asked without git
     assert sum(started.values()) < 40, started
 
 
-def test_an_unchanged_remote_costs_one_request_and_no_fetch(source, history, processes):
+def test_an_unchanged_remote_costs_no_process_at_all(source, history, processes):
     followed = source()
     followed.revision()
     processes()
     followed.revision()
     started = processes()
-    assert started["fetch"] == 0
-    assert started["ls-remote"] == 1
+    assert started == {}
 
 
 def test_ignore_files_above_the_path_count(source, git_server, cache):
@@ -140,6 +139,32 @@ def test_two_paths_share_a_clone(source, git_server, cache):
         [blob] = followed.revision().files.values()
         assert followed.read(blob) == content
     assert bytes_of(cache) < 50_000
+
+
+def test_files_of_all_who_follow_a_ref_come_with_those_of_the_first(source, git_server, processes, cache):
+    teams = {f"team-{n}/a.yaml": f"n: {n}\n" for n in range(5)}
+    git_server.push(teams | {"media/large.bin": noise()})
+    everybody = [source(f"team-{n}") for n in range(5)]
+    gone = source("team-gone")
+    assert [each.revision().files.keys() for each in everybody] == [{f"team-{n}/a.yaml"} for n in range(5)]
+    assert processes()["fetch"] == 2  # commits and folders, then files
+    git_server.push({f"team-{n}/b.yaml": f"b: {n}\n" for n in (1, 3)})
+    assert [len(each.revision().files) for each in everybody] == [1, 2, 1, 2, 1]
+    assert processes()["fetch"] == 2
+    assert bytes_of(cache) < 50_000
+    with pytest.raises(SourceError, match="there is no team-gone"):
+        gone.revision()
+
+
+def test_what_others_can_not_be_given_is_nothing_to_the_one_who_asks(source, git_server, monkeypatch):
+    git_server.push({"one/a.yaml": "a: 1\n", "two/b.yaml": "b: 1\n"})
+    one, two = source("one"), source("two")
+    monkeypatch.setattr(two, "has_listed", lambda _folders: False)
+    monkeypatch.setattr("kubectl_reconcile.source.git.read_at", lambda *_: iter(["0" * 39 + "1"]))
+    [blob] = one.revision().files.values()
+    assert one.read(blob) == b"a: 1\n"
+    assert one.files._clone.is_partial, "the clone of all is as it was"
+    assert list(two.revision().files) == ["two/b.yaml"]
 
 
 def test_nothing_of_the_server_s_promise_is_left_in_the_clone(source, history, cache):

@@ -153,6 +153,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("file"), st.sampled_from(FILES), st.sampled_from(["red", "blue", None])),
         st.tuples(st.just("ignore"), st.sampled_from(IGNORES), st.sampled_from(["*.txt\n", "db/\n", "web.yaml\n", None])),
+        st.tuples(st.just("rename"), st.sampled_from(FILES), st.sampled_from(FILES)),
         st.tuples(st.just("down"), st.just(""), st.none()),
     ),
     min_size=1,
@@ -168,13 +169,14 @@ def server(tmp_path_factory):
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
-def test_whatever_is_pushed_ignored_and_removed_all_are_looked_at_whose_objects_changed_and_none_whose_inputs_did_not(
+def test_whatever_is_pushed_ignored_renamed_and_removed_all_are_looked_at_whose_objects_changed_and_none_whose_inputs_did_not(
     server, steps
 ):
     """One of the followers asks after each step; each other is held to what it would have read itself."""
     with tempfile.TemporaryDirectory() as folder:
         repository = server.create(f"history-{Path(folder).name}")
-        repository.push(dict.fromkeys(FILES, WEB % "green"))
+        there: dict[str, str | None] = dict.fromkeys(FILES, WEB % "green")
+        repository.push(there)
         sources = [GitSource(Repository.of(repository.url), MAIN, path, cache_dir=Path(folder)) for path in PATHS]
         readers = [ManifestReader() for _ in PATHS]
         asking, followed = sources[-1], list(zip(sources, readers, strict=True))[:-1]
@@ -186,15 +188,19 @@ def test_whatever_is_pushed_ignored_and_removed_all_are_looked_at_whose_objects_
                     asking.fetch()
                 server.start()
                 continue
-            text = None if content is None else WEB % content if kind == "file" else content
-            repository.push({path: text})
+            if kind == "rename":
+                edit = {path: None, content: there.get(path) or there.get(content)}
+            else:
+                edit = {path: None if content is None else WEB % content if kind == "file" else content}
+            there |= edit
+            repository.push(edit)
             asking.fetch()
             for at, (source, reader) in enumerate(followed):
                 inputs = source.inputs_at(source.tip)
-                moved = reader.has_moved(source)
+                could_be_read = not isinstance(read[at], SourceFault)
+                moved = reader.has_moved(source) or not could_be_read  # which is tried again in any case
                 now = _state(ManifestReader(), _fresh(source, folder))
                 assert moved or now == read[at], "its objects changed, and nobody looks"
-                could_be_read = not isinstance(read[at], SourceFault)
                 same = could_be_read and inputs == source.inputs_at(repository.sha())
                 assert not (moved and same), "it is looked at for nothing"
                 if moved:

@@ -7,6 +7,7 @@ import base64
 import datetime as dt
 import ipaddress
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from yarl import URL
 
 from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.apply.results import ResultState
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
+from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.sync.session import Session
 from tests.engine.conftest import Shop
@@ -200,6 +204,17 @@ async def narrow(own_sandbox, tmp_path):
         yield Shop(session, tmp_path / "shop", "default"), sandbox
 
 
+async def listening(url):
+    """Wait until connections to *url* are taken."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(OSError):
+                _, writer = await asyncio.open_connection(url.host, url.port)
+                writer.close()
+                return
+            await asyncio.sleep(0.01)
+
+
 async def test_storms_and_outages_are_waited_out(narrow, config_map):
     """One server for three things, since starting one costs more than all of them."""
     shop, sandbox = narrow
@@ -223,6 +238,18 @@ async def test_storms_and_outages_are_waited_out(narrow, config_map):
     assert done.report.reason is ConditionReason.SYNCED, done.report.problems[:3]
     assert set(map(repr, (await held(shop)).values())) == {"{'color': 'blue'}"}
     assert all(change.op is Op.UNCHANGED for change in (await shop.plan()).changes)
+
+    # It is started again while nobody asks: it refuses who comes first, until it has read who may do what.
+    await asyncio.to_thread(sandbox.stop, "kube-apiserver", grace_s=0)
+    starting = asyncio.create_task(asyncio.to_thread(sandbox.start, "kube-apiserver"))
+    await listening(URL(shop.session.client.server))
+    async with await Client.connect(
+        Access(kubeconfig=str(sandbox.kubeconfig_for("gardener", ("gardeners",))))
+    ) as early:
+        path = "/api/v1/namespaces/default/configmaps/early"
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "early"}, "data": {"color": "blue"}}
+        assert (await patiently(lambda: early.apply(path, body), pace=FlowControl()))["data"] == body["data"]
+    await starting
 
     # A deletion whose answer was lost isn't a failure.
     shop.write({f"{at}.yaml": None for at in range(25)})

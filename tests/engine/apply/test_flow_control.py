@@ -90,3 +90,127 @@ async def test_who_may_not_is_told_so_at_once_by_a_server_that_was_never_away():
     with pytest.raises(Forbidden):
         await patiently(server.ask, pace=FlowControl())
     assert server.asked == 2
+
+
+# --- bulk ---
+
+
+class Held:
+    """A server that answers when it is told to; *begun* are the requests that it has got, in order."""
+
+    def __init__(self):
+        self.begun, self.answers = [], {}
+
+    async def ask(self, name, pace):
+        async with pace:
+            self.begun.append(name)
+            self.answers[name] = asyncio.get_running_loop().create_future()
+            await self.answers[name]
+            del self.answers[name]
+
+    def answer(self, name):
+        self.answers[name].set_result(None)
+
+    async def asked(self, names, pace):
+        """Have these asked for, and return the tasks once each has begun or waits."""
+        tasks = [asyncio.create_task(self.ask(name, pace)) for name in names]
+        await turns()
+        return tasks
+
+    async def answer_all(self, tasks):
+        async with asyncio.timeout(10):
+            while not all(task.done() for task in tasks):
+                for answer in self.answers.values():
+                    answer.done() or answer.set_result(None)
+                await turns()
+
+
+async def turns():
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def bulk_names(count):
+    return [f"bulk-{number}" for number in range(count)]
+
+
+async def test_bulk_that_nobody_else_disturbs_has_all_places():
+    server, pace = Held(), FlowControl(start=8, most=8)
+    tasks = await server.asked(bulk_names(100), pace.bulk)
+    assert len(server.begun) == 8
+    await server.answer_all(tasks)
+
+
+async def test_a_single_request_passes_all_the_bulk_that_waits():
+    server, pace = Held(), FlowControl(start=8, most=8)
+    bulk = await server.asked(bulk_names(100), pace.bulk)
+    single = await server.asked(["single"], pace)
+    server.answer("bulk-0")
+    await turns()
+    assert server.begun[8:] == ["single"]
+    await server.answer_all([*bulk, *single])
+
+
+async def test_while_others_ask_bulk_has_a_quarter_of_the_places():
+    server, pace = Held(), FlowControl(start=8, most=8)
+    single = await server.asked(["single"], pace)
+    bulk = await server.asked(bulk_names(100), pace.bulk)
+    assert server.begun == ["single", "bulk-0", "bulk-1"]
+    await server.answer_all([*single, *bulk])
+
+
+async def test_bulk_has_all_places_again_once_others_have_been_silent(monkeypatch):
+    monkeypatch.setattr("kubectl_reconcile.engine.apply.flow_control._OTHERS_S", 0.0)
+    server, pace = Held(), FlowControl(start=8, most=8)
+    single = await server.asked(["single"], pace)
+    bulk = await server.asked(bulk_names(100), pace.bulk)
+    server.answer("single")
+    await turns()
+    assert len(server.begun) - len(single) == 8
+    await server.answer_all([*single, *bulk])
+
+
+async def test_one_place_is_enough_for_bulk_and_others_to_come_to_an_end():
+    server, pace = Held(), FlowControl(start=1, most=1)
+    bulk = await server.asked(bulk_names(20), pace.bulk)
+    single = await server.asked(["one", "two"], pace)
+    await server.answer_all([*bulk, *single])
+    assert server.begun[:3] == ["bulk-0", "one", "two"]
+
+
+async def test_who_asks_again_and_again_passes_nobody_who_waits():
+    """A worker that goes from one object to the next at once took the place that it had given up, before any who waited."""
+    pace, begun = FlowControl(start=1, most=1), []
+
+    async def work(pace, names):
+        for name in names:
+            async with pace:
+                begun.append(name)
+                await asyncio.sleep(0)
+
+    async with asyncio.timeout(10):
+        await asyncio.gather(work(pace.bulk, bulk_names(50)), work(pace, ["one", "two"]), work(pace, ["three"]))
+    assert max(begun.index(each) for each in ("one", "two", "three")) <= 5
+
+
+async def test_a_place_that_was_handed_on_to_who_gives_up_goes_to_the_next():
+    pace, server = FlowControl(start=1, most=1), Held()
+    tasks = await server.asked(["first", "second", "third"], pace)
+    server.answer("first")
+    await asyncio.sleep(0)  # it is over, and its place is the second's, who doesn't know yet
+    tasks[1].cancel()
+    await turns()
+    assert server.begun in (["first", "third"], ["first", "second", "third"])
+    await server.answer_all(tasks)
+
+
+async def test_who_gives_up_waiting_holds_nobody_up():
+    server, pace = Held(), FlowControl(start=1, most=1)
+    bulk = await server.asked(bulk_names(5), pace.bulk)
+    for task in bulk[1:4]:
+        task.cancel()
+    await turns()
+    server.answer("bulk-0")
+    await turns()
+    assert server.begun == ["bulk-0", "bulk-4"]
+    await server.answer_all(bulk)

@@ -31,16 +31,25 @@ def told(caplog):
     logging.getLogger("kubectl_reconcile").removeHandler(caplog.handler)
 
 
-async def test_what_blocks_the_loop_is_named_with_its_task(told):
+def test_what_blocks_the_loop_is_named_with_its_task(told):
     metrics = Metrics()
-    with loop_monitor.watched(metrics):
-        asyncio.current_task().set_name("worker-7: Sync.reconcile.dev shop/web")
-        await asyncio.sleep(0.2)
-        health(Dawdling(apiVersion="example.com/v1", kind="Thing", metadata={"name": "slow"}))
-        deadline = time.monotonic() + 20
-        while not told() and time.monotonic() < deadline:
-            await asyncio.sleep(0.02)
+
+    async def work():
+        with loop_monitor.watched(metrics):
+            asyncio.current_task().set_name("worker-7: Sync.reconcile.dev shop/web")
+            await asyncio.sleep(0.2)
+            health(Dawdling(apiVersion="example.com/v1", kind="Thing", metadata={"name": "slow"}))
+            deadline = time.monotonic() + 20
+            while not told() and time.monotonic() < deadline:
+                await asyncio.sleep(0.02)
+
+    loop_monitor.run(work())
     [fields, *_] = [each for each in told() if each["place"].startswith("core/")]
     assert fields["task"] == "worker-7: Sync.reconcile.dev shop/web"
     assert fields["duration_ms"] >= 200
     assert 'reconcile_loop_blocked_seconds_count{place="core/' in metrics.text().decode()
+
+
+async def test_a_loop_that_notes_nothing_can_not_be_watched():
+    with pytest.raises(TypeError, match="notes when it works"), loop_monitor.watched(Metrics()):
+        pass

@@ -10,7 +10,7 @@ from kubectl_reconcile.cli.options.origin import origin
 from kubectl_reconcile.cli.options.output import FORMATS, output
 from kubectl_reconcile.cli.options.selection import selection
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
-from kubectl_reconcile.cli.verbs.loading import loaded
+from kubectl_reconcile.cli.verbs.loading import loaded_while_asking
 
 
 @click.command(
@@ -51,7 +51,7 @@ Examples:
 @output(*FORMATS)
 @colour
 @common
-@loaded
+@loaded_while_asking
 def sync() -> None:
     """Make the cluster what the source of SYNC asks for. Writes to the cluster.
 

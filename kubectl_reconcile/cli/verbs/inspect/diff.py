@@ -8,7 +8,7 @@ from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.origin import origin
 from kubectl_reconcile.cli.options.output import look
 from kubectl_reconcile.cli.options.selection import selection
-from kubectl_reconcile.cli.verbs.loading import loaded
+from kubectl_reconcile.cli.verbs.loading import loaded_while_asking
 
 
 @click.command(
@@ -48,7 +48,7 @@ Examples:
 @click.option("--show-managed-fields", is_flag=True, help="Show metadata.managedFields.")
 @look
 @common
-@loaded
+@loaded_while_asking
 def diff() -> None:
     """Show what the next sync of SYNC would change. Writes nothing.
 

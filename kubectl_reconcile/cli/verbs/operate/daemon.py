@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kubectl_reconcile.cli.options.connection import common
+from kubectl_reconcile.cli.options.flags import DURATION
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -65,6 +66,10 @@ Examples:
 @click.option(
     "--git-max-jobs", type=click.IntRange(min=2), default=40, show_default=True, metavar="COUNT",
     help="Syncs that Git servers are asked for at a time; no host and no namespace has all of them.",
+)  # fmt: skip
+@click.option(
+    "--min-interval", type=DURATION, default="1s", show_default=True, metavar="DURATION",
+    help="Ask a repository for news no more often than this, whatever the Syncs that follow it say.",
 )  # fmt: skip
 @_ceiling(
     "--git-max-memory",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
+from kubectl_reconcile import IMAGE
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import colour
 from kubectl_reconcile.cli.options.output import output
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
-IMAGE = "ghcr.io/kubectl-reconcile/kubectl-reconcile"
 IMAGE_DIGEST = ""
 """Where a release writes the digest of its image (``@sha256:…``); no other build has an image whose digest it could know."""
 
@@ -24,7 +24,7 @@ Examples:
   kubectl reconcile install --dry-run -o yaml > reconcile.yaml   to review
 """
 )
-@click.option("--image", metavar="IMAGE", help=f"Image of the daemon.  [default: {IMAGE}:VERSION]")
+@click.option("--image", metavar="IMAGE", help=f"Image of the daemon.  [default: {IMAGE.rpartition(':')[0]}:VERSION]")
 @click.option(
     "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="How many daemons share the work."
 )

@@ -22,7 +22,8 @@ def sandbox() -> None:
     """Run a real control plane on this machine, without containers.
 
     etcd, the API server, the controllers, the scheduler and simulated nodes, as ordinary processes that only this machine
-    can reach. Pods become Ready, but no container runs. Any number of sandboxes live side by side, by name.
+    can reach. Pods become Ready, but no container runs, except in namespaces with the label
+    sandbox.reconcile.dev/pods=processes: there they run as processes (Linux). Any number of sandboxes live side by side, by name.
     """
 
 
@@ -36,6 +37,7 @@ _NAME = click.option("--name", default=DEFAULT_NAME, show_default=True, help="Wh
 
 
 @sandbox.command("build")
+@click.option("--image", help="Build what stands in for an image instead, as etcd or etcd:3.6.16; `all` for each.")
 @loaded
 def build_command() -> None:
     """Build the control plane's programs into your cache folder.
@@ -87,3 +89,52 @@ def env() -> None:
 @loaded
 def list_command() -> None:
     """List your sandboxes and how they are. Writes nothing."""
+
+
+_NAMESPACE = click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pod.")
+_CONTAINER = click.option("-c", "--container", default="", help="This container alone.  [default: all of the pod]")
+
+
+@sandbox.command(epilog="Example: kubectl reconcile sandbox partition db-0 -n shop")
+@click.argument("pod")
+@_NAMESPACE
+@_NAME
+@click.option(
+    "--from", "peers", metavar="POD", multiple=True, help="From this pod alone; can be repeated.  [default: all]"
+)
+@loaded
+def partition() -> None:
+    """Cut a process pod off from other pods, until `heal`.
+
+    What it sends to them is lost. Probes, name service and addresses of Services still work.
+    """
+
+
+@sandbox.command(epilog="Example: kubectl reconcile sandbox heal db-0 -n shop")
+@click.argument("pod")
+@_NAMESPACE
+@_NAME
+@loaded
+def heal() -> None:
+    """Undo `partition` and `pause` of a process pod."""
+
+
+@sandbox.command(epilog="Example: kubectl reconcile sandbox pause db-0 -n shop")
+@click.argument("pod")
+@_NAMESPACE
+@_NAME
+@_CONTAINER
+@loaded
+def pause() -> None:
+    """Stop the processes of a process pod, as if it hung, until `heal`."""
+
+
+@sandbox.command(epilog="Example: kubectl reconcile sandbox kill db-0 -n shop")
+@click.argument("pod")
+@_NAMESPACE
+@_NAME
+@_CONTAINER
+@click.option("--signal", "signal_name", default="KILL", show_default=True, help="Which signal.")
+@loaded
+def kill() -> None:
+    """Send a signal to a process pod: a crash, unless you ask for another."""

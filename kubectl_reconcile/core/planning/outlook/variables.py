@@ -20,13 +20,18 @@ def variables_of(change: Change) -> Iterator[str]:
         return
     if not change.fields:
         names = sorted({name for use in uses for name in use.names})
-        yield f"with the values of {_few([f'${{{name}}}' for name in names])}"
+        yield f"with the values of {_few(list(map(named, names)))}"
     by_names: dict[tuple[str, ...], list[str]] = {}
     for field in change.fields:
         if found := names_at(uses, field.path, tree):
             by_names.setdefault(found, []).append(str(field.path))
     for found, paths in by_names.items():
-        yield f"{_few(paths)} from {' and '.join(f'${{{name}}}' for name in found)}"
+        yield f"{_few(paths)} from {' and '.join(map(named, found))}"
+
+
+def named(name: str) -> str:
+    """Return a variable as it is written; what a chart looked up has words of its own."""
+    return name if " " in name else f"${{{name}}}"
 
 
 def _few(texts: Sequence[str]) -> str:

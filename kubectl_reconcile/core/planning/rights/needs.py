@@ -13,6 +13,7 @@ Rules:
   all, so nothing of it is given.
 - Pods, and ReplicaSets, of namespaces with workloads are listed, so that a rollout that fails names its pod.
 - A Sync of another namespace that ``dependsOn`` names is read by name.
+- What a chart looks up, where the Sync has that read: an object by its name, or all of a kind.
 - The Secrets that a Sync names, and the ConfigMap with the keys that it trusts, are read by name.
 - No module may read all Secrets. Where one makes or reads any for a custom resource, its own account needs those of that namespace.
 
@@ -116,6 +117,7 @@ class RightsInputs:
 
     *members* are objects that belong to the set and that the source doesn't ask for any more: they are to be deleted.
     *allowed* are the sensitive rights that a person asks for. *modules* are installed, by the kind that each owns.
+    *looked_up* are the rights to read what a chart looks up, each with its namespace.
     """
 
     sync: Sync
@@ -125,6 +127,7 @@ class RightsInputs:
     members: Collection[tuple[ObjectRef, Kind]] = ()
     allowed: frozenset[Sensitive] = frozenset()
     modules: Mapping[GroupVersionKind, Module] = field(default_factory=dict)
+    looked_up: frozenset[tuple[str, Right]] = frozenset()
 
     def having(self, members: Collection[tuple[ObjectRef, Kind]]) -> RightsInputs:
         """Return these inputs with *members* that are to be deleted."""
@@ -178,6 +181,7 @@ def needs_of(source: RightsInputs) -> Needs:
     for ref, kind in source.members:
         gathering.member(ref, kind)
     gathering.secrets()
+    gathering.lookups()
     gathering.dependencies()
     return gathering.needs()
 
@@ -296,6 +300,11 @@ class _Gathering:
         for ref in (each.ref for each in sync.depends_on):
             if ref.namespace != sync.namespace:
                 self.rights[ref.namespace] |= {Right(ref.group, "syncs", "get", ref.name)}
+
+    def lookups(self) -> None:
+        """Have the account read what the chart looks up."""
+        for place, right in self.source.looked_up:
+            self.rights[place].add(right)
 
     def secrets(self) -> None:
         """Have the account read the Secrets that the Sync names, the ConfigMap with the keys that it trusts, and what holds values of variables."""

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us, may_be_member
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
-from kubectl_reconcile.engine.sync import gather, reconcile
+from kubectl_reconcile.engine.sync import gather, lookups, reconcile
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -57,7 +57,7 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         SourceError: the source can't be read.
         ApiError: the server doesn't answer.
     """
-    desired = await reconcile.read(target)
+    desired = await reconcile.read(session, target)
     applied = [each for each in desired.manifests if not translated(each.manifest).left_out]
     inputs = RightsInputs(
         target.sync,
@@ -66,6 +66,7 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         await live_roles(session, roles_to_read(target.sync, applied)),
         allowed=frozenset(allowed),
         modules=session.modules,
+        looked_up=lookups.rights_to_read(session, target.reader.asked()),
     )
     needs = needs_of(inputs)
     if leftovers := await _leftovers(session, target, needs):

@@ -59,8 +59,17 @@ class Leases:
 
     def feed(self, resource: Resource) -> Feed:
         """Return what to follow; *resource* is the server's Lease."""
-        scope = f"{FOLLOWS}={self.follows}" if self.follows else f"!{FOLLOWS}"
-        return Feed(resource, f"{COMPONENT} in ({_DAEMON},{_GROUP}),{scope}", self.namespace)
+        return Feed(resource, self._selector, self.namespace)
+
+    async def look(self) -> None:
+        """List all Leases that there are now, whatever the watch has told: they count as seen.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        found, _ = await self.client.list(self._path(), labelSelector=self._selector)
+        for lease in found:
+            self.cache.wrote(lease)
 
     def members(self) -> list[MemberLease]:
         """Return the Leases of all members, as the cache has them."""
@@ -125,19 +134,21 @@ class Leases:
 
     # Others' ------------------------------------------------------------------------------------
 
-    async def expel(self, expulsion: Expulsion) -> None:
-        """Delete a member's Lease in the version that was judged.
+    async def expel(self, expulsion: Expulsion) -> bool:
+        """Delete a member's Lease in the version that was judged; tell whether it was there.
 
         Raises:
             Conflict: it was renewed meanwhile.
             ApiError: the server refuses, or doesn't answer.
         """
-        member = expulsion.lease.member
+        member, was_there = expulsion.lease.member, False
         with suppress(NotFound):
             await self.client.delete(
                 self._path(member.identity), uid=member.uid, resource_version=expulsion.lease.version
             )
+            was_there = True
         self.cache.deleted(ObjectRef(LEASE.group, LEASE.kind, self.namespace, _name(member.identity)), member.uid)
+        return was_there
 
     async def write_group(self, group: Group, over: Manifest | None) -> None:
         """Write the group *over* the Lease that was read, or anew where there was none.
@@ -189,6 +200,11 @@ class Leases:
     def _group_name(self) -> str:
         return f"kubectl-reconcile-{self.follows or 'all'}-group"
 
+    @property
+    def _selector(self) -> str:
+        scope = f"{FOLLOWS}={self.follows}" if self.follows else f"!{FOLLOWS}"
+        return f"{COMPONENT} in ({_DAEMON},{_GROUP}),{scope}"
+
     def _path(self, who: str = "") -> str:
         collection = f"/apis/{LEASE.api_version}/namespaces/{self.namespace}/leases"
         return f"{collection}/{_name(who)}" if who else collection
@@ -223,6 +239,15 @@ def seen(happened: Event) -> tuple[MemberLease | None, bool]:
         before.member, before.acknowledged, before.leaves,
     )  # fmt: skip
     return lease, is_news
+
+
+def told_gone(happened: Event) -> Member | None:
+    """Return the member whose Lease was deleted as an event of an unbroken watch tells, None where it tells nothing of the kind."""
+    stored = happened.old
+    is_told = happened.new is None and not happened.own and not happened.after_gap
+    if stored is None or not is_told or stored.labels.get(COMPONENT) != _DAEMON:
+        return None
+    return Member(stored.ref.name.removeprefix(_name("")), stored.uid) if stored.ref.kind == LEASE.kind else None
 
 
 def _member_lease(lease: Manifest, *, look: bool = True) -> MemberLease:

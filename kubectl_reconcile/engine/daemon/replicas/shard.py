@@ -19,16 +19,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.cache import Event
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Conflict, NotFound
-from kubectl_reconcile.core.daemon.sharding import VALID_S, Group, Member, Roster, Share
+from kubectl_reconcile.core.daemon.sharding import VALID_S, Expulsion, Group, Member, Roster, Share
 from kubectl_reconcile.engine.api.identity import identity
-from kubectl_reconcile.engine.daemon.replicas.leases import Leases, seen
+from kubectl_reconcile.engine.daemon.replicas.leases import Leases, seen, told_gone
 from kubectl_reconcile.engine.telemetry.logs import News, event
 
 _RENEW_S = 4.0
@@ -135,6 +135,8 @@ class Shard:
         lease, is_news = seen(happened)
         if lease is not None:
             self._roster.saw(lease, time.monotonic())
+        elif (gone := told_gone(happened)) is not None:
+            self._roster.told_gone(gone)
         if is_news:
             self._wake.set()
 
@@ -198,23 +200,35 @@ class Shard:
 
     async def _lead(self, me: Member) -> None:
         """Take out who is over, and write down who is there, where that is ours to do and news."""
+        listed = Group()
         while True:
             found = self.leases.group()
             verdict = self._roster.judge(me, self.leases.members(), found.group, time.monotonic())
-            if verdict.group is not None:
+            if verdict.lists and listed != found.group:
+                await self.leases.look()
+                listed = self.leases.group().group
+            elif verdict.group is not None:
                 await self.leases.write_group(verdict.group, found.lease)
-            if not verdict.expel:
+            elif not verdict.expel or not await self._expel_all(verdict.expel):
                 return
-            for expulsion in verdict.expel:
-                try:
-                    await self.leases.expel(expulsion)
-                except Conflict:  # it was renewed, and we haven't seen that
-                    self._roster.saw(expulsion.lease, time.monotonic())
-                    return
-                else:
-                    self._roster.expelled(expulsion)
-                    who, why = expulsion.lease.member.identity, expulsion.reason.value
-                    event(log, logging.WARNING, "took over", lease=who, reason=why)
+
+    async def _expel_all(self, expulsions: Iterable[Expulsion]) -> bool:
+        """Delete these Leases; tell whether all of them are gone now."""
+        for expulsion in expulsions:
+            try:
+                await self._expel(expulsion)
+            except Conflict:  # it was renewed, and we haven't seen that
+                self._roster.saw(expulsion.lease, time.monotonic())
+                return False
+        return True
+
+    async def _expel(self, expulsion: Expulsion) -> None:
+        """Delete a Lease, and note whether it was us who did."""
+        if not await self.leases.expel(expulsion):
+            self._roster.found_gone(expulsion, time.monotonic())
+            return
+        self._roster.expelled(expulsion)
+        event(log, logging.WARNING, "took over", lease=expulsion.lease.member.identity, reason=expulsion.reason.value)
 
     async def _follow(self, me: Member, group: Group) -> None:
         """Go by a new group, and acknowledge it once nothing that isn't ours is being written any more."""

@@ -41,8 +41,8 @@ type chartOrder struct {
 	// KubeVersion and APIVersions are the cluster's; without them those that Helm was built with.
 	KubeVersion string   `json:"kubeVersion"`
 	APIVersions []string `json:"apiVersions"`
-	// Lookups are objects of the cluster by what asks for them, "v1 Secret namespace/name"; others aren't there.
-	Lookups map[string]map[string]any `json:"lookups"`
+	// Lookups are objects of the cluster as JSON, by what asks for them, "v1 Secret namespace/name"; others aren't there.
+	Lookups map[string]string `json:"lookups"`
 }
 
 // valuesFile is a file of values by its path from the root of the source.
@@ -89,7 +89,7 @@ type done struct {
 	Again []object `json:"again,omitempty"`
 	// Drawn is how often each function was called that does so.
 	Drawn map[string]int `json:"drawn,omitempty"`
-	// Lookups are the objects of the cluster that were asked for.
+	// Lookups are the objects of the cluster that were asked for, also by a chart that then failed.
 	Lookups []string `json:"lookups,omitempty"`
 	// Templates are files of the source by what messages call them.
 	Templates map[string]string `json:"templates,omitempty"`

@@ -42,12 +42,12 @@ func helm(p *pipe, o *chartOrder) (result *done) {
 	said := listen()
 	log.SetFlags(0)
 	l := &loading{pipe: p, root: inside(o.Path), places: map[*byte]string{}, left: mostUnpacked, ignored: ignore.Empty()}
-	seen := &values{}
+	seen := &values{asked: func() []string { return nil }}
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			result = &done{Error: fmt.Sprintf("Helm can't go on: %v", recovered)}
 		}
-		result.Notices = append(result.Notices, said()...)
+		result.Notices, result.Lookups = append(result.Notices, said()...), seen.asked()
 		if result.Error != "" || len(result.Notices) > 0 {
 			result.Templates, result.Values = seen.templates, seen.all
 		}
@@ -59,10 +59,12 @@ func helm(p *pipe, o *chartOrder) (result *done) {
 	return result
 }
 
-// values is what is known of a chart when something is said of it: values that a message must not have, and what templates are called.
+// values is what is known of a chart when something is said of it: values that a message must not have, what templates are called,
+// and what was looked up.
 type values struct {
 	all       []any
 	templates map[string]string
+	asked     func() []string
 }
 
 // placed is an error that is about one file.
@@ -95,11 +97,12 @@ func (l *loading) rendered(o *chartOrder, seen *values) (*done, error) {
 	}
 	draw := func(funcs *functions) ([]object, []string, error) { return l.drawn(o, files, given, funcs, seen) }
 	first := newFunctions(o.Lookups, nil)
+	seen.asked = first.asked
 	objects, warnings, err := draw(first)
 	if err != nil {
 		return nil, err
 	}
-	found := &done{Objects: objects, Notices: warnings, Lookups: slices.Sorted(maps.Keys(first.lookups)), Drawn: first.counts}
+	found := &done{Objects: objects, Notices: warnings, Drawn: first.counts}
 	if len(first.counts) == 0 {
 		return found, nil
 	}

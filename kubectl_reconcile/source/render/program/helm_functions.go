@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"text/template"
 	"time"
 	_ "time/tzdata" // the machine's own can't be read here
 
 	"github.com/Masterminds/sprig/v3"
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // tries is how often is drawn again what came out as before.
@@ -30,8 +32,8 @@ type functions struct {
 	counts map[string]int
 	// lookups are the objects that were asked for.
 	lookups map[string]bool
-	// answers are objects of the cluster by how they are asked for.
-	answers map[string]map[string]any
+	// answers are objects of the cluster as JSON, by how they are asked for.
+	answers map[string]string
 	// results are what was drawn, and earlier is the rendering whose results this one must not have.
 	results map[string][]any
 	earlier *functions
@@ -40,7 +42,7 @@ type functions struct {
 }
 
 // newFunctions returns the functions of a rendering; after an earlier one, whatever is drawn differs from what was drawn there.
-func newFunctions(answers map[string]map[string]any, earlier *functions) *functions {
+func newFunctions(answers map[string]string, earlier *functions) *functions {
 	f := &functions{map[string]int{}, map[string]bool{}, answers, map[string][]any{}, earlier, time.Now}
 	if earlier != nil {
 		f.clock = func() time.Time { return time.Date(1970, 2, 3, 4, 5, 6, 789, time.UTC) }
@@ -64,15 +66,22 @@ func (f *functions) all() template.FuncMap {
 	return maps.Clone(own)
 }
 
-// lookup answers with the object that the caller gave, or as if there were none.
+// lookup answers with the object that the caller gave, or as if there were none. Each call has its own, since templates may
+// change it; its whole numbers are integers, as Helm has them.
 func (f *functions) lookup(apiVersion, kind, namespace, name string) (map[string]any, error) {
 	key := fmt.Sprintf("%s %s %s/%s", apiVersion, kind, namespace, name)
 	f.lookups[key] = true
-	if found := f.answers[key]; found != nil {
-		return found, nil
+	found := map[string]any{}
+	if answer, isThere := f.answers[key]; isThere {
+		if err := json.Unmarshal([]byte(answer), &found); err != nil {
+			return nil, fmt.Errorf("what %s %s/%s holds is no JSON", kind, namespace, name)
+		}
 	}
-	return map[string]any{}, nil
+	return found, nil
 }
+
+// asked are the objects that were looked up, in their order.
+func (f *functions) asked() []string { return slices.Sorted(maps.Keys(f.lookups)) }
 
 // counted returns a function that does the same, and counts.
 func (f *functions) counted(name string, original any) any {

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
-from kubectl_reconcile.core.planning.explain import ExplainFacts, FieldState, explained, outlook, steps_to
+from kubectl_reconcile.core.planning.outlook.explain import ExplainFacts, FieldState, explained, outlook, steps_to
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule

@@ -9,8 +9,8 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
+from kubectl_reconcile.core.planning.outlook.simulation import passes
 from kubectl_reconcile.core.planning.planner import build
-from kubectl_reconcile.core.planning.simulation import passes
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
@@ -20,7 +20,7 @@ from kubectl_reconcile.modules.threetierapp import ThreeTierApp
 from kubectl_reconcile.modules.webserver import webserver
 from tests.core.planning.changes import known
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 NOW = "2026-11-20T12:00:00Z"
 BUILT_IN = {
     (gvk := GroupVersionKind.parse(api, kind)): Kind(gvk, f"{kind.lower()}s", namespaced=True, schema=UNKNOWN)

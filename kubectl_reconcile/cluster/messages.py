@@ -1,0 +1,86 @@
+"""What goes to an API server, and what comes back, as HTTP has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from urllib.parse import urlencode
+
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from kubectl_reconcile import __version__
+from kubectl_reconcile.cluster.access.route import Route
+from kubectl_reconcile.cluster.errors import printable
+
+JSON = "application/json"
+
+Param: TypeAlias = str | int | bool | None
+"""A query parameter; None leaves it out."""
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+"""HTTP headers in order; a name may come more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to send. *impersonation* replaces the route's own, if it isn't None."""
+
+    method: str
+    path: str
+    params: Mapping[str, Param] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    etag: str = ""
+    impersonation: Headers | None = None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def url(self, server: str) -> URL:
+        """Return the whole URL, its query spelt as the API expects it (``true``, not ``True``)."""
+        query = urlencode([(name, _param_text(value)) for name, value in self.params.items() if value is not None])
+        separator = "&" if "?" in self.path else "?"
+        return URL(f"{server}{self.path}{separator}{query}" if query else f"{server}{self.path}", encoded=True)
+
+    def headers(self, route: Route) -> CIMultiDict[str]:
+        """Return all headers, with the identity of *route* unless another is impersonated."""
+        far = self.method == "GET" and not route.near
+        found = CIMultiDict({"Accept": self.accept, "Accept-Encoding": "gzip" if far else "identity"})
+        found["User-Agent"] = f"kubectl-reconcile/{__version__}"
+        if self.body is not None:
+            found["Content-Type"] = self.content_type
+        if self.etag:
+            found["If-None-Match"] = self.etag
+        for name, value in route.headers:
+            if self.impersonation is None or not name.startswith("Impersonate-"):
+                found.add(name, value)
+        for name, value in self.impersonation or ():
+            found.add(name, value)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A successful answer (2xx, or 304 to an *etag*) as it came."""
+
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of the server's ``Warning`` headers."""
+        return tuple(_warning_text(value) for value in self.headers.getall("Warning", ()))
+
+
+def _param_text(value: str | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _warning_text(header: str) -> str:
+    """Return the text of a ``Warning: 299 - "text"`` header."""
+    _, quote, text = header.partition('"')
+    return printable(text.rpartition('"')[0].replace('\\"', '"').replace("\\\\", "\\") if quote else header)

@@ -1,0 +1,86 @@
+"""Schedules as cron writes them, in a time zone: when something is due next.
+
+A *slot* is one moment that a schedule names. Slots are told in UTC, whatever the zone. Where clocks are put forward, a slot in the hour that is left
+out comes right after it; where they are put back, one in the hour that comes twice comes once, unless the schedule says every hour: as Debian's
+cron does it (the rules are cronsim's).
+
+Pure: moments are RFC 3339 text in, RFC 3339 text out; what zones are is data of the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+_FIELDS = 5
+
+
+class ScheduleError(ValueError):
+    """It is no schedule, or there is no such zone; the message says what is wrong, and what one looks like."""
+
+
+class ZoneError(ScheduleError):
+    """There is no such time zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class CronSchedule:
+    """A schedule of five fields, minute to day of the week, in a zone called as in ``Europe/Berlin``."""
+
+    expression: str
+    zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no schedule, and one that never comes.
+
+        Raises:
+            ZoneError: there is no such zone.
+            ScheduleError: it is no schedule.
+        """
+        try:
+            ZoneInfo(self.zone)
+        except (KeyError, ValueError, OSError) as error:
+            raise ZoneError(f"must be a time zone as in Europe/Berlin, not {self.zone!r}") from error
+        if len(self.expression.split()) != _FIELDS:
+            raise ScheduleError(
+                f"must be five fields (minute, hour, day, month, day of the week) as in '30 3 * * *', not {self.expression!r}"
+            )
+        try:
+            self.after("2026-01-01T00:00:00Z")
+        except CronSimError as error:
+            raise ScheduleError(
+                f"must be a schedule as in '30 3 * * *', not {self.expression!r}: {str(error).lower()}"
+            ) from error
+        except StopIteration as error:
+            raise ScheduleError(f"never comes: {self.expression!r} names no day that there is") from error
+
+    def after(self, moment: str) -> str:
+        """Return the first slot after *moment*."""
+        since = datetime.fromisoformat(moment).astimezone(ZoneInfo(self.zone))
+        slots = CronSim(self.expression, since)
+        # In the hour that comes twice, cronsim counts from the first time: what it says may lie before.
+        return next(_text(slot) for slot in slots if slot.astimezone(UTC) > since.astimezone(UTC))
+
+    def latest(self, since: str, until: str) -> str:
+        """Return the last slot after *since* that isn't after *until*; nothing where there is none."""
+        found, slot, end = "", self.after(since), datetime.fromisoformat(until)
+        while datetime.fromisoformat(slot) <= end:
+            found, slot = slot, self.after(slot)
+        return found
+
+
+def later(moment: str, seconds: float) -> str:
+    """Return the moment that many *seconds* after another, to the second."""
+    return _text(datetime.fromisoformat(moment) + timedelta(seconds=seconds))
+
+
+def seconds_between(earlier: str, later_: str) -> float:
+    """Return how many seconds lie between two moments; less than zero where the first is the later one."""
+    return (datetime.fromisoformat(later_) - datetime.fromisoformat(earlier)).total_seconds()
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

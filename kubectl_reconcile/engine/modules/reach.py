@@ -1,0 +1,73 @@
+"""What a module reaches while it observes or acts: external systems, and pods of its own.
+
+While observing, a system is asked by GET alone. While acting, every request to a system carries the action's idempotency key, so a system
+that knows such keys does nothing twice even if an answer was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.core.module.api import Answer, PodTls
+from kubectl_reconcile.core.module.inputs import Owned
+from kubectl_reconcile.engine.modules.external_systems import ExternalSystems, OutsideError
+from kubectl_reconcile.engine.modules.operands import Operands, OwnedPod, PodsOfCr
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """All that modules reach, as *client* may: the systems and the ways to pods are those of the whole process."""
+
+    systems: ExternalSystems
+    operands: Operands
+    client: Client
+
+    @asynccontextmanager
+    async def io(self, owned: Owned, idempotency_key: str = "") -> AsyncIterator[ModuleIo]:
+        """Lend what a module observes with or, given a key, acts with; connections to pods end with the block."""
+        pods = PodsOfCr(self.operands, self.client, owned, acts=bool(idempotency_key))
+        try:
+            yield ModuleIo(self.systems, pods, owned, idempotency_key)
+        finally:
+            await pods.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleIo:
+    """The `Io` of one look or one action; without *idempotency_key* it only reads."""
+
+    systems: ExternalSystems
+    pods: PodsOfCr
+    owned: Owned
+    idempotency_key: str = ""
+
+    async def get(self, system: str, path: str) -> Answer:
+        """Ask for *path*, changing nothing.
+
+        Raises:
+            OutsideError: nobody knows the system, or it doesn't answer.
+        """
+        return await self.systems.request("GET", self.systems.url(system) + path)
+
+    async def send(self, method: str, system: str, path: str, body: Any = None) -> Answer:
+        """Send *body* as JSON; the idempotency key of the action goes along.
+
+        Raises:
+            OutsideError: this is a look and no action, nobody knows the system, or it doesn't answer.
+        """
+        if not self.idempotency_key:
+            raise OutsideError(f"observing changes nothing, but {method} {path} would")
+        headers = {"Idempotency-Key": self.idempotency_key}
+        return await self.systems.request(method, self.systems.url(system) + path, body=body, headers=headers)
+
+    def pod(self, name: str, port: int, tls: PodTls | None = None) -> OwnedPod:
+        """Return how to reach *port* of a pod that the CR controls.
+
+        Raises:
+            SilentPodError: it controls no pod of that name.
+        """
+        return self.pods.pod(name, port, tls)

@@ -1,0 +1,57 @@
+"""How a process that runs for long looks after its memory: what is needed no more goes soon, and goes back to the system.
+
+What refers to itself in a circle (tasks, errors with where they came from) stays until Python looks for it. A command leaves that to its end;
+a daemon would hold a hundred thousand such objects, with all that they refer to, and its memory would stay as large as it ever was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+from collections.abc import Callable
+from typing import Final
+
+_YOUNG: Final = 5_000
+"""After so many new objects the new ones are looked through: most of what is needed no more is among them."""
+_TIMES: Final = (20, 200)
+"""How often that is done before those are looked through that outlived it, and how often these before all: all takes long."""
+_BURST: Final = 20
+"""After so many looks through the new objects there was a burst, which may have left something behind."""
+
+
+def look_after() -> None:
+    """Have what is needed no more found soon. What is there now, mostly code, is never looked through again."""
+    gc.set_threshold(_YOUNG, *_TIMES)
+    gc.collect()
+    gc.freeze()
+
+
+class Tidying:
+    """Looks through everything once after a burst, when there is nothing else to do."""
+
+    def __init__(self) -> None:
+        self._trim = _trimmer()
+        self._was_at_rest = False
+
+    async def at_rest(self, *, is_so: bool) -> None:
+        """Note whether there is nothing to do just now; the second time in a row after a burst everything is looked through."""
+        if is_so and self._was_at_rest and _was_busy():
+            gc.collect()
+            await asyncio.to_thread(self._trim)
+        self._was_at_rest = is_so
+
+
+def _was_busy() -> bool:
+    """Tell whether many objects were made since all were looked through."""
+    _, young, middle = gc.get_count()
+    return young + middle * _TIMES[0] >= _BURST
+
+
+def _trimmer() -> Callable[[], object]:
+    """Return what gives memory that is free back to the system: glibc keeps it; others do it by themselves, or have no way."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError):
+        return lambda: None
+    return lambda: trim(0)

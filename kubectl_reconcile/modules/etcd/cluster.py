@@ -1,0 +1,253 @@
+"""EtcdCluster: a CR ``EtcdCluster`` is a cluster of etcd, formed, scaled, mended and upgraded one step a pass.
+
+What the one next step is, ``decision`` says; here it becomes children (a pod more or less) or an action on etcd (a member more or less, a
+promotion, another leader), whose precondition is looked at again right before it runs.
+
+Conditions: ``Available`` (a majority serves), ``Ready`` (all is as specified), ``Recovering``, ``Scaling``, ``Upgrading``, and ``Degraded``
+where nobody but a person can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Action,
+    Condition,
+    Context,
+    Facts,
+    Io,
+    Manifest,
+    Outcome,
+    Owned,
+    Reads,
+    Select,
+    key_of,
+    module,
+)
+from kubectl_reconcile.modules.etcd import driver, outlook
+from kubectl_reconcile.modules.etcd.children import (
+    CLIENT_PORT,
+    claim,
+    claim_name,
+    client_service,
+    disruption_budget,
+    kept_pod,
+    new_pod,
+    services,
+    template_of,
+)
+from kubectl_reconcile.modules.etcd.decision import Do, EtcdStep, Wanted, Why, next_step, wanted_of
+from kubectl_reconcile.modules.etcd.situation import Situation, Volume, peer_url, situation_of
+from kubectl_reconcile.modules.etcd.spec import ClusterSpec, cluster_spec
+
+_BUSY_S, _IDLE_S = 2.0, 15.0
+
+
+def _volumes_left(cr: Manifest) -> Select:
+    """Select the volume claims that an earlier cluster of this name has left."""
+    return Select(labels=Context("", "etcdcluster", cr).selector())
+
+
+@module(
+    api="etcd.database.coreos.com/v1beta2",
+    kind="EtcdCluster",
+    owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "policy/v1/PodDisruptionBudget"],
+    reads=[Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=etcdcluster", of=_volumes_left)],
+    observe_s=12.0,
+)
+class EtcdCluster:
+    """Run a cluster of etcd with ``spec.size`` members of ``spec.version``.
+
+    Members are added as learners and promoted once they have caught up; a member that dies comes back on its volume, and only one whose
+    data is gone is replaced. Versions go up by one minor at a time, member by member, the leader last. While no majority serves, no member is
+    added or removed.
+    """
+
+    async def observe(self, cr: Manifest, io: Io) -> Facts:
+        """Ask the members who they are and how they do."""
+        return await driver.observe(cr, io)
+
+    async def act(self, cr: Manifest, action: Action, io: Io) -> str:
+        """Change the membership, or who leads."""
+        return await driver.act(cr, action, io)
+
+    def predict(self, _cr: Manifest, facts: Facts, action: Action) -> Facts:
+        """Say what members there will be."""
+        return outlook.after_action(facts, action)
+
+    def foresee(self, cr: Manifest, owned: Owned, facts: Facts) -> Facts:
+        """Say what the pods will answer once they run."""
+        return outlook.once_running(owned, facts, Context("", "etcdcluster", cr), tls=bool(cluster_spec(cr).TLS))
+
+    def reconcile(self, cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:
+        """Take the next step."""
+        spec = cluster_spec(cr)
+        s = situation_of(cr, owned, facts, ctx)
+        wanted = wanted_of(spec, s, template_of(spec, ctx))
+        if ctx.unobserved:
+            return _blind(cr, spec, ctx.unobserved)
+        step = next_step(spec, s, wanted, ctx)
+        children = tuple(_children(spec, s, wanted, step, ctx))
+        if not s.is_known and (budget := owned.get("PodDisruptionBudget", ctx.name())) is not None:
+            children += (_named("PodDisruptionBudget", budget["metadata"]["name"], budget["apiVersion"]),)
+        untouched = tuple(key_of(each) for each in children if each.get("spec") is None)
+        return Outcome(
+            children=children,
+            untouched=untouched,
+            keep_children=step.reason == "Paused",
+            actions=tuple(_action(spec, s, step, ctx)),
+            status=_status(cr, spec, s, step, ctx),
+            conditions=tuple(_conditions(spec, s, step, wanted)),
+            requeue_after_s=_IDLE_S if step.do in {Do.NOTHING, Do.STOP} else _BUSY_S,
+        )
+
+    def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
+        """End the pods; let go of the volumes, unless they are to go too."""
+        spec, pods = cluster_spec(cr), owned.of("Pod")
+        volumes = situation_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
+        stay = spec.deletion_policy == "Retain" and not spec.in_memory
+        claims = tuple(claim(spec, ctx, each, "") for each in volumes.values()) if stay else ()
+        left = [*pods, *volumes]
+        what = "stay" if stay else "go too"
+        text = f"{len(pods)} pods are left; {len(volumes)} volumes {what}" if left else "everything is gone"
+        return Outcome(
+            children=claims,
+            released=tuple(key_of(each) for each in claims),
+            status={name: value for name, value in (cr.get("status") or {}).items() if name not in _BY_ENGINE},
+            conditions=(Condition("Ready", "False", "Deleting", text),),
+            finalized=not left,
+        )
+
+
+_BY_ENGINE = ("conditions", "observedGeneration")
+
+
+# --- children -------------------------------------------------------------------------------------
+
+
+def _children(spec: ClusterSpec, s: Situation, wanted: Wanted, step: EtcdStep, ctx: Context) -> Iterator[Manifest]:
+    """Yield what must exist after the step; what has no spec stays as it is."""
+    yield from services(ctx)
+    yield from _claims(spec, s, step, ctx)
+    if s.is_known and len(s.voters) > 1:
+        yield disruption_budget(ctx, s.quorum)
+    voting = {each.slot for each in s.voters}
+    for slot, pod in s.pods.items():
+        if step.do is Do.DELETE_POD and step.slot == slot:
+            continue
+        is_at_rest = not pod.is_going and not pod.has_ended and s.is_known
+        made = kept_pod(spec, ctx, pod, is_voter=slot in voting) if is_at_rest else None
+        yield made or _named("Pod", slot)
+    if step.do is Do.CREATE_POD:
+        yield new_pod(spec, ctx, step.slot, wanted.version, s.members, seed=step.seed)
+
+
+def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> Iterator[Manifest]:
+    for slot, volume in s.volumes.items():
+        if step.do is Do.DELETE_VOLUME and step.slot == slot:
+            continue
+        member, pod = s.member(slot), s.pods.get(slot)
+        seen = member.id if member and member.is_started and pod and pod.answers else ""
+        stays = volume.is_going or spec.in_memory
+        yield _named("PersistentVolumeClaim", claim_name(slot)) if stays else claim(spec, ctx, volume, seen)
+    if step.do is Do.CREATE_POD and not spec.in_memory and step.slot not in s.volumes:
+        yield claim(spec, ctx, Volume(step.slot), "")
+
+
+def _named(kind: str, name: str, api: str = "v1") -> Manifest:
+    """Return a child that stays as it is: only its name is told."""
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name}}
+
+
+# --- actions --------------------------------------------------------------------------------------
+
+
+def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> Iterator[Action]:
+    """Yield the step as an action on etcd, if it is one. What it was decided on must still be so when it runs."""
+    if step.do not in {Do.ADD, Do.PROMOTE, Do.MOVE_LEADER, Do.REMOVE}:
+        return
+    via = next((each.slot for each in s.voters if each.id == s.leader), "")
+    holds: dict[str, Any] = {
+        "quorum": True,
+        "membership": s.facts.get("membership"),
+        "answering": s.facts.get("answering"),
+    }
+    if step.do in {Do.REMOVE, Do.MOVE_LEADER}:
+        holds["leader"] = s.leader
+    about = step.slot if step.do is Do.ADD else step.member
+    parameters = {"slot": step.slot, "member": step.member, "via": via}
+    if step.do is Do.ADD:
+        parameters["peer"] = peer_url(ctx, step.slot, tls=bool(spec.TLS))
+    yield Action(
+        f"{step.do.value}-{about}", step.do.value, step.text, parameters, holds,
+        needs_approval=step.needs_approval, repeats=True,
+    )  # fmt: skip
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+def _status(cr: Manifest, spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> dict[str, Any]:
+    before: Mapping[str, Any] = cr.get("status") or {}
+    names = sorted(s.pods)
+    running = s.running_version
+    is_lost = step.reason in {"DataLost", "DifferentClusters"}
+    is_up = s.is_known and len(s.serving) >= s.quorum
+    phase = "Failed" if is_lost else "Running" if is_up or before.get("phase") == "Running" else "Creating"
+    known = {"clusterID": s.clusters[0] if len(s.clusters) == 1 and s.is_known else before.get("clusterID", "")}
+    return {
+        "phase": phase,
+        "reason": step.text if step.do is Do.STOP else "",
+        "size": len(s.members) if s.is_known else before.get("size", 0),
+        "serviceName": client_service(ctx),
+        "clientPort": CLIENT_PORT,
+        "members": {
+            "ready": [name for name in names if s.pods[name].serves],
+            "unready": [name for name in names if not s.pods[name].serves],
+        },
+        "currentVersion": str(running) if running else before.get("currentVersion", ""),
+        "targetVersion": spec.version if running and running != spec.target else "",
+        **({name: value for name, value in known.items() if value}),
+    }
+
+
+def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted) -> Iterator[Condition]:
+    serving, voters = len(s.serving), len(s.voters)
+    text = f"{serving} of {voters} members serve"
+    if s.is_known and serving >= s.quorum:
+        yield Condition("Available", "True", "MajorityServes", text)
+    else:
+        lost = step.reason == "QuorumLost" or s.is_formed
+        yield Condition("Available", "False", "QuorumLost" if lost else "Starting", step.text or text)
+    refused = wanted.refusal
+    if step.do is Do.NOTHING and not refused:
+        even = " (an even size survives no more failures than one less)" if spec.size % 2 == 0 else ""
+        yield Condition("Ready", "True", "AsSpecified", f"{text}, version {wanted.version}{even}")
+    else:
+        yield Condition("Ready", "False", step.reason or step.why.value, step.text or refused)
+    for why in (Why.RECOVERING, Why.SCALING, Why.UPGRADING):
+        at_it = step.why is why
+        yield Condition(
+            why.value, "True" if at_it else "False", "UnderWay" if at_it else "AsExpected", step.text if at_it else ""
+        )
+    if refused:
+        yield Condition("Degraded", "True", "VersionRefused", refused)
+    elif step.do is Do.STOP and step.reason != "Paused":
+        yield Condition("Degraded", "True", step.reason, step.text)
+    elif step.reason == "QuorumLost":
+        yield Condition("Degraded", "True", "QuorumLost", step.text)
+
+
+def _blind(cr: Manifest, spec: ClusterSpec, why: str) -> Outcome:
+    """Return what is said while no pod can be asked: nothing is known, and nothing is done."""
+    before = {name: value for name, value in (cr.get("status") or {}).items() if name not in _BY_ENGINE}
+    return Outcome(
+        status=before,
+        conditions=(
+            Condition("Available", "Unknown", "NotObserved", why),
+            Condition("Ready", "Unknown", "NotObserved", why),
+        ),
+        requeue_after_s=_BUSY_S if not spec.paused else _IDLE_S,
+    )

@@ -1,0 +1,347 @@
+"""What is to be done next for an etcd cluster: one step, or what is waited for.
+
+The order, each line only where those above are settled:
+
+1. Paused: nothing. A pod that is going is waited for.
+2. No members yet: one seed, and never a second one where data of an earlier one is left.
+3. Members and pods are made to agree. A pod that is no member goes, and so does the volume of a slot that has neither. A member without a
+   pod gets one: a new one always, one that ran before on its own volume. Only a member whose data is gone, or refused by its
+   own etcd, is removed; a later step adds another.
+4. Members not known, or fewer than a majority that serve: no membership changes. What has a volume gets its pod back.
+5. A learner that has caught up is promoted. Members that don't serve are waited for.
+6. Size: a learner more, or a member less, never the leader.
+7. Version and template: one pod at a time while all serve, the leader last, after another has taken over; one minor at a time, never back.
+
+Pure: a situation and a spec in, a step out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.modules.etcd.situation import EtcdMember, Pod, Situation, number_of, slot_name
+from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
+
+SLOTS = 100
+"""Slots are numbered below this; a cluster has seven members at most."""
+
+
+class Do(StrEnum):
+    """What a step does."""
+
+    NOTHING = "nothing"
+    """All is as specified."""
+    WAIT = "wait"
+    """Something under way must come to its end."""
+    STOP = "stop"
+    """Nobody but a person can go on."""
+    CREATE_POD = "create-pod"
+    """With its volume, if it is to have one."""
+    DELETE_POD = "delete-pod"
+    DELETE_VOLUME = "delete-volume"
+    ADD = "add"
+    """Add a learner."""
+    PROMOTE = "promote"
+    MOVE_LEADER = "move-leader"
+    REMOVE = "remove"
+
+
+class Why(StrEnum):
+    """What a step is for; conditions are called by these."""
+
+    CREATING = "Creating"
+    RECOVERING = "Recovering"
+    SCALING = "Scaling"
+    UPGRADING = "Upgrading"
+    SETTLED = "Settled"
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdStep:
+    """The one thing to do. *slot* and *member* say with what, *text* says it to people, *reason* is a word for a condition.
+
+    *seed* marks the first pod of all.
+    """
+
+    do: Do
+    why: Why
+    text: str
+    slot: str = ""
+    member: str = ""
+    reason: str = ""
+    seed: bool = False
+    needs_approval: bool = False
+
+
+SETTLED = EtcdStep(Do.NOTHING, Why.SETTLED, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What members are to run: a version and the digest of a template. *refusal* says why the specified version isn't it."""
+
+    version: EtcdVersion
+    template: str
+    refusal: str = ""
+
+    def is_outdated(self, pod: Pod) -> bool:
+        """Tell whether a pod was made for another version, or by another template."""
+        return pod.version != self.version or pod.template != self.template
+
+
+def wanted_of(spec: ClusterSpec, s: Situation, template: str) -> Wanted:
+    """Return what members are to run now, given what they run: one minor more at most, never less."""
+    base, target = s.version or s.running_version, spec.target
+    running = max((pod.version for pod in s.pods.values() if pod.version), default=target)
+    if base is None or target.line == base.line or target.line == _next_line(base):
+        return Wanted(target, template)
+    if target.line < base.line:
+        return Wanted(
+            running, template,
+            f".spec.version: {target} is older than what the cluster has become, {base}, and etcd doesn't read newer data (hint: set it to"
+            f" {running}, or restore a backup into a new cluster)",
+        )  # fmt: skip
+    step = ".".join(map(str, _next_line(base)))
+    return Wanted(
+        running, template,
+        f".spec.version: {target} is more than one minor above {base} (hint: go to {step} first, then on)",
+    )  # fmt: skip
+
+
+def _next_line(version: EtcdVersion) -> tuple[int, int]:
+    return version.major, version.minor + 1
+
+
+def next_step(spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) -> EtcdStep:
+    """Return the one step to take now."""
+    if spec.paused:
+        return EtcdStep(Do.STOP, Why.SETTLED, ".spec.paused is true; nothing is changed", reason="Paused")
+    for source in _ORDER:
+        for step in source(spec, s, wanted, ctx):
+            return step
+    return SETTLED
+
+
+# --- what comes first -----------------------------------------------------------------------------
+
+
+def _under_way(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+    if len(s.clusters) > 1:
+        text = f"pods answer as members of different clusters ({', '.join(s.clusters)}); nothing is changed (hint: delete the pod and the volume claim of the one that is wrong)"
+        yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DifferentClusters")
+    for pod in _pods(s):
+        if pod.is_going:
+            yield EtcdStep(Do.WAIT, Why.RECOVERING, f"pod {pod.slot} is terminating", pod.slot, reason="PodTerminating")
+    for volume in s.volumes.values():
+        if volume.is_going:
+            text = f"the volume claim of {volume.slot} is terminating"
+            yield EtcdStep(Do.WAIT, Why.RECOVERING, text, volume.slot, reason="VolumeTerminating")
+
+
+def _pods(s: Situation) -> list[Pod]:
+    return sorted(s.pods.values(), key=lambda pod: (len(pod.slot), pod.slot))
+
+
+# --- no majority ----------------------------------------------------------------------------------
+
+
+def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    """Yield what can be done while nobody can change the membership: pods are put back where their data is."""
+    if s.is_known and len(s.serving) >= s.quorum:
+        return
+    why = Why.RECOVERING if s.is_formed else Why.CREATING
+    if not s.is_formed and not s.pods and not s.members:
+        seed = min(s.volumes, default=slot_name(ctx, 0), key=lambda slot: number_of(ctx, slot))
+        yield EtcdStep(Do.CREATE_POD, Why.CREATING, f"create {seed}, the first member", seed, seed=True)
+    yield from _pods_put_back(s, wanted, ctx, why)
+    if s.is_formed and not s.pods:
+        text = "every member is gone, and what they held in memory with them (hint: delete this cluster and create it anew, or restore a backup)"
+        yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DataLost")
+    if not s.is_formed:
+        yield EtcdStep(Do.WAIT, Why.CREATING, f"the first member starts{_faults(s)}", reason="Starting")
+    missing = [each.slot or each.id for each in s.voters if not s.serves(each)]
+    lacking = f"{', '.join(missing)} of {len(s.voters)} members don't serve" if missing else "no member tells who leads"
+    text = f"{lacking}{_faults(s)}; no member is added or removed without a majority"
+    yield EtcdStep(Do.WAIT, Why.RECOVERING, text, reason="QuorumLost")
+
+
+def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iterator[EtcdStep]:
+    """Yield the pods to be deleted because they will never run, and those to be created on volumes that hold data."""
+    for pod in _pods(s):
+        if pod.has_ended and pod.slot in s.volumes:
+            yield EtcdStep(
+                Do.DELETE_POD, why, f"delete {pod.slot}, which has ended; it comes back on its volume", pod.slot
+            )
+        if _is_misfit(pod, s, wanted):
+            yield EtcdStep(
+                Do.DELETE_POD, why, f"delete {pod.slot}, which doesn't run and isn't as specified any more", pod.slot
+            )
+    if not s.is_formed:
+        return
+    for slot in sorted(s.volumes.keys() - s.pods.keys(), key=lambda each: number_of(ctx, each)):
+        is_member = s.member(slot) is not None if s.members else bool(s.volumes[slot].member)
+        if is_member:
+            yield EtcdStep(Do.CREATE_POD, why, f"create {slot} on its volume, as the member that it was", slot)
+
+
+def _is_misfit(pod: Pod, s: Situation, wanted: Wanted) -> bool:
+    """Tell whether a pod doesn't run, nothing is lost with it, and another one may."""
+    member = s.member(pod.slot)
+    keeps = pod.slot in s.volumes or (not s.is_formed) or (member is not None and not member.is_started)
+    return keeps and not pod.is_ready and not pod.answers and wanted.is_outdated(pod)
+
+
+def _faults(s: Situation) -> str:
+    found = [f"{pod.slot}: {pod.fault}" for pod in _pods(s) if pod.fault]
+    return f" ({'; '.join(found)})" if found else ""
+
+
+# --- members and pods agree -----------------------------------------------------------------------
+
+
+def _strangers(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+    for member in s.members:
+        if not member.slot:
+            text = f"remove member {member.id}, which this cluster didn't add; it counts for the majority and has no pod here"
+            yield EtcdStep(Do.REMOVE, Why.RECOVERING, text, "", member.id, reason="Stranger", needs_approval=True)
+
+
+def _leftovers(spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    """Yield what isn't a member's (any more)."""
+    why = _why(spec, s, wanted)
+    for pod in _pods(s):
+        if s.member(pod.slot) is None:
+            yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}, which is no member", pod.slot)
+    for slot in sorted(s.volumes.keys() - s.pods.keys(), key=lambda each: number_of(ctx, each)):
+        if s.member(slot) is None:
+            yield EtcdStep(Do.DELETE_VOLUME, why, f"delete the volume of {slot}, which is no member any more", slot)
+
+
+def _missing(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+    return (_without_pod(spec, s, wanted, member) for member in s.members if member.slot not in s.pods)
+
+
+def _broken(_spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+    """Yield members whose pods will never run, or have nothing to run on."""
+    for member in s.members:
+        pod = s.pods[member.slot]
+        if pod.has_ended:
+            yield EtcdStep(Do.DELETE_POD, Why.RECOVERING, f"delete {pod.slot}, which has ended", pod.slot)
+        if _is_misfit(pod, s, wanted):
+            text = f"delete {pod.slot}, which doesn't run and isn't as specified any more"
+            yield EtcdStep(Do.DELETE_POD, Why.RECOVERING, text, pod.slot)
+        if pod.refuses_data and not pod.is_ready and _can_spare(s, member):
+            text = f"remove {member.slot}: its etcd refuses its data ({pod.fault[:120]}); a new member takes its place"
+            yield EtcdStep(Do.REMOVE, Why.RECOVERING, text, member.slot, member.id)
+
+
+def _without_pod(spec: ClusterSpec, s: Situation, wanted: Wanted, member: EtcdMember) -> EtcdStep:
+    """Return what becomes of a member that has no pod."""
+    slot, volume = member.slot, s.volumes.get(member.slot)
+    if not member.is_started:
+        return EtcdStep(Do.CREATE_POD, _why(spec, s, wanted), f"create {slot}, which was added", slot)
+    if volume is not None and volume.member == member.id:
+        return EtcdStep(Do.CREATE_POD, Why.RECOVERING, f"create {slot} on its volume, as the member that it was", slot)
+    if _can_spare(s, member):
+        text = f"remove {slot}: its data is gone; a new member takes its place"
+        return EtcdStep(Do.REMOVE, Why.RECOVERING, text, slot, member.id)
+    text = f"{slot} has lost its data, and can't be replaced while others don't serve"
+    return EtcdStep(Do.WAIT, Why.RECOVERING, text, slot, reason="MemberLost")
+
+
+def _can_spare(s: Situation, member: EtcdMember) -> bool:
+    """Tell whether a majority of those that stay serves, and of those that are there too."""
+    serving = [each for each in s.serving if each != member]
+    return len(serving) >= s.quorum and len(serving) > 0
+
+
+def _why(spec: ClusterSpec, s: Situation, wanted: Wanted) -> Why:
+    """Return what a step among members is for that follows from one before it."""
+    if any(map(wanted.is_outdated, s.pods.values())):
+        return Why.UPGRADING
+    if len(s.voters) == 1 < spec.size:
+        return Why.CREATING
+    return Why.SCALING if len(s.voters) != spec.size else Why.RECOVERING
+
+
+# --- health, size, rollout ------------------------------------------------------------------------
+
+
+def _health(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+    for member in s.members:
+        if member.is_learner:
+            yield _learner(spec, s, wanted, member)
+    idle = [each for each in s.voters if not s.serves(each)]
+    if len(s.voters) > spec.size:
+        for gone in [each for each in reversed(idle) if each.id != s.leader][:1]:
+            text = f"remove {gone.slot}, which doesn't serve, for size {spec.size}"
+            yield EtcdStep(Do.REMOVE, Why.SCALING, text, gone.slot, gone.id)
+    for member in idle:
+        pod = s.pods[member.slot]
+        fault = f": {pod.fault}" if pod.fault else ""
+        yield EtcdStep(
+            Do.WAIT, Why.RECOVERING, f"{member.slot} doesn't serve yet{fault}", member.slot, reason="MemberNotServing"
+        )
+
+
+def _learner(spec: ClusterSpec, s: Situation, wanted: Wanted, member: EtcdMember) -> EtcdStep:
+    why = _why(spec, s, wanted)
+    if len(s.members) > spec.size and len(s.voters) >= spec.size:
+        return EtcdStep(
+            Do.REMOVE, Why.SCALING, f"remove {member.slot}, which isn't wanted any more", member.slot, member.id
+        )
+    if s.serves(member):
+        return EtcdStep(Do.PROMOTE, why, f"promote {member.slot}: it has caught up", member.slot, member.id)
+    pod = s.pods[member.slot]
+    fault = f": {pod.fault}" if pod.fault else ""
+    return EtcdStep(Do.WAIT, why, f"learner {member.slot} catches up{fault}", member.slot, reason="LearnerCatchesUp")
+
+
+def _size(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    have, want = len(s.voters), spec.size
+    if have < want:
+        taken = {*s.pods, *s.volumes, *(each.slot for each in s.members)}
+        slot = next(name for name in (slot_name(ctx, at) for at in range(SLOTS)) if name not in taken)
+        why = Why.CREATING if have == 1 else Why.SCALING
+        yield EtcdStep(Do.ADD, why, f"add {slot} as a learner, for size {want}", slot)
+    elif have > want:
+        gone = [each for each in s.voters if each.id != s.leader][-1]
+        yield EtcdStep(Do.REMOVE, Why.SCALING, f"remove {gone.slot}, for size {want}", gone.slot, gone.id)
+
+
+def _rollout(_spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+    outdated = [each for each in s.voters if wanted.is_outdated(s.pods[each.slot])]
+    if not outdated:
+        if s.version is not None and s.version.line != wanted.version.line:
+            text = f"all members run {wanted.version}, and agree on it in a moment"
+            yield EtcdStep(Do.WAIT, Why.UPGRADING, text, reason="VersionNotAgreedOn")
+        return
+    if alarms := [f"{pod.slot}: {pod.alarm}" for pod in _pods(s) if pod.alarm]:
+        text = f"nothing is rolled out while there are alarms ({', '.join(alarms)})"
+        yield EtcdStep(Do.STOP, Why.UPGRADING, text, reason="Alarm")
+    others = [each for each in outdated if each.id != s.leader]
+    if not others and len(s.voters) > 1:
+        heir = next(each for each in s.voters if each.id != s.leader)
+        text = f"let {heir.slot} lead, so that {outdated[0].slot} can be replaced"
+        yield EtcdStep(Do.MOVE_LEADER, Why.UPGRADING, text, heir.slot, heir.id)
+    member = (others or outdated)[0]
+    yield _replacement(s, member, s.pods[member.slot], wanted)
+
+
+def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> EtcdStep:
+    what = f"for {wanted.version}" if pod.version != wanted.version else "for what the spec says of pods"
+    slot = member.slot
+    if slot in s.volumes:
+        return EtcdStep(Do.DELETE_POD, Why.UPGRADING, f"delete {slot} {what}; it comes back on its volume", slot)
+    if len(s.voters) > 1:
+        text = f"remove {slot} {what}: it keeps its data in memory, so that a new member takes its place"
+        return EtcdStep(Do.REMOVE, Why.UPGRADING, text, slot, member.id)
+    text = f"{slot} is the only member and keeps its data in memory: it would be lost (hint: set .spec.size to 3 first)"
+    return EtcdStep(Do.STOP, Why.UPGRADING, text, slot, reason="WouldLoseData")
+
+
+_ORDER = (_under_way, _without_majority, _strangers, _leftovers, _missing, _broken, _health, _size, _rollout)
+"""Where steps come from; the first one there is is taken."""

@@ -1,0 +1,177 @@
+"""How etcd is asked and told, by the JSON gateway of its client port: the only file of the module that does I/O.
+
+Numbers of 64 bits are text in its JSON; ids are kept in hexadecimal, as etcdctl shows them. What changes all the time, such as
+revisions, isn't among the facts.
+
+Facts: ``members`` (id, name, peer, learner), told by a majority if ``quorum``, else by whoever knows most; ``leader`` (an id); ``version`` (of the
+cluster); ``pods`` by name (uid, id, version, learner, synced, alarm, cluster, error); ``membership`` and ``answering``, each in one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Action,
+    Answer,
+    Context,
+    Facts,
+    Io,
+    Manifest,
+    PodIo,
+    PodTls,
+    SilentPodError,
+    is_alive,
+)
+from kubectl_reconcile.modules.etcd.children import CLIENT_PORT
+from kubectl_reconcile.modules.etcd.decision import Do
+from kubectl_reconcile.modules.etcd.outlook import membership
+from kubectl_reconcile.modules.etcd.spec import cluster_spec
+
+_LAG = 1000
+"""Entries of the log that a member may be behind and still counts as keeping up."""
+
+
+class EtcdError(Exception):
+    """etcd refuses what it is told."""
+
+
+async def observe(cr: Manifest, io: Io) -> Facts:
+    """Return what the members say, each asked at the same time."""
+    pods = [pod for pod in io.owned.of("Pod") if is_alive(pod) and (pod.get("status") or {}).get("podIP")]
+    names = [pod["metadata"]["name"] for pod in pods]
+    answers = dict(zip(names, await asyncio.gather(*(_look(cr, io, name) for name in names)), strict=True))
+    first = max((int(each["raftIndex"]) for each in answers.values() if each.get("raftIndex")), default=0)
+    leader = next((each["leader"] for each in answers.values() if each.get("leader")), "")
+    members, is_known = await _members(cr, io, answers, leader)
+    found = {pod["metadata"]["name"]: _fact(pod, answers[pod["metadata"]["name"]], first) for pod in pods}
+    versions = sorted(each["etcdcluster"] for each in answers.values() if each.get("etcdcluster"))
+    return {
+        "members": members,
+        "membership": membership(members),
+        "quorum": is_known,
+        "leader": leader if is_known else "",
+        "answering": ",".join(sorted(name for name, each in found.items() if not each["error"])),
+        "version": versions[0] if versions and versions[0] != "not_decided" else "",
+        "pods": found,
+    }
+
+
+async def _look(cr: Manifest, io: Io, name: str) -> dict[str, Any]:
+    """Return what a pod says of itself; ``error`` where it says nothing."""
+    try:
+        pod = _reach(cr, io, name)
+        status = _body(await pod.ask("/v3/maintenance/status", {}))
+        version = _body(await pod.ask("/version"))
+    except (SilentPodError, EtcdError) as error:
+        return {"error": str(error)}
+    header = status.get("header") or {}
+    return {
+        "id": _hex(header.get("member_id")),
+        "cluster": _hex(header.get("cluster_id")),
+        "leader": _hex(status.get("leader")),
+        "raftIndex": int(status.get("raftIndex") or 0),
+        "applied": int(status.get("raftAppliedIndex") or 0),
+        "learner": bool(status.get("isLearner")),
+        "version": str(status.get("version") or ""),
+        "etcdcluster": str(version.get("etcdcluster") or ""),
+        "alarm": next((each for each in status.get("errors") or () if "alarm" in each or "NOSPACE" in each), ""),
+        "error": "",
+    }
+
+
+def _fact(pod: Manifest, answer: Mapping[str, Any], first: int) -> dict[str, Any]:
+    applied = int(answer.get("applied") or 0)
+    is_synced = bool(answer.get("leader")) and applied * 10 >= first * 9 and first - applied <= _LAG
+    return {
+        "uid": pod["metadata"]["uid"],
+        **{key: answer.get(key, "") for key in ("id", "version", "alarm", "cluster", "error")},
+        "learner": bool(answer.get("learner")),
+        "synced": is_synced,
+    }
+
+
+async def _members(
+    cr: Manifest, io: Io, answers: Mapping[str, Mapping[str, Any]], leader: str
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return the members, and whether a majority says so."""
+    able = [name for name, each in answers.items() if not each["error"] and not each["learner"]]
+    able.sort(key=lambda name: (answers[name]["id"] != leader, -answers[name]["applied"], name))
+    for name in able[:2] if leader else ():
+        try:
+            return await _list(cr, io, name, is_sure=True), True
+        except (SilentPodError, EtcdError):
+            continue
+    for name in able:
+        try:
+            return await _list(cr, io, name, is_sure=False), False
+        except (SilentPodError, EtcdError):
+            continue
+    return [], False
+
+
+async def _list(cr: Manifest, io: Io, name: str, *, is_sure: bool) -> list[dict[str, Any]]:
+    found = _body(await _reach(cr, io, name).ask("/v3/cluster/member/list", {"linearizable": is_sure}))
+    members = [
+        {
+            "id": _hex(each.get("ID")),
+            "name": str(each.get("name") or ""),
+            "peer": str(next(iter(each.get("peerURLs") or ()), "")),
+            "learner": bool(each.get("isLearner")),
+        }
+        for each in found.get("members") or ()
+    ]
+    return sorted(members, key=lambda each: each["id"])
+
+
+async def act(cr: Manifest, action: Action, io: Io) -> str:
+    """Carry out one change of the membership, or of who leads.
+
+    Raises:
+        EtcdError: etcd refuses.
+        SilentPodError: the pod that is told doesn't answer.
+    """
+    given = action.parameters
+    pod = _reach(cr, io, str(given["via"]))
+    number = str(int(given["member"], 16)) if given["member"] else ""
+    match action.verb:
+        case Do.ADD:
+            path, body = "/v3/cluster/member/add", {"peerURLs": [given["peer"]], "isLearner": True}
+        case Do.PROMOTE:
+            path, body = "/v3/cluster/member/promote", {"ID": number}
+        case Do.REMOVE:
+            path, body = "/v3/cluster/member/remove", {"ID": number}
+        case _:
+            path, body = "/v3/maintenance/transfer-leadership", {"targetID": number}
+    _body(await pod.send("POST", path, body))
+    return ""
+
+
+def _reach(cr: Manifest, io: Io, name: str) -> PodIo:
+    tls, ctx = cluster_spec(cr).TLS, Context("", "etcdcluster", cr)
+    if tls is None:
+        return io.pod(name, CLIENT_PORT)
+    server = f"{name}.{ctx.name()}.{ctx.namespace}.svc"
+    return io.pod(name, CLIENT_PORT, PodTls(tls.static.operator_secret, server))
+
+
+def _body(answer: Answer) -> Mapping[str, Any]:
+    """Return the body of a successful answer.
+
+    Raises:
+        EtcdError: it is none.
+    """
+    if answer.status == 200 and isinstance(answer.body, Mapping):
+        return answer.body
+    said = (
+        answer.body.get("message") or answer.body.get("error")
+        if isinstance(answer.body, Mapping)
+        else answer.text[:200]
+    )
+    raise EtcdError(f"etcd answers {answer.status}: {said}")
+
+
+def _hex(number: Any) -> str:
+    return format(int(number), "x") if number and int(number) else ""

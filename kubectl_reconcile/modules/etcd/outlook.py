@@ -1,0 +1,86 @@
+"""What will be seen of a cluster after a step, for previews of what follows: a guess that all goes well.
+
+Pure: facts in, facts out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubectl_reconcile.module_api import Action, Context, Facts, Manifest, Owned, is_alive
+from kubectl_reconcile.modules.etcd.decision import Do
+from kubectl_reconcile.modules.etcd.situation import peer_url
+from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
+
+
+def after_action(facts: Facts, action: Action) -> Facts:
+    """Return the facts that an action leads to."""
+    members, given = list(facts.get("members") or ()), action.parameters
+    match action.verb:
+        case Do.ADD:
+            members.append({"id": f"new-{given['slot']}", "name": "", "peer": given["peer"], "learner": True})
+        case Do.PROMOTE:
+            members = [{**each, "learner": False} if each["id"] == given["member"] else each for each in members]
+        case Do.REMOVE:
+            members = [each for each in members if each["id"] != given["member"]]
+        case _:
+            return {**facts, "leader": given["member"]}
+    return told(facts, members)
+
+
+def once_running(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Facts:
+    """Return the facts once the pods that are alive run, and all members among them have caught up."""
+    alive = {pod["metadata"]["name"]: pod for pod in owned.of("Pod") if is_alive(pod)}
+    members = list(facts.get("members") or ())
+    if not members and alive:
+        seed = min(alive, key=lambda name: (len(name), name))
+        members = [{"id": f"new-{seed}", "name": seed, "peer": peer_url(ctx, seed, tls=tls), "learner": False}]
+    found: list[dict[str, Any]] = []
+    pods: dict[str, Any] = {}
+    for each in members:
+        slot = str(each["peer"]).partition("://")[2].partition(".")[0]
+        if slot in alive:
+            found.append({**each, "name": slot})
+            pods[slot] = _answer(alive[slot], each)
+        else:
+            found.append(dict(each))
+    lines = [version_of(answer["version"]) for answer in pods.values()]
+    lowest = min((each for each in lines if each), default=None)
+    version = str(EtcdVersion(lowest.major, lowest.minor, 0)) if lowest else facts.get("version", "")
+    return told({**facts, "pods": pods, "version": version}, found)
+
+
+def _answer(pod: Manifest, member: Mapping[str, Any]) -> dict[str, Any]:
+    image = str(pod["spec"]["containers"][0]["image"])
+    version = version_of(image.rpartition(":")[2])
+    return {
+        "uid": pod["metadata"].get("uid"), "id": member["id"], "version": str(version or ""), "learner": member["learner"],
+        "synced": True, "ready": True, "alarm": "", "cluster": "", "error": "",
+    }  # fmt: skip
+
+
+def told(facts: Facts, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return *facts* with these *members*, and what follows from who answers: whether there is a majority, and who leads."""
+    pods: Mapping[str, Any] = facts.get("pods") or {}
+    answering = sorted(name for name, answer in pods.items() if not answer.get("error"))
+    voters = [each for each in members if not each["learner"]]
+    able = [each["id"] for each in voters if each.get("name") in answering]
+    has_quorum = bool(voters) and len(able) > len(voters) // 2
+    leader = str(facts.get("leader") or "")
+    return {
+        **facts,
+        "members": list(members),
+        "membership": membership(members),
+        "answering": ",".join(answering),
+        "quorum": has_quorum,
+        "leader": (leader if leader in able else able[0]) if has_quorum else "",
+    }
+
+
+def membership(members: Sequence[Mapping[str, Any]]) -> str:
+    """Return all members in one line, in order: what actions are sure of before they run."""
+    each = (
+        f"{one['id']}{'-learner' if one['learner'] else ''}{'' if one['name'] else '-unstarted'}" for one in members
+    )
+    return ",".join(sorted(each))

@@ -1,0 +1,219 @@
+"""What a decision about an etcd cluster is made on: members as etcd tells them, pods and volumes as Kubernetes does.
+
+Vocabulary: a *slot* is the name that a member, its pod and its volume share (``db-0``). A member is *started* once its etcd has
+run; it has a name from then on. A *voter* is a member that is no learner. A pod *serves* if it is ready and its etcd answers.
+The members are *known* if a majority has said who they are.
+
+Facts are what the driver brings (see `driver.observe`); all of it may be missing. A preview's guess also says which pods will be ready.
+
+Pure: values in, values out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Context,
+    Facts,
+    Manifest,
+    Owned,
+    annotations_of,
+    is_alive,
+    is_ready,
+)
+from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
+
+PREFIX = "etcd.database.coreos.com/"
+TEMPLATE = f"{PREFIX}template"
+"""On pods: the digest of what of the spec they were made by, the version aside."""
+MEMBER = f"{PREFIX}member"
+"""On volumes: the id of the member whose data they hold."""
+VOTER = f"{PREFIX}voter"
+"""Label of pods whose member votes: a learner answers no clients."""
+
+_CRASHES = 3
+_REFUSED_DATA = re.compile(
+    r"crc mismatch|wal: |walpb|snap: |failed to (read|open|recover|load) .*(wal|snap|db|backend)"
+    r"|invalid (database|page)|(database|page|meta) .*(corrupt|invalid)|mvcc: .*corrupt",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdMember:
+    """A member as etcd knows it. *slot* is empty where its address isn't one of ours: a stranger."""
+
+    id: str
+    slot: str
+    is_started: bool
+    is_learner: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that the CR controls, and what its etcd answered. *fault* is what keeps it from running, if anything does."""
+
+    slot: str
+    manifest: Manifest = field(repr=False)
+    is_going: bool = False
+    has_ended: bool = False
+    is_ready: bool = False
+    version: EtcdVersion | None = None
+    template: str = ""
+    restarts: int = 0
+    refuses_data: bool = False
+    fault: str = ""
+    answers: bool = False
+    is_synced: bool = False
+    alarm: str = ""
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is ready, and its etcd answers and keeps up."""
+        return self.is_ready and self.answers and self.is_synced and not self.is_going
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume claim; *member* is the id of the member whose data it holds, empty where no member was seen on it."""
+
+    slot: str
+    member: str = ""
+    is_going: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that is known. *is_formed* tells that the cluster has existed at some time."""
+
+    members: tuple[EtcdMember, ...] = ()
+    is_known: bool = False
+    leader: str = ""
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    volumes: Mapping[str, Volume] = field(default_factory=dict)
+    version: EtcdVersion | None = None
+    clusters: tuple[str, ...] = ()
+    is_formed: bool = False
+    facts: Facts = field(default_factory=dict, repr=False)
+
+    @property
+    def voters(self) -> tuple[EtcdMember, ...]:
+        """The members that vote."""
+        return tuple(each for each in self.members if not each.is_learner)
+
+    @property
+    def quorum(self) -> int:
+        """How many voters it takes."""
+        return len(self.voters) // 2 + 1
+
+    @property
+    def serving(self) -> tuple[EtcdMember, ...]:
+        """The voters whose pod serves."""
+        return tuple(each for each in self.voters if self.serves(each))
+
+    def serves(self, member: EtcdMember) -> bool:
+        """Tell whether a member's pod serves."""
+        pod = self.pods.get(member.slot)
+        return pod is not None and pod.serves
+
+    def member(self, slot: str) -> EtcdMember | None:
+        """Return the member of a slot."""
+        return next((each for each in self.members if each.slot == slot), None)
+
+    @property
+    def running_version(self) -> EtcdVersion | None:
+        """The lowest version among the pods."""
+        return min((pod.version for pod in self.pods.values() if pod.version), default=None)
+
+
+def slot_name(ctx: Context, number: int) -> str:
+    """Return the name of a slot: member, pod and (with a suffix) volume share it."""
+    return ctx.name(str(number))
+
+
+def number_of(ctx: Context, slot: str) -> int:
+    """Return the number of a slot, -1 where it is none of this cluster's."""
+    tail = slot.rpartition("-")[2]
+    return int(tail) if tail.isdecimal() and len(tail) < 6 and slot == slot_name(ctx, int(tail)) else -1
+
+
+def peer_url(ctx: Context, slot: str, *, tls: bool) -> str:
+    """Return the address by which a member is known to the others."""
+    return f"{'https' if tls else 'http'}://{slot}.{ctx.name()}.{ctx.namespace}.svc:2380"
+
+
+def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situation:
+    """Return what is known of the cluster of *cr*."""
+    seen: Mapping[str, Any] = facts.get("pods") or {}
+    pods = {each.slot: each for each in (_pod(pod, seen, ctx) for pod in owned.of("Pod")) if each.slot}
+    claims = (*owned.read("PersistentVolumeClaim"), *owned.of("PersistentVolumeClaim"))
+    volumes = {each.slot: each for each in (_volume(claim, ctx) for claim in claims) if each.slot}
+    answers = [each for each in seen.values() if each.get("cluster")]
+    return Situation(
+        members=tuple(sorted(_members(facts, ctx), key=lambda each: (number_of(ctx, each.slot), each.id))),
+        is_known=bool(facts.get("quorum")),
+        leader=str(facts.get("leader") or ""),
+        pods=pods,
+        volumes=volumes,
+        version=version_of(str(facts.get("version") or "")),
+        clusters=tuple(sorted({each["cluster"] for each in answers})),
+        is_formed=bool((cr.get("status") or {}).get("clusterID")) or any(each.member for each in volumes.values()),
+        facts=facts,
+    )
+
+
+def _members(facts: Facts, ctx: Context) -> Iterable[EtcdMember]:
+    for each in facts.get("members") or ():
+        host = str(each.get("peer", "")).partition("://")[2].partition(".")[0]
+        slot = host if number_of(ctx, host) >= 0 else ""
+        yield EtcdMember(str(each["id"]), slot, bool(each.get("name")), bool(each.get("learner")))
+
+
+def _pod(pod: Manifest, seen: Mapping[str, Any], ctx: Context) -> Pod:
+    name, metadata = pod["metadata"]["name"], pod["metadata"]
+    answer = seen.get(name) or {}
+    is_it = answer.get("uid") == metadata.get("uid") and not answer.get("error")
+    going = bool(metadata.get("deletionTimestamp"))
+    container: Mapping[str, Any] = next(iter((pod.get("spec") or {}).get("containers") or ()), {})
+    state: Mapping[str, Any] = next(iter((pod.get("status") or {}).get("containerStatuses") or ()), {})
+    fault = _fault(pod, state)
+    return Pod(
+        slot=name if number_of(ctx, name) >= 0 else "",
+        manifest=pod,
+        is_going=going,
+        has_ended=not going and not is_alive(pod),
+        is_ready=is_ready(pod) or (is_it and bool(answer.get("ready"))),
+        version=version_of(str(container.get("image", "")).rpartition(":")[2]),
+        template=annotations_of(pod).get(TEMPLATE, ""),
+        restarts=int(state.get("restartCount") or 0),
+        refuses_data=int(state.get("restartCount") or 0) >= _CRASHES and bool(_REFUSED_DATA.search(fault)),
+        fault=fault,
+        answers=is_it,
+        is_synced=is_it and bool(answer.get("synced")),
+        alarm=str(answer.get("alarm") or "") if is_it else "",
+    )
+
+
+def _fault(pod: Manifest, state: Mapping[str, Any]) -> str:
+    """Return what keeps a pod from running, in the words of its node; empty where nothing does."""
+    status = pod.get("status") or {}
+    waiting = (state.get("state") or {}).get("waiting") or {}
+    ended = (state.get("state") or {}).get("terminated") or (state.get("lastState") or {}).get("terminated") or {}
+    words = [str(waiting.get("reason") or ""), str(waiting.get("message") or "")]
+    if ended and not is_ready(pod):
+        words += [f"exit code {ended.get('exitCode')}", str(ended.get("message") or "")]
+    for each in status.get("conditions") or ():
+        if each.get("type") == "PodScheduled" and each.get("status") == "False":
+            words += [str(each.get("reason") or ""), str(each.get("message") or "")]
+    return ": ".join(word.strip() for word in words if word.strip() and word != "ContainerCreating")[:300]
+
+
+def _volume(claim: Manifest, ctx: Context) -> Volume:
+    name, metadata = claim["metadata"]["name"], claim["metadata"]
+    slot = name.removesuffix("-data")
+    known = name.endswith("-data") and number_of(ctx, slot) >= 0
+    return Volume(slot if known else "", annotations_of(claim).get(MEMBER, ""), bool(metadata.get("deletionTimestamp")))

@@ -1,0 +1,139 @@
+"""The spec of an EtcdCluster, and versions of etcd.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
+
+from kubectl_reconcile.module_api import Between, Manifest, SpecError, spec_of
+
+REPOSITORY = "quay.io/coreos/etcd"
+
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+_OLDEST_MINOR = (3, 5)
+
+
+class EtcdVersion(NamedTuple):
+    """A version of etcd."""
+
+    major: int
+    minor: int
+    patch: int
+
+    @property
+    def line(self) -> tuple[int, int]:
+        """Major and minor: what members of one cluster may differ in by one."""
+        return self.major, self.minor
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+def version_of(text: str) -> EtcdVersion | None:
+    """Return the version that *text* says (a leading ``v`` doesn't matter), None where it says none."""
+    found = _VERSION.fullmatch(text.removeprefix("v"))
+    return EtcdVersion(*(int(part) for part in found.groups())) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class PodSpec:
+    """How members' pods are; nothing here names them."""
+
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+    node_selector: Mapping[str, Any] = field(default_factory=dict)
+    affinity: Mapping[str, Any] | None = None
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    env: tuple[Mapping[str, Any], ...] = ()
+    persistent_volume_claim_spec: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCompaction:
+    """Old revisions are dropped by themselves: those older than *retention* (periodic), or all but so many (revision)."""
+
+    mode: Literal["periodic", "revision"] = "periodic"
+    retention: str = "1h"
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What etcd is told besides; zero leaves it to etcd."""
+
+    quota_backend_bytes: Annotated[int, Between(0, 1 << 40)] = 0
+    snapshot_count: Annotated[int, Between(0, 100_000_000)] = 0
+    auto_compaction: AutoCompaction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSecrets:
+    """Secrets with ``ca.crt``, ``tls.crt``, ``tls.key``: one for members among themselves, one shown to clients."""
+
+    peer_secret: str
+    server_secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTls:
+    """Certificates that somebody else makes. *operator_secret* is what the daemon shows to members."""
+
+    member: MemberSecrets
+    operator_secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSpec:
+    """TLS, by certificates that are named."""
+
+    static: StaticTls
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """The spec of an EtcdCluster."""
+
+    size: Annotated[int, Between(1, 7)]
+    version: str
+    repository: str = REPOSITORY
+    paused: bool = False
+    pod: PodSpec = field(default_factory=PodSpec)
+    etcd: Tuning = field(default_factory=Tuning)
+    TLS: TlsSpec | None = None
+    deletion_policy: Literal["Retain", "Delete"] = "Retain"
+
+    @property
+    def target(self) -> EtcdVersion:
+        """The version that members are to have; `cluster_spec` has checked it."""
+        return version_of(self.version) or EtcdVersion(0, 0, 0)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether what a member holds goes with its pod."""
+        return self.pod.persistent_volume_claim_spec is None
+
+
+def cluster_spec(cr: Manifest) -> ClusterSpec:
+    """Return the spec of *cr*.
+
+    Raises:
+        SpecError: it makes no sense; the field is named.
+    """
+    spec = spec_of(cr, ClusterSpec)
+    found = version_of(spec.version)
+    if found is None:
+        raise SpecError(".spec.version", f"must be a version as in 3.6.16, not {spec.version!r}")
+    if found.line < _OLDEST_MINOR:
+        raise SpecError(
+            ".spec.version", f"must be 3.5.0 or newer, not {spec.version}: older ones lack what is asked of members"
+        )
+    for kind in ("labels", "annotations"):
+        for key, value in getattr(spec.pod, kind).items():
+            if not isinstance(value, str):
+                raise SpecError(f".spec.pod.{kind}[{key}]", "must be text")
+    return spec

@@ -1,0 +1,7 @@
+"""What the Job of a backup runs: asks etcd for a snapshot, writes it to a folder, checks it, and takes away old ones.
+
+``python -m kubectl_reconcile.modules.etcd_backup.agent`` is a program of its own, started in our image and never in the daemon. Its last line, which is its
+termination message too, is JSON: what was written, or ``error`` and ``message``.
+
+``gateway`` talks to etcd, ``folder`` to files; ``database`` reads what a snapshot holds and ``retention`` says what goes, both purely.
+"""

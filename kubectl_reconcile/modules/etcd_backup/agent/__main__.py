@@ -1,0 +1,117 @@
+"""The program of a backup's Job: ``python -m kubectl_reconcile.modules.etcd_backup.agent --endpoint=http://db-0.db:2379 --folder=/backups/db``.
+
+Exit status: 0 a snapshot was written and checked, 1 it wasn't; the last line says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
+from kubectl_reconcile.modules.etcd_backup.agent.folder import Folder, NoRoomError, Written, opened
+from kubectl_reconcile.modules.etcd_backup.agent.gateway import AnsweringMember, Gateway, GatewayError, client_tls
+
+_TERMINATION_LOG = Path("/dev/termination-log")
+_MESSAGE_MAX = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class FailureError(Exception):
+    """Why there is no backup: a word for it, and a sentence with what to do."""
+
+    reason: str
+    message: str
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make a backup; return the exit status."""
+    parser = argparse.ArgumentParser(prog="etcd-backup", description=__doc__)
+    parser.add_argument("--endpoint", action="append", required=True, help="address of a member; may be repeated")
+    parser.add_argument("--folder", required=True, type=Path)
+    parser.add_argument("--keep", type=int, default=0, help="how many backups stay; 0 is all")
+    parser.add_argument("--max-age-days", type=int, default=0, help="how old they get; 0 is without limit")
+    parser.add_argument(
+        "--stale-after", type=float, default=3600.0, help="seconds after which nobody writes a file any more"
+    )
+    parser.add_argument("--certificates", default="", help="folder with ca.crt, tls.crt and tls.key")
+    parser.add_argument("--termination-log", type=Path, default=_TERMINATION_LOG)
+    given = parser.parse_args(arguments)
+    try:
+        found, status = _made(given), 0
+    except FailureError as error:
+        found, status = {"error": error.reason, "message": error.message[:_MESSAGE_MAX]}, 1
+    line = json.dumps(found)
+    sys.stdout.write(f"{line}\n")
+    with contextlib.suppress(OSError):  # outside of a pod there is none
+        if given.termination_log.exists():
+            given.termination_log.write_text(line)
+    return status
+
+
+def _made(given: argparse.Namespace) -> dict[str, Any]:
+    began, clock = datetime.now(UTC), time.monotonic()
+    try:
+        folder = opened(given.folder)
+        folder.sweep(given.stale_after)
+        tls = client_tls(given.certificates) if given.certificates else None
+    except OSError as error:
+        raise FailureError(
+            "CannotBegin", f"{error} (hint: the volume must be writable for user {os.getuid()})"
+        ) from error
+    members, silent = Gateway(given.endpoint, tls).members()
+    if not members:
+        raise FailureError("NoMember", f"no member answers: {'; '.join(silent)}")
+    written, member = _snapshot(folder, Gateway(given.endpoint, tls), members, began)
+    gone = folder.retain(keep=given.keep, max_age_days=given.max_age_days, now=began)
+    notes = [] if member.is_sure else ["no majority confirmed that this is all that was acknowledged"]
+    notes += [f"silent: {'; '.join(silent)}"] if silent else []
+    return {
+        "file": str(given.folder.joinpath(written.name).relative_to(given.folder.parent)),
+        "revision": written.revision,
+        "sizeBytes": written.size,
+        "sha256": written.sha256,
+        "etcdVersion": member.version,
+        "member": member.endpoint,
+        "durationSeconds": round(time.monotonic() - clock, 3),
+        "removed": len(gone),
+        "note": "; ".join(notes)[:_MESSAGE_MAX],
+    }
+
+
+def _snapshot(
+    folder: Folder, etcd: Gateway, members: Sequence[AnsweringMember], began: datetime
+) -> tuple[Written, AnsweringMember]:
+    """Return what was written, and who it came from: the first member whose snapshot is whole.
+
+    Raises:
+        FailureError: there is no room, or nobody's is whole.
+    """
+    faults = []
+    for member in members:
+        try:
+            folder.check_room(member.size)
+            written = folder.write(etcd.snapshot(member.endpoint), began, least_revision=member.revision)
+        except NoRoomError as error:
+            hint = "make the volume larger, or keep fewer by backupPolicy.maxBackups"
+            raise FailureError("NoRoom", f"{error} (hint: {hint})") from error
+        except (GatewayError, DamagedError) as error:
+            faults.append(f"{member.endpoint}: {error}" if isinstance(error, DamagedError) else str(error))
+        except OSError as error:
+            raise FailureError("CannotWrite", str(error)) from error
+        else:
+            return written, member
+    raise FailureError("NoWholeSnapshot", "; ".join(faults))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,280 @@
+"""EtcdBackup: a CR ``EtcdBackup`` is backups of an etcd, one or on a schedule, each written and checked by a Job of its own.
+
+When one is due, ``decision`` says; what became of it, ``runs`` reads from its Job and its pods. Nothing is written through the daemon.
+
+Conditions: ``Ready`` (the last backup that ended succeeded, or none was due yet), ``Running``, and ``Degraded`` where nobody but a person can go on: there
+is no such cluster or no such volume claim, or the last backup failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Condition,
+    Context,
+    Facts,
+    Manifest,
+    Outcome,
+    Owned,
+    Reads,
+    Select,
+    key_of,
+    module,
+)
+from kubectl_reconcile.modules.etcd_backup.children import BackupTarget, claim, claim_name, job, job_name, mapping_at
+from kubectl_reconcile.modules.etcd_backup.decision import Due, due, with_missed
+from kubectl_reconcile.modules.etcd_backup.runs import (
+    BackupProgress,
+    BackupRun,
+    kept,
+    last_lines,
+    last_success,
+    runs_of,
+)
+from kubectl_reconcile.modules.etcd_backup.spec import BackupSpec, backup_spec
+
+API = "etcd.database.coreos.com/v1beta2"
+_CLIENT_PORT = 2379
+_BUSY_S, _BLOCKED_S, _REST_S = 5.0, 15.0, 3600.0
+_BY_ENGINE = ("conditions", "observedGeneration")
+
+
+def _named(cr: Manifest, *path: str) -> Select:
+    """Select the object that a CR names at *path* of its spec, whatever the CR looks like."""
+    found: Any = cr.get("spec")
+    for part in path:
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return Select(names=(found,) if isinstance(found, str) and found else ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Obstacle:
+    """What is in the way of beginning a backup."""
+
+    reason: str
+    message: str
+
+
+@module(
+    api=API,
+    kind="EtcdBackup",
+    owns=["batch/v1/Job", "v1/PersistentVolumeClaim"],
+    reads=[
+        Reads("v1", "Pod", selector="reconcile.dev/module=etcdbackup"),
+        Reads(API, "EtcdCluster", of=lambda cr: _named(cr, "clusterRef", "name")),
+        Reads("v1", "PersistentVolumeClaim", of=lambda cr: _named(cr, "storage", "persistentVolumeClaim", "claimName")),
+    ],
+)
+class EtcdBackup:
+    """Back up an etcd to a volume, once, at intervals, or as a cron schedule says.
+
+    Each backup is a Job that asks all members, takes the snapshot from one that isn't the leader if another will do, checks it, and takes
+    away what is more than ``backupPolicy`` keeps. The status has the last success, the next time, and a history.
+    """
+
+    def reconcile(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
+        """Begin what is due; tell what became of what was begun."""
+        spec = backup_spec(cr)
+        target, obstacle = _target(cr, spec, owned)
+        obstacle = obstacle or _storage_obstacle(spec, owned, ctx)
+        runs = runs_of(cr, owned, ctx.now)
+        created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
+        what = due(spec, runs, created, ctx.now, is_blocked=obstacle is not None)
+        if what.missed:
+            why = obstacle.message if obstacle else _why_missed(spec, runs, what.missed)
+            runs = with_missed(runs, what.missed, job_name(ctx, what.missed), why)
+        children = tuple(_children(cr, spec, runs, owned, ctx))
+        untouched = tuple(key_of(each) for each in children if each.get("spec") is None)
+        if what.begin:
+            children += (job(spec, ctx, what.slot, target),)
+        return Outcome(
+            children=children,
+            untouched=untouched,
+            status=_status(cr, spec, runs, what),
+            conditions=tuple(_conditions(spec, runs, what, obstacle)),
+            requeue_after_s=_wait_s(spec, runs, what, obstacle),
+        )
+
+    def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
+        """End the Jobs; let go of the claim that was made, unless it is to go too."""
+        made, policy = claim(cr, ctx), mapping_at(cr, "spec").get("deletionPolicy")
+        is_there = made is not None and owned.get("PersistentVolumeClaim", made["metadata"]["name"]) is not None
+        claims = (made,) if made is not None and is_there and policy != "Delete" else ()
+        left = [*owned.of("Job"), *owned.of("PersistentVolumeClaim")]
+        text = f"{len(left)} objects are left" if left else "everything is gone"
+        return Outcome(
+            children=claims,
+            released=tuple(key_of(each) for each in claims),
+            status={name: value for name, value in (cr.get("status") or {}).items() if name not in _BY_ENGINE},
+            conditions=(Condition("Ready", "False", "Deleting", text),),
+            finalized=not left,
+        )
+
+
+# --- what is backed up, and where to --------------------------------------------------------------
+
+
+def _target(cr: Manifest, spec: BackupSpec, owned: Owned) -> tuple[BackupTarget, _Obstacle | None]:
+    if spec.cluster_ref is None:
+        return BackupTarget(spec.etcd_endpoints, spec.client_secret), None
+    name = spec.cluster_ref.name
+    cluster = next((each for each in owned.read("EtcdCluster") if each["metadata"]["name"] == name), None)
+    if cluster is None:
+        return BackupTarget(()), _Obstacle(
+            "ClusterNotFound",
+            f".spec.clusterRef.name: there is no EtcdCluster {name} in this namespace (hint: correct the name, or make it)",
+        )
+    pods = _pods_of(cluster)
+    if not pods:
+        return BackupTarget(()), _Obstacle(
+            "ClusterNotFormed",
+            f".spec.clusterRef.name: EtcdCluster {name} has no members yet; the backup begins once it has",
+        )
+    tls = (((cluster.get("spec") or {}).get("TLS") or {}).get("static") or {}) if cluster.get("spec") else {}
+    scheme, namespace = "https" if tls else "http", cr["metadata"].get("namespace") or ""
+    service = Context("", "etcdcluster", cluster).name()
+    hosts = (f"{scheme}://{pod}.{service}.{namespace}.svc:{_CLIENT_PORT}" for pod in pods)
+    return BackupTarget(tuple(hosts), str(tls.get("operatorSecret") or "")), None
+
+
+def _pods_of(cluster: Manifest) -> list[str]:
+    """Return the pods of a cluster's members, ready or not: which of them answers is seen when they are asked."""
+    members = (cluster.get("status") or {}).get("members") or {}
+    return sorted({str(each) for kind in ("ready", "unready") for each in members.get(kind) or ()})
+
+
+def _storage_obstacle(spec: BackupSpec, owned: Owned, ctx: Context) -> _Obstacle | None:
+    if spec.makes_claim:
+        return None
+    name = claim_name(spec, ctx)
+    found = next((each for each in owned.read("PersistentVolumeClaim") if each["metadata"]["name"] == name), None)
+    where = ".spec.storage.persistentVolumeClaim.claimName"
+    if found is None:
+        return _Obstacle(
+            "ClaimNotFound",
+            f"{where}: there is no PersistentVolumeClaim {name} in this namespace (hint: make it, or give volumeClaimSpec instead)",
+        )
+    if found["metadata"].get("deletionTimestamp"):
+        return _Obstacle("ClaimNotFound", f"{where}: PersistentVolumeClaim {name} is being deleted")
+    return None
+
+
+# --- children -------------------------------------------------------------------------------------
+
+
+def _children(
+    cr: Manifest, spec: BackupSpec, runs: Sequence[BackupRun], owned: Owned, ctx: Context
+) -> Iterator[Manifest]:
+    """Yield what there is and stays: the claim, and the Jobs of the runs that the history has."""
+    if (made := claim(cr, ctx)) is not None:
+        yield made
+    names = {run.name for run in kept(runs, spec.history_limit)}
+    for each in owned.of("Job"):
+        if each["metadata"]["name"] in names:
+            yield _stub(each)
+
+
+def _stub(child: Manifest) -> Manifest:
+    """Return a child that stays as it is: only its name is told."""
+    return {
+        "apiVersion": child["apiVersion"],
+        "kind": child["kind"],
+        "metadata": {"name": child["metadata"]["name"]},
+    }
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+def _why_missed(spec: BackupSpec, runs: Sequence[BackupRun], slot: str) -> str:
+    limit = f"{spec.starting_deadline_seconds} s"
+    if any(not run.progress.has_ended for run in runs):
+        return f"an earlier backup was still at work {limit} after {slot}"
+    return f"nothing could begin within {limit}: nobody was there to begin it, or another Job has its name"
+
+
+def _status(cr: Manifest, spec: BackupSpec, runs: Sequence[BackupRun], what: Due) -> dict[str, Any]:
+    before: Mapping[str, Any] = cr.get("status") or {}
+    ended = [run for run in runs if run.progress.has_ended]
+    last, good = (ended[-1] if ended else None), last_success(runs)
+    active = [run.name for run in runs if not run.progress.has_ended]
+    slots = [run.slot for run in runs if run.slot and run.progress is not BackupProgress.MISSED]
+    found: dict[str, Any] = {
+        "succeeded": last is not None and last.progress is BackupProgress.SUCCEEDED,
+        "reason": last.message if last is not None and last.progress is not BackupProgress.SUCCEEDED else "",
+        "active": active[0] if active else "",
+        "lastScheduleTime": max(slots, default=str(before.get("lastScheduleTime") or "")),
+        "nextScheduleTime": what.next_slot,
+        "history": last_lines(runs, spec.history_limit),
+    }
+    if good is not None:
+        told = good.told
+        found |= {
+            "lastSuccessDate": good.ended,
+            "file": told.get("file", ""),
+            "etcdRevision": told.get("revision", 0),
+            "etcdVersion": told.get("etcdVersion", ""),
+            "sizeBytes": told.get("sizeBytes", 0),
+            "sha256": told.get("sha256", ""),
+            "durationSeconds": told.get("durationSeconds", 0),
+        }
+    return {name: value for name, value in found.items() if value != ""}
+
+
+def _conditions(
+    spec: BackupSpec, runs: Sequence[BackupRun], what: Due, obstacle: _Obstacle | None
+) -> Iterator[Condition]:
+    ended = [run for run in runs if run.progress.has_ended]
+    active = next((run for run in runs if not run.progress.has_ended), None)
+    last = ended[-1] if ended else None
+    if active is not None:
+        yield Condition("Running", "True", "JobAtWork", active.message or f"Job {active.name} is at work")
+    else:
+        yield Condition("Running", "False", "Idle", "")
+    is_done = spec.is_once and last is not None
+    if obstacle is not None and not is_done:
+        yield Condition("Ready", "False", obstacle.reason, obstacle.message)
+        if obstacle.reason != "ClusterNotFormed":
+            yield Condition("Degraded", "True", obstacle.reason, obstacle.message)
+        return
+    yield _ready(spec, last, what)
+    if last is not None and last.progress is not BackupProgress.SUCCEEDED:
+        yield Condition("Degraded", "True", _reason_of(last), _told_of(spec, last))
+
+
+def _ready(spec: BackupSpec, last: BackupRun | None, what: Due) -> Condition:
+    if last is not None and last.progress is not BackupProgress.SUCCEEDED:
+        return Condition("Ready", "False", _reason_of(last), _told_of(spec, last))
+    after = f"; the next one comes at {what.next_slot}" if what.next_slot else ""
+    if last is not None:
+        text = f"revision {last.told.get('revision', 'unknown')} is in {last.told.get('file', 'a file of its Job')}"
+        return Condition("Ready", "True", "Suspended" if spec.suspend else "BackedUp", f"{text}{after}")
+    if spec.suspend:
+        return Condition("Ready", "True", "Suspended", ".spec.suspend is true: nothing is begun")
+    if spec.is_once:
+        return Condition("Ready", "False", "Running", "the backup is under way")
+    return Condition("Ready", "True", "Scheduled", f"the first backup comes at {what.next_slot}")
+
+
+def _reason_of(run: BackupRun) -> str:
+    return "BackupMissed" if run.progress is BackupProgress.MISSED else "BackupFailed"
+
+
+def _told_of(spec: BackupSpec, run: BackupRun) -> str:
+    verb = "was missed" if run.progress is BackupProgress.MISSED else "failed"
+    hint = " (hint: this one is over; delete the EtcdBackup and make another)" if spec.is_once else ""
+    return f"backup {run.name} {verb}: {run.message}{hint}"
+
+
+def _wait_s(spec: BackupSpec, runs: Sequence[BackupRun], what: Due, obstacle: _Obstacle | None) -> float | None:
+    """Return when to look again, if nothing happens until then. Jobs and pods are watched."""
+    if any(not run.progress.has_ended for run in runs) or what.begin:
+        return _BUSY_S
+    if obstacle is not None or what.slot:
+        return _BLOCKED_S
+    if spec.is_once or spec.suspend:
+        return None
+    return min(max(1.0, what.wait_s), _REST_S)

@@ -1,0 +1,137 @@
+"""What an EtcdBackup is made of in Kubernetes: a Job for each backup, and the volume claim where none is named.
+
+The Job runs ``kubectl_reconcile.modules.etcd_backup.agent`` in our own image: it asks etcd, writes and checks the snapshot, and takes away old ones.
+
+Pure: a spec and a context in, manifests out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_reconcile.module_api import Context, Manifest
+from kubectl_reconcile.modules.etcd_backup.decision import suffix_of
+from kubectl_reconcile.modules.etcd_backup.runs import SLOT
+from kubectl_reconcile.modules.etcd_backup.spec import BackupSpec
+
+AGENT = "kubectl_reconcile.modules.etcd_backup.agent"
+_PLACE, _CERTIFICATES = "/backups", "/etc/etcd-client"
+_USER = 65532
+"""Who the image runs as."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupTarget:
+    """The etcd that is backed up: the addresses of its members, and the Secret to show to them."""
+
+    endpoints: tuple[str, ...]
+    secret: str = ""
+
+
+def claim_name(spec: BackupSpec, ctx: Context) -> str:
+    """Return the name of the claim that backups are written to."""
+    named = spec.storage.persistent_volume_claim
+    return named.claim_name if named else ctx.name("backups")
+
+
+def claim(cr: Manifest, ctx: Context) -> Manifest | None:
+    """Return the claim that is made where none is named. It is read from the CR as it stands: one that is deleted may make no sense any more."""
+    storage = mapping_at(cr, "spec", "storage")
+    if "volumeClaimSpec" not in storage:
+        return None
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": ctx.name("backups"), "labels": ctx.labels()},
+        "spec": dict(mapping_at(storage, "volumeClaimSpec")),
+    }
+
+
+def mapping_at(tree: Any, *path: str) -> Mapping[str, Any]:
+    """Return the object at *path*, an empty one where there is none."""
+    for part in path:
+        tree = tree.get(part) if isinstance(tree, Mapping) else None
+    return tree if isinstance(tree, Mapping) else {}
+
+
+def job_name(ctx: Context, slot: str) -> str:
+    """Return the name of the Job of a slot: the same for ever."""
+    return ctx.name(suffix_of(slot))
+
+
+def job(spec: BackupSpec, ctx: Context, slot: str, target: BackupTarget) -> Manifest:
+    """Return the Job of a slot."""
+    policy, wanted = spec.backup_policy, spec.pod
+    labels = {**wanted.labels, **ctx.labels()}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": job_name(ctx, slot), "labels": ctx.labels(), "annotations": {SLOT: slot}},
+        "spec": {
+            "backoffLimit": policy.retries,
+            "activeDeadlineSeconds": policy.timeout_in_second,
+            "template": {
+                "metadata": {"labels": labels, "annotations": dict(wanted.annotations)},
+                "spec": _pod_spec(spec, ctx, target),
+            },
+        },
+    }
+
+
+def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str, Any]:
+    wanted = spec.pod
+    volumes: list[dict[str, Any]] = [{"name": "backups", "persistentVolumeClaim": {"claimName": claim_name(spec, ctx)}}]
+    mounts: list[dict[str, Any]] = [{"name": "backups", "mountPath": _PLACE}]
+    if target.secret:
+        volumes.append({"name": "certificates", "secret": {"secretName": target.secret}})
+        mounts.append({"name": "certificates", "mountPath": _CERTIFICATES, "readOnly": True})
+    found: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumes": volumes,
+        "containers": [
+            {
+                "name": "backup",
+                "image": spec.image,
+                "command": ["python", "-m", AGENT],
+                "args": _arguments(spec, ctx, target),
+                "resources": dict(wanted.resources),
+                "volumeMounts": mounts,
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "readOnlyRootFilesystem": True,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }
+        ],
+    }
+    given: Mapping[str, Any] = {
+        "nodeSelector": dict(wanted.node_selector),
+        "affinity": dict(wanted.affinity),
+        "tolerations": [dict(each) for each in wanted.tolerations],
+        "imagePullSecrets": [dict(each) for each in wanted.image_pull_secrets],
+    }
+    return {**found, **{name: value for name, value in given.items() if value}}
+
+
+def _arguments(spec: BackupSpec, ctx: Context, target: BackupTarget) -> list[str]:
+    policy = spec.backup_policy
+    found = [f"--endpoint={each}" for each in target.endpoints]
+    found += [
+        f"--folder={_PLACE}/{ctx.name()}",
+        f"--keep={policy.max_backups}",
+        f"--max-age-days={policy.max_age_in_days}",
+    ]
+    found += [f"--stale-after={policy.timeout_in_second}"]
+    return [*found, f"--certificates={_CERTIFICATES}"] if target.secret else found

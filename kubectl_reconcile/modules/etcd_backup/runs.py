@@ -1,0 +1,225 @@
+"""Runs: what became of each backup, told by its Job and its pods.
+
+A *run* is one backup, called as its Job. It ``Running``, ``Succeeded`` or ``Failed``; a slot that no run was begun for is ``Missed``. The CR's status keeps the
+last ones, so that they are known when their Jobs are gone; while a Job is there, it is the Job that says.
+
+What a pod ends with is one line of JSON, its termination message: what was written, or what was in the way.
+
+Pure: the CR and live objects in, runs out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from kubectl_reconcile.module_api import Manifest, Owned, annotations_of, condition_of, labels_of, seconds_between
+
+SLOT = "etcd.database.coreos.com/slot"
+"""On Jobs: the slot that they were begun for; empty where there is no schedule."""
+
+_PATIENCE_S = 30.0
+_MESSAGE_MAX = 300
+_TOLD = ("file", "revision", "sizeBytes", "sha256", "etcdVersion", "member", "durationSeconds", "note")
+_NUMBERS = {"revision", "sizeBytes", "durationSeconds"}
+
+
+class BackupProgress(StrEnum):
+    """How far a run is."""
+
+    RUNNING = "Running"
+    """Its Job is at work, or about to be."""
+    SUCCEEDED = "Succeeded"
+    """A snapshot was written and checked."""
+    FAILED = "Failed"
+    """Its Job has failed, or was deleted before it was done."""
+    MISSED = "Missed"
+    """The time to begin it was over before it could begin."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self is not BackupProgress.RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRun:
+    """One backup. *told* is what its pod said of what it wrote: the fields of the status by their names."""
+
+    name: str
+    slot: str
+    progress: BackupProgress
+    began: str = ""
+    ended: str = ""
+    message: str = ""
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def when(self) -> tuple[str, str, str]:
+        """What runs are ordered by."""
+        return self.slot or self.began, self.began, self.name
+
+    def line(self) -> dict[str, Any]:
+        """Return the run as the status has it."""
+        whole = {
+            "name": self.name, "slot": self.slot, "phase": self.progress.value, "startTime": self.began,
+            "completionTime": self.ended, "message": self.message, **self.told,
+        }  # fmt: skip
+        return {name: value for name, value in whole.items() if value != ""}
+
+
+def runs_of(cr: Manifest, owned: Owned, now: str) -> tuple[BackupRun, ...]:
+    """Return all that is known of runs, the oldest first."""
+    known = {each.name: each for each in _remembered(cr)}
+    jobs = {job["metadata"]["name"]: job for job in owned.of("Job")}
+    pods = tuple(owned.read("Pod"))
+    for name, job in jobs.items():
+        mine = [pod for pod in pods if labels_of(pod).get("batch.kubernetes.io/job-name") == name]
+        known[name] = _told_by(job, mine, known.get(name), now)
+    for name, run in known.items():
+        if name not in jobs and not run.progress.has_ended:
+            known[name] = replace(
+                run, progress=BackupProgress.FAILED, ended=now, message="its Job was deleted before it was done"
+            )
+    return tuple(sorted(known.values(), key=lambda run: run.when))
+
+
+def last_lines(runs: Iterable[BackupRun], limit: int) -> list[dict[str, Any]]:
+    """Return the history: the last *limit* runs, and those that are at work, as the status has them."""
+    return [run.line() for run in kept(runs, limit)]
+
+
+def kept(runs: Iterable[BackupRun], limit: int) -> tuple[BackupRun, ...]:
+    """Return the last *limit* runs, and those that are at work; the last success is always among them."""
+    found = tuple(runs)
+    last = {run.name for run in found[-limit:]} | {run.name for run in found if not run.progress.has_ended}
+    success = last_success(found)
+    return tuple(run for run in found if run.name in last or run is success)
+
+
+def last_success(runs: Iterable[BackupRun]) -> BackupRun | None:
+    """Return the last run that succeeded."""
+    return next((run for run in reversed(tuple(runs)) if run.progress is BackupProgress.SUCCEEDED), None)
+
+
+# --- what the status remembers --------------------------------------------------------------------
+
+
+def _remembered(cr: Manifest) -> Iterator[BackupRun]:
+    for line in (cr.get("status") or {}).get("history") or ():
+        try:
+            yield BackupRun(
+                name=str(line["name"]),
+                slot=str(line.get("slot") or ""),
+                progress=BackupProgress(line["phase"]),
+                began=str(line.get("startTime") or ""),
+                ended=str(line.get("completionTime") or ""),
+                message=str(line.get("message") or ""),
+                told={name: line[name] for name in _TOLD if name in line},
+            )
+        except (KeyError, ValueError, TypeError, AttributeError):
+            continue  # somebody wrote into the status; the Jobs say the rest
+
+
+# --- what Jobs and pods say -----------------------------------------------------------------------
+
+
+def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now: str) -> BackupRun:
+    status: Mapping[str, Any] = job.get("status") or {}
+    messages = [_message(pod) for pod in sorted(pods, key=_began)]
+    run = BackupRun(
+        name=job["metadata"]["name"],
+        slot=annotations_of(job).get(SLOT, ""),
+        progress=BackupProgress.RUNNING,
+        began=str(job["metadata"].get("creationTimestamp") or ""),
+        told=before.told if before else {},
+    )
+    if _holds(job, "Complete"):
+        told = next((found for each in messages if (found := _written(each))), run.told)
+        ended = str(status.get("completionTime") or now)
+        if not told and seconds_between(ended, now) < _PATIENCE_S:
+            return replace(run, message="it is done; what its pod wrote isn't known yet")
+        note = str(told.get("note") or "") if told else "its pod is gone; what it wrote isn't known"
+        return replace(run, progress=BackupProgress.SUCCEEDED, ended=ended, told=told, message=note)
+    failed = condition_of(job, "Failed")
+    if failed is not None and failed.get("status") == "True":
+        said = [each for each in map(_fault, messages) if each]
+        about = f"{failed.get('reason') or ''}: {failed.get('message') or ''}"
+        earlier = before.message if before and before.progress is BackupProgress.FAILED else ""
+        waiting = [each for each in map(_waits_for, pods) if each]
+        why = next(iter([*said[-1:], *waiting[-1:]]), "")
+        is_late = failed.get("reason") == "DeadlineExceeded"
+        told_now = f"{about}; {why}" if is_late and why else why or earlier or about
+        ended = str(failed.get("lastTransitionTime") or now)
+        return replace(run, progress=BackupProgress.FAILED, ended=ended, message=_short(told_now))
+    why = next((each for each in map(_waits_for, pods) if each), "")
+    said = [each for each in map(_fault, messages) if each]
+    again = f"it is tried again after: {said[-1]}" if said else ""
+    return replace(run, message=_short(why or again))
+
+
+def _holds(job: Manifest, type_: str) -> bool:
+    found = condition_of(job, type_)
+    return found is not None and found.get("status") == "True"
+
+
+def _began(pod: Manifest) -> str:
+    return str(pod["metadata"].get("creationTimestamp") or "")
+
+
+def _message(pod: Manifest) -> str:
+    """Return what a pod's container ended with, nothing where it hasn't."""
+    for each in (pod.get("status") or {}).get("containerStatuses") or ():
+        ended = (each.get("state") or {}).get("terminated")
+        if ended:
+            return str(ended.get("message") or "") or f"exit code {ended.get('exitCode')}"
+    return str((pod.get("status") or {}).get("message") or "")
+
+
+def _written(message: str) -> dict[str, Any]:
+    """Return what a pod says that it wrote, nothing where it says something else."""
+    found = _json(message)
+    if not isinstance(found.get("revision"), int) or not found.get("file"):
+        return {}
+    return {
+        name: found[name] if name in _NUMBERS else _short(str(found[name]))
+        for name in _TOLD
+        if name in found and (name not in _NUMBERS or isinstance(found[name], int | float))
+    }
+
+
+def _fault(message: str) -> str:
+    """Return why a pod failed, in its words."""
+    found = _json(message)
+    if found.get("error"):
+        return f"{found['error']}: {found.get('message') or ''}"
+    return "" if _written(message) else message.strip()[-_MESSAGE_MAX:]
+
+
+def _json(message: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(message)
+    except ValueError:
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _waits_for(pod: Manifest) -> str:
+    """Return what keeps a pod from running, in the words of its node; nothing where it runs."""
+    status: Mapping[str, Any] = pod.get("status") or {}
+    words: list[str] = []
+    for each in status.get("containerStatuses") or ():
+        waiting = (each.get("state") or {}).get("waiting") or {}
+        words += [str(waiting.get("reason") or ""), str(waiting.get("message") or "")]
+    scheduled = condition_of(pod, "PodScheduled")
+    if scheduled is not None and scheduled.get("status") == "False":
+        words += [str(scheduled.get("reason") or ""), str(scheduled.get("message") or "")]
+    shown = [word for word in words if word and word not in {"ContainerCreating", "PodInitializing"}]
+    return f"its pod waits: {': '.join(shown)}" if shown else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MESSAGE_MAX else text[: _MESSAGE_MAX - 1] + "…"

@@ -1,0 +1,138 @@
+"""The spec of an EtcdBackup: what is backed up, when, and where to.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from kubectl_reconcile.module_api import (
+    IMAGE,
+    Between,
+    CronSchedule,
+    Manifest,
+    ScheduleError,
+    SpecError,
+    ZoneError,
+    spec_of,
+)
+
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRef:
+    """The EtcdCluster beside the EtcdBackup that is backed up."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef:
+    """A volume claim that somebody else has made."""
+
+    claim_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where backups are: a claim that is named, or one that is made after *volume_claim_spec*."""
+
+    persistent_volume_claim: ClaimRef | None = None
+    volume_claim_spec: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How often where no schedule says so, for how long at most, and what of earlier backups is kept; zero is without limit."""
+
+    timeout_in_second: Annotated[int, Between(10, DAY_S)] = 600
+    backup_interval_in_second: Annotated[int, Between(0, 366 * DAY_S)] = 0
+    max_backups: Annotated[int, Between(0, 10_000)] = 7
+    max_age_in_days: Annotated[int, Between(0, 36_600)] = 0
+    retries: Annotated[int, Between(0, 10)] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BackupPodSpec:
+    """How the pods of backups are; nothing here names them."""
+
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+    node_selector: Mapping[str, Any] = field(default_factory=dict)
+    affinity: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    image_pull_secrets: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BackupSpec:
+    """The spec of an EtcdBackup."""
+
+    storage: Storage
+    cluster_ref: ClusterRef | None = None
+    etcd_endpoints: tuple[str, ...] = ()
+    client_secret: str = ""
+    schedule: str = ""
+    time_zone: str = "UTC"
+    starting_deadline_seconds: Annotated[int, Between(30, DAY_S)] = 3600
+    suspend: bool = False
+    backup_policy: Policy = field(default_factory=Policy)
+    history_limit: Annotated[int, Between(1, 50)] = 10
+    image: str = IMAGE
+    pod: BackupPodSpec = field(default_factory=BackupPodSpec)
+    deletion_policy: Literal["Retain", "Delete"] = "Retain"
+
+    @property
+    def makes_claim(self) -> bool:
+        """Whether the claim is made here."""
+        return self.storage.persistent_volume_claim is None
+
+    @property
+    def is_once(self) -> bool:
+        """Whether one backup is all that is wanted."""
+        return not self.schedule and not self.backup_policy.backup_interval_in_second
+
+    @property
+    def calendar(self) -> CronSchedule | None:
+        """The schedule; `backup_spec` has checked it."""
+        return CronSchedule(self.schedule, self.time_zone) if self.schedule else None
+
+
+def backup_spec(cr: Manifest) -> BackupSpec:
+    """Return the spec of *cr*.
+
+    Raises:
+        SpecError: it makes no sense; the field is named.
+    """
+    spec = spec_of(cr, BackupSpec)
+    storage = spec.storage
+    if (storage.persistent_volume_claim is None) == (storage.volume_claim_spec is None):
+        raise SpecError(".spec.storage", "must have either persistentVolumeClaim or volumeClaimSpec")
+    if (spec.cluster_ref is None) == (not spec.etcd_endpoints):
+        raise SpecError(".spec", "must have either clusterRef or etcdEndpoints")
+    if spec.cluster_ref and spec.client_secret:
+        raise SpecError(".spec.clientSecret", "goes with etcdEndpoints alone: of an EtcdCluster it is known")
+    if spec.schedule and spec.backup_policy.backup_interval_in_second:
+        raise SpecError(".spec.backupPolicy.backupIntervalInSecond", "can't go with schedule; take one of them away")
+    if 0 < spec.backup_policy.backup_interval_in_second < 60:
+        raise SpecError(".spec.backupPolicy.backupIntervalInSecond", "must be 60 seconds or more")
+    for at, each in enumerate(spec.etcd_endpoints):
+        if not each.startswith(("http://", "https://")) or "/" in each.partition("://")[2]:
+            raise SpecError(f".spec.etcdEndpoints[{at}]", f"must be as in https://db-0.db.shop.svc:2379, not {each}")
+    _check_schedule(spec)
+    return spec
+
+
+def _check_schedule(spec: BackupSpec) -> None:
+    """Raise a SpecError where the schedule is none."""
+    try:
+        CronSchedule(spec.schedule or "0 0 * * *", spec.time_zone)
+    except ZoneError as error:
+        raise SpecError(".spec.timeZone", str(error)) from error
+    except ScheduleError as error:
+        raise SpecError(".spec.schedule", str(error)) from error

@@ -1,0 +1,111 @@
+"""Kafka's broker and its command line tools, fetched by Maven and run by the Java of this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from kubectl_reconcile.go_programs import Log, cache_dir
+from kubectl_reconcile.sandbox.errors import BuildError
+from kubectl_reconcile.sandbox.images.image import Image, Recipe
+
+KAFKA_VERSION = "4.3.1"
+"""What Maven is told for ``${kafka.version}``."""
+
+_POM = Path(__file__).with_name("kafka") / "pom.xml"
+_TOOLS = {
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-server-start": "kafka.Kafka",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+}
+_SCRIPT = """#!/bin/sh
+exec java ${{KAFKA_HEAP_OPTS:--Xmx256m}} ${{KAFKA_JVM_PERFORMANCE_OPTS:--XX:+UseSerialGC -XX:TieredStopAtLevel=1}} $KAFKA_OPTS \\
+  -cp "{jars}/*" {tool} "$@"
+"""
+_LONGEST_S = 1200
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    digest = hashlib.sha256(
+        f"{KAFKA_VERSION}{_POM.read_text(encoding='utf-8')}{_SCRIPT}{sorted(_TOOLS.items())}".encode()
+    ).hexdigest()
+    return cache_dir(environ) / "images" / "kafka" / f"build-{digest[:16]}"
+
+
+def _image(_: str, environ: Mapping[str, str]) -> Image | None:
+    home = _home(environ)
+    if not home.is_dir() or not shutil.which("java", path=environ.get("PATH", os.defpath)):
+        return None
+    return Image(programs=(home / "bin",), command=("kafka-server-start.sh",), folders=(home,))
+
+
+def _build(log: Log, environ: Mapping[str, str]) -> None:
+    """Fetch Kafka and all it needs. A build is published by renaming a finished folder: it is there completely or not at all.
+
+    Raises:
+        BuildError: Maven can't have it.
+    """
+    home = _home(environ)
+    if home.is_dir():
+        return
+    home.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log(f"fetching Kafka {KAFKA_VERSION} into {home} (54 MB the first time)")
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix="unfinished-") as folder:
+        made = Path(folder, "made")
+        _fetch(Path(folder), made / "lib", environ)
+        (made / "bin").mkdir()
+        for name, tool in _TOOLS.items():
+            script = made / "bin" / f"{name}.sh"
+            script.write_text(_SCRIPT.format(jars=home / "lib", tool=tool), encoding="utf-8")
+            script.chmod(0o755)
+        if not home.is_dir():  # somebody else may have been quicker
+            made.rename(home)
+
+
+def _fetch(folder: Path, jars: Path, environ: Mapping[str, str]) -> None:
+    shutil.copy(_POM, folder)
+    command = [
+        "mvn",
+        "--batch-mode",
+        "--quiet",
+        "dependency:copy-dependencies",
+        f"-Dkafka.version={KAFKA_VERSION}",
+        "-DincludeScope=runtime",
+        f"-DoutputDirectory={jars}",
+    ]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", check=False, timeout=_LONGEST_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"Maven took longer than {_LONGEST_S} s", "is the registry that it asks slow?") from None
+    if done.returncode:
+        raise BuildError(
+            "Maven can't fetch Kafka", "check the network and Maven's settings", output=done.stdout[-2000:]
+        )
+
+
+def _lacks(environ: Mapping[str, str]) -> str:
+    path = environ.get("PATH", os.defpath)
+    missing = [what for program, what in (("mvn", "Maven"), ("java", "Java")) if not shutil.which(program, path=path)]
+    return f"there is no {' and no '.join(missing)} on PATH" if missing else ""
+
+
+def _how(_: str) -> str:
+    return f"kubectl reconcile sandbox build --image kafka:{KAFKA_VERSION}, which takes Java 17 and Maven, as in apt install maven"
+
+
+KAFKA = Recipe(_image, _how, _build, _lacks)

@@ -1,0 +1,239 @@
+"""A model of Kubernetes and etcd, as far as an EtcdCluster needs it: what really happens when its module's steps are taken.
+
+It knows what the module doesn't: which data lies where. Whoever starts a member on an empty folder that has run before, begins a second
+cluster, or takes away a majority is found out here.
+"""
+
+import copy
+import itertools
+
+from kubectl_reconcile.core.module.action_journal import unmet
+from kubectl_reconcile.core.module.adoption import adopt_child
+from kubectl_reconcile.core.module.call import outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.outcome import key_of
+from kubectl_reconcile.modules.etcd import EtcdCluster
+from kubectl_reconcile.modules.etcd.driver import membership
+
+NOW = "2026-11-20T12:00:00Z"
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+class World:
+    """One cluster, from its CR on. *taken* are the sentences of all steps so far."""
+
+    def __init__(self, size=3, version="3.5.35", *, in_memory=False, **spec):
+        pod = {} if in_memory else {"persistentVolumeClaimSpec": CLAIM}
+        metadata = {"name": "db", "namespace": "shop", "uid": "u-cr", "generation": 1, "resourceVersion": "1"}
+        metadata["finalizers"] = [EtcdCluster.finalizer]
+        self.cr = {
+            "apiVersion": "etcd.database.coreos.com/v1beta2",
+            "kind": "EtcdCluster",
+            "metadata": metadata,
+            "spec": {"size": size, "version": version, "pod": pod, **spec},
+        }
+        self.objects = {}
+        self.members = []
+        self.data = {}
+        self.ran = set()
+        self.leader = ""
+        self.version = ""
+        self.bootstraps = 0
+        self.broken = set()
+        self.taken = []
+        self.new = itertools.count(1)
+
+    # --- what is there ------------------------------------------------------------------------------
+
+    @property
+    def pods(self):
+        return {name: one for (kind, name), one in self.objects.items() if kind == "Pod"}
+
+    @property
+    def voters(self):
+        return [each for each in self.members if not each["learner"]]
+
+    def serving(self, members=None):
+        """The voters that would serve a write, had they a majority."""
+        return [each for each in (members or self.voters) if self.runs(each)]
+
+    def runs(self, member):
+        pod = self.pods.get(slot_of(member))
+        return pod is not None and slot_of(member) not in self.broken and self.data.get(self.place(pod)) == member["id"]
+
+    def place(self, pod):
+        """Where a pod keeps its data."""
+        claim = self.objects.get(("PersistentVolumeClaim", f"{pod['metadata']['name']}-data"))
+        uses = "persistentVolumeClaim" in pod["spec"]["volumes"][0]
+        return claim["metadata"]["uid"] if uses and claim else pod["metadata"]["uid"]
+
+    @property
+    def has_majority(self):
+        return bool(self.voters) and len(self.serving()) > len(self.voters) // 2
+
+    # --- what happens by itself ---------------------------------------------------------------------
+
+    def run(self):
+        """Let all pods run what they were made for."""
+        for name, pod in self.pods.items():
+            if name not in self.broken:
+                self.start(name, pod)
+        if not self.has_majority:
+            self.leader = ""  # who leads afterwards nobody knows; here it is the first one
+        if self.has_majority and self.leader not in {each["id"] for each in self.serving()}:
+            self.leader = self.serving()[0]["id"]
+        lines = {tag(pod).rsplit(".", 1)[0] for pod in self.pods.values()}
+        if self.has_majority and len(lines) == 1:
+            self.version = f"{lines.pop()}.0"
+        for name, pod in self.pods.items():
+            member = next((each for each in self.members if slot_of(each) == name), None)
+            ready = member is not None and self.runs(member) and self.has_majority
+            pod["status"] = {
+                "phase": "Running",
+                "podIP": "10.0.0.1",
+                "conditions": [{"type": "Ready", "status": str(ready)}],
+            }
+
+    def start(self, name, pod):
+        place, args = self.place(pod), dict(each.partition("=")[::2] for each in pod["spec"]["containers"][0]["args"])
+        if self.data.get(place):
+            return
+        if args["--initial-cluster-state"] == "new":
+            self.bootstraps += 1
+            assert self.bootstraps == 1, f"{name} begins a second cluster"
+            self.members = [{"id": "m0", "name": name, "peer": peer(name), "learner": False}]
+            self.data[place] = "m0"
+            self.ran.add("m0")
+            return
+        member = next((each for each in self.members if slot_of(each) == name), None)
+        if member is None:
+            return  # it was removed, and its etcd ends
+        assert member["id"] not in self.ran, f"{name} starts on an empty folder as a member that has promised things"
+        if self.has_majority:
+            member["name"] = name
+            self.data[place] = member["id"]
+            self.ran.add(member["id"])
+
+    def facts(self):
+        pods = {}
+        for name, pod in self.pods.items():
+            member = next((each for each in self.members if slot_of(each) == name), None)
+            up = member is not None and self.runs(member)
+            answer = (
+                {"id": member["id"], "learner": member["learner"], "cluster": "c", "error": ""}
+                if up
+                else {"error": "x"}
+            )
+            pods[name] = {"uid": pod["metadata"]["uid"], "version": tag(pod), "synced": up, "alarm": "", **answer}
+        answering = sorted(name for name, each in pods.items() if not each["error"])
+        members = copy.deepcopy(self.members) if answering else []
+        return {
+            "members": members,
+            "membership": membership(members),
+            "quorum": self.has_majority,
+            "leader": self.leader if self.has_majority else "",
+            "answering": ",".join(answering),
+            "version": self.version if answering else "",
+            "pods": pods,
+        }
+
+    # --- what the module does -----------------------------------------------------------------------
+
+    def ask(self, with_=outcome_of):
+        owned = Owned(copy.deepcopy(list(self.objects.values())))
+        return with_(EtcdCluster, copy.deepcopy(self.cr), owned, self.facts(), Context(NOW, "etcdcluster", self.cr))
+
+    def step(self, with_=outcome_of):
+        """One pass: ask, and do what is said. Returns the outcome."""
+        outcome = self.ask(with_)
+        self.cr["status"] = {**outcome.status, "conditions": [{"type": each.type} for each in outcome.conditions]}
+        wanted = {(each["kind"], each["metadata"]["name"]): each for each in outcome.children}
+        done = [self.delete(*key) for key in [key for key in self.objects if key not in wanted]]
+        for key, child in wanted.items():
+            if key not in self.objects:
+                made = adopt_child(copy.deepcopy(child), self.cr, EtcdCluster)
+                made["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
+                self.objects[key] = made
+                done.append(f"create {key[1]}" if key[0] == "Pod" else "")
+            elif key_of(child) not in outcome.untouched:
+                live = self.objects[key]
+                assert live["spec"] == child["spec"] or key[0] == "PodDisruptionBudget", f"{key} can't be changed so"
+                live["spec"] = copy.deepcopy(child["spec"])
+                live["metadata"]["annotations"] = dict(child["metadata"].get("annotations") or {})
+                live["metadata"]["labels"] = adopt_child(child, self.cr, EtcdCluster)["metadata"]["labels"]
+        for action in outcome.actions:
+            assert not action.needs_approval, action.summary
+            assert not (why := unmet(action, self.facts())), why
+            self.act(action)
+            done.append(f"{action.verb} {action.parameters['slot']}")
+        steps = [each for each in done if each]
+        assert len(steps) <= 1, f"more than one step a pass: {steps}"
+        self.taken += steps
+        self.run()
+        return outcome
+
+    def delete(self, kind, name):
+        if kind == "Pod":
+            before = self.has_majority
+            sole = len(self.voters) <= 2  # of two, one is no majority: whoever wants to write meanwhile asks for three
+            self.objects.pop((kind, name))
+            assert not before or sole or self.has_majority, f"deleting {name} takes away the majority"
+            self.broken.discard(name)
+            return f"delete {name}"
+        if kind == "PersistentVolumeClaim":
+            slot = name.removesuffix("-data")
+            assert slot not in {slot_of(each) for each in self.members}, f"the data of member {slot} is deleted"
+            assert slot not in self.pods, f"the volume of {slot} is in use"
+            self.objects.pop((kind, name))
+            return f"delete volume {slot}"
+        assert kind == "PodDisruptionBudget"
+        assert len(self.voters) == 1, "a budget goes that is needed"
+        self.objects.pop((kind, name))
+        return ""
+
+    def act(self, action):
+        given, had = action.parameters, self.has_majority
+        assert had, "etcd changes nothing without a majority"
+        assert self.leader == next(each["id"] for each in self.members if slot_of(each) == given["via"])
+        match action.verb:
+            case "add":
+                assert not any(each["learner"] for each in self.members), "one learner at a time"
+                assert given["slot"] not in {slot_of(each) for each in self.members}
+                member = {"id": f"m{next(self.new)}", "name": "", "peer": given["peer"], "learner": True}
+                self.members.append(member)
+            case "promote":
+                (member,) = (each for each in self.members if each["id"] == given["member"])
+                assert self.runs(member), "a learner is promoted that doesn't run"
+                member["learner"] = False
+            case "move-leader":
+                assert given["member"] in {each["id"] for each in self.serving()}
+                self.leader = given["member"]
+            case _:
+                assert given["member"] != self.leader, "the leader is removed"
+                self.members = [each for each in self.members if each["id"] != given["member"]]
+        assert self.has_majority, f"{action.summary}: this takes away the majority"
+
+    def settle(self, most=80):
+        """Go on until nothing is left to do. Returns the last outcome."""
+        for _ in range(most):
+            before = len(self.taken), self.facts(), copy.deepcopy(self.cr.get("status"))
+            outcome = self.step()
+            if before == (len(self.taken), self.facts(), self.cr["status"]):
+                return outcome
+        raise AssertionError(f"it never settles: {self.taken[-20:]}")
+
+
+def slot_of(member):
+    return member["peer"].partition("://")[2].partition(".")[0]
+
+
+def peer(slot):
+    return f"http://{slot}.db.shop.svc:2380"
+
+
+def tag(pod):
+    return pod["spec"]["containers"][0]["image"].rpartition(":v")[2]
+
+
+def condition(outcome, type_):
+    return next((each for each in outcome.conditions if each.type == type_), None)

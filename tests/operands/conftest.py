@@ -1,0 +1,91 @@
+"""Fixtures for pods that run as processes: a namespace for them in the shared sandbox, and what to see them by."""
+
+import json
+import socket
+from dataclasses import dataclass
+
+import pytest
+
+from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.runtime.client import unavailable
+
+
+@pytest.fixture(scope="session")
+def _real_pods(sandbox) -> Sandbox:
+    """The shared sandbox, where it can run pods as processes."""
+    if not isinstance(sandbox, Sandbox):
+        pytest.skip("pods run as processes in a sandbox, and these tests run on a given cluster")
+    if reason := unavailable():
+        pytest.skip(reason)
+    return sandbox
+
+
+@pytest.fixture
+def real(_real_pods, kubectl, namespace, eventually) -> "Real":
+    """A namespace whose pods run as processes."""
+    kubectl("label", "namespace", namespace, "sandbox.reconcile.dev/pods=processes")
+    return Real(_real_pods, kubectl, namespace, eventually)
+
+
+@dataclass(frozen=True)
+class Real:
+    """What a test does with pods of its namespace."""
+
+    sandbox: Sandbox
+    kubectl: object
+    namespace: str
+    eventually: object
+
+    def run(self, *argv, name="main", image="system", **container) -> str:
+        """Create a pod with one container; container fields by name, fields of the pod's spec in ``pod=``."""
+        spec = container.pop("pod", {})
+        one = {"name": "main", "image": image, "command": list(argv), **container}
+        self.apply({"kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [one], **spec}})
+        return name
+
+    def apply(self, *manifests) -> None:
+        whole = [{"apiVersion": "v1", **one} for one in manifests]
+        for one in whole:
+            one["metadata"]["namespace"] = self.namespace
+        self.kubectl.apply(whole)
+
+    def pod(self, name="main") -> dict:
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
+        status, body = self.sandbox.request("GET", path)
+        return json.loads(body) if status == 200 else {}
+
+    def phase(self, phase, name="main", timeout_s=30.0) -> dict:
+        self.eventually(
+            lambda: self.pod(name).get("status", {}).get("phase") == phase,
+            f"{name} is {phase}",
+            timeout_s=timeout_s,
+        )
+        return self.pod(name)
+
+    def ready(self, name="main", *, ready=True, timeout_s=30.0) -> dict:
+        self.eventually(lambda: is_ready(self.pod(name)) is ready, f"{name} ready={ready}", timeout_s=timeout_s)
+        return self.pod(name)
+
+    def container(self, name="main", index=0) -> dict:
+        found = self.pod(name).get("status", {}).get("containerStatuses", [])
+        return found[index] if found else {"state": {}, "restartCount": 0, "ready": False}
+
+    def gone(self, *names) -> None:
+        self.eventually(lambda: not any(self.pod(name) for name in names), f"{names} are gone")
+
+    def logs(self, name="main", *arguments) -> list[str]:
+        return self.kubectl("logs", name, "-n", self.namespace, *arguments).splitlines()
+
+    def delete(self, name="main", *arguments) -> None:
+        self.kubectl("delete", "pod", name, "-n", self.namespace, *arguments)
+
+
+def is_ready(pod) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]

@@ -1,0 +1,158 @@
+"""A real etcd of three members from plain pods, a headless Service and claims; both minors that there are programs for."""
+
+import base64
+import json
+import re
+import shlex
+
+import pytest
+
+from kubectl_reconcile.sandbox.images import catalog
+
+NAMES = ("c-0", "c-1", "c-2")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _programs():
+    """Built where this user has none yet: that takes minutes."""
+    catalog.build(print, only="etcd")
+
+
+def headless() -> dict:
+    ports = [{"name": "client", "port": 2379}, {"name": "peer", "port": 2380}]
+    return {
+        "kind": "Service",
+        "metadata": {"name": "c"},
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"app": "etcd"}, "ports": ports},
+    }
+
+
+def client() -> dict:
+    ports = [{"name": "client", "port": 2379}]
+    return {"kind": "Service", "metadata": {"name": "client"}, "spec": {"selector": {"app": "etcd"}, "ports": ports}}
+
+
+def claim(name) -> dict:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def member(name, version) -> dict:
+    cluster = ",".join(f"{one}=http://{one}.c:2380" for one in NAMES)
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "etcd"}},
+        "spec": {
+            "hostname": name,
+            "subdomain": "c",
+            "terminationGracePeriodSeconds": 5,
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}],
+            "containers": [
+                {
+                    "name": "etcd",
+                    "image": f"quay.io/coreos/etcd:v{version}",
+                    "command": ["/usr/local/bin/etcd"],
+                    "args": [
+                        "--name=$(NAME)",
+                        "--data-dir=/var/lib/etcd/data",
+                        "--listen-client-urls=http://0.0.0.0:2379",
+                        "--listen-peer-urls=http://0.0.0.0:2380",
+                        "--advertise-client-urls=http://$(NAME).c:2379",
+                        "--initial-advertise-peer-urls=http://$(NAME).c:2380",
+                        f"--initial-cluster={cluster}",
+                        "--unsafe-no-fsync",
+                    ],
+                    "env": [{"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                    "volumeMounts": [{"name": "data", "mountPath": "/var/lib/etcd"}],
+                    "readinessProbe": {"httpGet": {"path": "/health", "port": 2379}, "periodSeconds": 1},
+                }
+            ],
+        },
+    }
+
+
+def etcdctl(real, name, command) -> str:
+    return real.kubectl("exec", "-n", real.namespace, name, "--", "etcdctl", *shlex.split(command))
+
+
+def statuses(real, name="c-0") -> dict:
+    """What each member says of itself, by name."""
+    found = json.loads(etcdctl(real, name, "--endpoints=c-0.c:2379,c-1.c:2379,c-2.c:2379 endpoint status -w json"))
+    return {re.search(r"c-\d", one["Endpoint"])[0]: one["Status"] for one in found}
+
+
+def test_three_members_survive_what_befalls_them(real):
+    version = catalog.ETCD_VERSIONS[-1]
+    real.apply(headless(), client(), *(claim(name) for name in NAMES), *(member(name, version) for name in NAMES))
+    for name in NAMES:
+        real.ready(name, timeout_s=60)
+    assert len(json.loads(etcdctl(real, "c-0", "member list -w json"))["members"]) == 3
+    etcdctl(real, "c-1", "--endpoints=client:2379 put first 1")  # by the client Service
+
+    before = statuses(real)
+    leader = next(name for name, one in before.items() if one["leader"] == one["header"]["member_id"])
+    real.sandbox.pods.signal(real.namespace, leader, "KILL")
+    real.eventually(lambda: real.container(leader)["restartCount"] == 1, "the leader is restarted")
+    assert real.container(leader)["lastState"]["terminated"]["exitCode"] == 137
+    real.ready(leader)
+    assert statuses(real)[leader]["header"]["member_id"] == before[leader]["header"]["member_id"]
+
+    address = real.pod("c-2")["status"]["podIP"]
+    real.delete("c-2")
+    real.apply(member("c-2", version))
+    real.ready("c-2", timeout_s=60)
+    assert real.pod("c-2")["status"]["podIP"] != address
+    assert statuses(real)["c-2"]["header"]["member_id"] == before["c-2"]["header"]["member_id"]
+    assert etcdctl(real, "c-2", "get first --print-value-only") == "1\n"
+
+
+def test_a_member_that_is_cut_off_is_replaced_as_leader_and_comes_back(real):
+    version = catalog.ETCD_VERSIONS[-1]
+    real.apply(headless(), *(claim(name) for name in NAMES), *(member(name, version) for name in NAMES))
+    for name in NAMES:
+        real.ready(name, timeout_s=60)
+    before = statuses(real)
+    leader = next(name for name, one in before.items() if one["leader"] == one["header"]["member_id"])
+    other = next(name for name in NAMES if name != leader)
+    real.sandbox.pods.partition(real.namespace, leader)
+    real.ready(leader, ready=False)
+    real.eventually(lambda: raft_term(real, other) > before[other]["raftTerm"], "another leads")
+    assert etcdctl(real, other, "put while cut") == "OK\n"
+    real.sandbox.pods.heal(real.namespace, leader)
+    real.ready(leader)
+    assert etcdctl(real, leader, "get while --print-value-only") == "cut\n"
+
+    real.sandbox.pods.pause(real.namespace, other)
+    real.ready(other, ready=False)
+    real.sandbox.pods.heal(real.namespace, other)
+    real.ready(other)
+
+
+def raft_term(real, name) -> int:
+    (one,) = json.loads(etcdctl(real, name, "endpoint status -w json"))
+    return one["Status"]["raftTerm"]
+
+
+def test_an_upgrade_is_another_image_and_the_way_back_is_refused(real):
+    old, new = catalog.ETCD_VERSIONS
+    real.apply(headless(), *(claim(name) for name in NAMES), *(member(name, old) for name in NAMES))
+    for name in NAMES:
+        real.ready(name, timeout_s=60)
+    value = base64.b64encode(b"kept" * 100).decode()
+    etcdctl(real, "c-0", f"put first {value}")
+    for name in NAMES:
+        real.delete(name)
+        real.apply(member(name, new))
+        real.ready(name, timeout_s=60)
+    real.eventually(
+        lambda: {one["storageVersion"] for one in statuses(real).values()} == {"3.6.0"},
+        "the storage is of the new minor",
+    )
+    assert etcdctl(real, "c-1", "get first --print-value-only") == f"{value}\n"
+    real.delete("c-2")
+    real.apply(member("c-2", old))
+    real.eventually(lambda: real.container("c-2")["restartCount"] > 0, "the old one doesn't run on the new one's data")
+    assert "invalid downgrade" in "\n".join(real.logs("c-2", "--previous"))
+    real.delete("c-2")
+    real.apply(member("c-2", new))
+    real.ready("c-2", timeout_s=60)

@@ -1,0 +1,256 @@
+"""EtcdCluster on real members: formed, scaled, hurt and upgraded while a client writes through the client Service."""
+
+import base64
+import itertools
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kubectl_reconcile.sandbox.images import catalog
+from tests.e2e.conftest import PROGRAM, crds, new_daemon  # noqa: F401 - fixtures
+
+OLD, NEW = catalog.ETCD_VERSIONS
+WRITER = """
+import base64, itertools, json, time, urllib.request as u
+def text(of): return base64.b64encode(of.encode()).decode()
+for number in itertools.count():
+    body = json.dumps({"key": text(f"n/{number:08}"), "value": text(str(number))}).encode()
+    try:
+        u.urlopen(u.Request("http://db-client:2379/v3/kv/put", data=body), timeout=3).read()
+        print("acked", number, time.monotonic(), flush=True)
+    except OSError as error:
+        print("failed", number, error, flush=True)
+    time.sleep(0.02)
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _programs():
+    catalog.build(print, only="etcd")
+
+
+@pytest.fixture
+def db(real, crds, new_daemon) -> "Db":  # noqa: F811 - fixtures
+    found = Db(real, new_daemon(real.kubectl.kubeconfig, real.namespace).start())
+    yield found
+    found.end()
+
+
+class Db:
+    """One EtcdCluster called db, and a daemon that looks after it."""
+
+    def __init__(self, real, daemon):
+        self.real, self.daemon = real, daemon
+
+    def apply(self, **spec):
+        self.real.apply(self.manifest(**spec))
+
+    @staticmethod
+    def manifest(**spec):
+        claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        whole = {"size": 3, "version": OLD, "pod": {"persistentVolumeClaimSpec": claim}, **spec}
+        kind = {"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster"}
+        return {**kind, "metadata": {"name": "db"}, "spec": whole}
+
+    @property
+    def cr(self):
+        path = f"/apis/etcd.database.coreos.com/v1beta2/namespaces/{self.real.namespace}/etcdclusters/db"
+        status, body = self.real.sandbox.request("GET", path)
+        return json.loads(body) if status == 200 else {}
+
+    def condition(self, type_):
+        found = self.cr.get("status", {}).get("conditions", [])
+        return next((each for each in found if each["type"] == type_), {"status": "", "message": "", "reason": ""})
+
+    def is_settled(self, members):
+        cr = self.cr
+        status = cr.get("status", {})
+        is_newest = status.get("observedGeneration") == cr.get("metadata", {}).get("generation")
+        ready = len(status.get("members", {}).get("ready", [])) == members
+        return is_newest and ready and self.condition("Ready")["status"] == "True"
+
+    def settled(self, members, timeout_s=90):
+        self.real.eventually(lambda: self.is_settled(members), f"{members} members serve", timeout_s=timeout_s)
+        return self
+
+    def etcdctl(self, member, *command):
+        return self.real.kubectl("exec", "-n", self.real.namespace, member, "--", "etcdctl", *command)
+
+    def members(self):
+        found = json.loads(self.etcdctl("db-0", "member", "list", "-w", "json"))["members"]
+        return {each["name"]: each["ID"] for each in found}
+
+    def leader(self):
+        facts = json.loads(self.cr["metadata"]["annotations"]["reconcile.dev/observed"])["facts"]
+        return next(each["name"] for each in facts["members"] if each["id"] == facts["leader"])
+
+    def end(self):
+        self.real.kubectl(
+            "delete", "etcdcluster", "db", "-n", self.real.namespace, "--timeout=60s", "--ignore-not-found"
+        )
+
+
+def test_no_acknowledged_write_is_lost_whatever_befalls_it(db):
+    real = db.real
+    db.apply()
+    db.settled(3)
+    real.run("python", "-uc", WRITER, name="writer", image="python", pod={"terminationGracePeriodSeconds": 0})
+    real.eventually(lambda: len(acked(real)) > 20, "the client writes")
+
+    db.apply(size=5)
+    db.settled(5)
+    assert sorted(db.members()) == [f"db-{at}" for at in range(5)]
+    db.apply(size=3)
+    db.settled(3)
+    left = db.members()
+    assert len(left) == 3
+
+    victim = db.leader()
+    real.sandbox.pods.signal(real.namespace, victim, "KILL")
+    real.eventually(lambda: real.container(victim)["restartCount"] >= 1, "the leader is restarted")
+    db.settled(3)
+    victim = db.leader()
+    uid = real.pod(victim)["metadata"]["uid"]
+    real.delete(victim)
+    real.eventually(lambda: real.pod(victim).get("metadata", {}).get("uid", uid) != uid, "its pod comes back")
+    db.settled(3)
+    assert db.members() == left
+
+    db.apply(version=NEW)
+    db.settled(3, timeout_s=120)
+    assert {real.container(name)["image"] for name in left} == {f"quay.io/coreos/etcd:v{NEW}"}
+    assert db.members() == left
+    assert db.cr["status"]["currentVersion"] == NEW
+
+    db.apply(version=OLD)
+    real.eventually(lambda: db.condition("Degraded")["reason"] == "VersionRefused", "the way back is refused")
+    assert NEW in db.condition("Degraded")["message"]
+
+    before = len(acked(real))
+    real.eventually(lambda: len(acked(real)) > before + 20, "the client still writes")
+    written = acked(real)
+    found = db.etcdctl(next(iter(left)), "get", "n/", "--prefix", "--keys-only", "--limit=1000000").split()
+    lost = {f"n/{number:08}" for number, _ in written} - set(found)
+    assert not lost
+    gaps = sorted(later - sooner for (_, sooner), (_, later) in itertools.pairwise(written))
+    assert gaps[-1] < 30, f"{len(written)} writes, and a gap of {gaps[-1]:.1f} s"
+
+
+def test_a_cluster_without_majority_waits_and_one_that_was_deleted_is_found_again_on_its_volumes(db):
+    real = db.real
+    db.apply()
+    db.settled(3)
+    before = db.members()
+    db.etcdctl("db-0", "put", "first", "1")
+
+    for name in ("db-1", "db-2"):
+        real.sandbox.pods.pause(real.namespace, name)
+    real.eventually(lambda: db.condition("Degraded")["reason"] == "QuorumLost", "no majority serves", timeout_s=60)
+    assert db.condition("Available")["status"] == "False"
+    assert "of 3 members don't serve" in db.condition("Degraded")["message"]
+    assert sorted(name for name in before if real.pod(name)) == ["db-0", "db-1", "db-2"]
+    for name in ("db-1", "db-2"):
+        real.sandbox.pods.heal(real.namespace, name)
+    db.settled(3)
+    assert db.members() == before
+    db.end()
+    real.gone("db-0", "db-1", "db-2")
+    claims = real.kubectl.json("get", "pvc", "-n", real.namespace)["items"]
+    assert [one["metadata"]["name"] for one in claims] == ["db-0-data", "db-1-data", "db-2-data"]
+    assert not any(one["metadata"].get("ownerReferences") for one in claims)
+    db.apply()
+    db.settled(3)
+    assert db.members() == before
+    assert db.etcdctl("db-1", "get", "first", "--print-value-only") == "1\n"
+
+
+def test_a_change_is_shown_to_its_end_and_by_what_the_daemon_saw_to_whoever_reaches_no_pod(db, tmp_path):
+    real, user = db.real, f"reader-of-{db.real.namespace}"
+    db.apply(size=1)
+    db.settled(1)
+    kinds = ("pods", "services", "persistentvolumeclaims", "poddisruptionbudgets", "etcdclusters", "syncs")
+    rules = [{"apiGroups": ["*"], "resources": [kind], "verbs": ["*"]} for kind in kinds]
+    role, api = {"kind": "Role", "name": "reader"}, {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+    real.apply(
+        {**api, "kind": "Role", "metadata": {"name": "reader"}, "rules": rules},
+        {**api, "kind": "RoleBinding", "metadata": {"name": "reader"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", **role},
+         "subjects": [subject]},
+    )  # fmt: skip
+    file = tmp_path / "db.yaml"
+    file.write_text(json.dumps(db.manifest(size=2)))
+
+    def diff(*options):
+        command = [PROGRAM, "diff", "-f", file, "-n", real.namespace, *options]
+        environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
+        answer = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
+        assert answer.returncode in {0, 1}, answer.stderr
+        return answer.stdout
+
+    for who in ((), (f"--as={user}",)):
+        said = diff("--until-stable", *who)
+        places = [said.index(step) for step in ("add db-1 as a learner", "PersistentVolumeClaim", "promote db-1")]
+        assert places == sorted(places), said
+    plain = json.loads(diff("-o", "json"))
+    assert plain["problems"] == []
+    told = json.loads(diff("-o", "json", f"--as={user}"))
+    (problem,) = told["problems"]
+    assert problem["severity"] == "warning"
+    assert "its pods as the daemon saw them" in problem["message"]
+    assert f"get and create on pods/portforward in namespace {real.namespace}" in problem["message"]
+    assert told["observed"][0]["asOf"]
+    assert told["observed"][0]["facts"] == plain["observed"][0]["facts"]
+
+
+def test_members_and_clients_talk_tls_by_certificates_that_are_named(db, tmp_path):
+    real = db.real
+    real.apply(*certificates(tmp_path, real.namespace))
+    static = {"member": {"peerSecret": "peer", "serverSecret": "server"}, "operatorSecret": "operator"}
+    db.apply(TLS={"static": static})
+    db.settled(3)
+    flags = [
+        f"--{name}=/etc/etcd/server/{file}"
+        for name, file in (("cacert", "ca.crt"), ("cert", "tls.crt"), ("key", "tls.key"))
+    ]
+    urls = f"--endpoints=https://db-client.{real.namespace}.svc:2379"
+    assert db.etcdctl("db-0", *flags, urls, "put", "first", "1") == "OK\n"
+    found = json.loads(db.etcdctl("db-0", *flags, urls, "member", "list", "-w", "json"))["members"]
+    assert {each["peerURLs"][0] for each in found} == {
+        f"https://db-{at}.db.{real.namespace}.svc:2380" for at in range(3)
+    }
+    real.kubectl("delete", "secret", "operator", "-n", real.namespace)
+    real.eventually(lambda: "operator can't be read" in observed(db), "nobody can ask the members", timeout_s=60)
+    assert [name for name in ("db-0", "db-1", "db-2") if real.pod(name)] == ["db-0", "db-1", "db-2"]
+
+
+def observed(db):
+    return db.cr["metadata"].get("annotations", {}).get("reconcile.dev/observed", "")
+
+
+def certificates(folder: Path, namespace: str):
+    """Secrets with certificates of one authority: for members, for clients, and for the daemon."""
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
+
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc")
+    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=ca", "-days", "2")
+    names = f"subjectAltName=DNS:*.db.{namespace}.svc,DNS:*.db.{namespace}.svc.cluster.local,DNS:db-client.{namespace}.svc,DNS:localhost,IP:127.0.0.1"
+    for name in ("peer", "server", "operator"):
+        openssl("req", "-new", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        (folder / "ext").write_text(names)
+        openssl(
+            "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
+            "-out", f"{name}.crt", "-days", "2", "-extfile", "ext",
+        )  # fmt: skip
+        files = {"ca.crt": "ca.crt", "tls.crt": f"{name}.crt", "tls.key": f"{name}.key"}
+        data = {key: base64.b64encode((folder / file).read_bytes()).decode() for key, file in files.items()}
+        yield {"kind": "Secret", "metadata": {"name": name}, "data": data}
+
+
+def acked(real):
+    lines = (line.split() for line in real.logs("writer") if line.startswith("acked"))
+    return [(int(number), float(at)) for _, number, at in lines]

@@ -1,0 +1,74 @@
+"""How modules reach pods: by name and port, through the API server, only those of their CR, and never for long."""
+
+import time
+
+import pytest
+
+from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.core.module.api import SilentPodError
+from kubectl_reconcile.core.module.inputs import Owned
+from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
+from kubectl_reconcile.engine.modules.operands import NoWayError, Operands
+from kubectl_reconcile.engine.modules.reach import Reach
+
+SERVER = """
+import http.server as h, json
+class Echo(h.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        found = body * 100_000 if self.path == "/large" else json.dumps([self.command, self.path, len(body)]).encode()
+        self.send_response(418 if self.path == "/odd" else 200)
+        self.send_header("Content-Length", str(len(found)))
+        self.end_headers()
+        self.wfile.write(found)
+    do_GET = do_POST
+h.ThreadingHTTPServer(("", 80), Echo).serve_forever()
+"""
+HANGS = "import socket, time; s = socket.create_server(('', 80)); time.sleep(1000)"
+
+
+@pytest.fixture
+async def outside(kubeconfig):
+    async with await Client.connect(Access(kubeconfig=kubeconfig)) as client:
+        yield Reach(ExternalSystems(), Operands(directly=False), client)
+
+
+async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl):
+    probe = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
+    real.run("python", "-c", SERVER, name="web", image="python", readinessProbe=probe)
+    real.run("python", "-c", HANGS, name="hangs", image="python", readinessProbe=probe)
+    owned = Owned([real.ready("web"), real.ready("hangs")])
+
+    async with outside.io(owned) as io:
+        web = io.pod("web", 80)
+        assert (await web.ask("/x?y=%2F")).body == ["GET", "/x?y=%2F", 0]
+        assert (await web.ask("/x", {"of": "a" * 200_000})).body == ["POST", "/x", 200_009]
+        assert (await web.ask("/odd")).status == 418
+        with pytest.raises(SilentPodError, match="pod web: no answer at port 80: it answers with more than a mebibyte"):
+            await web.ask("/large", "a" * 100)
+        with pytest.raises(SilentPodError, match="pod web: observing changes nothing, but PUT /x would"):
+            await web.send("PUT", "/x")
+        with pytest.raises(SilentPodError, match="pod web: no answer at port 81: port 81 of the pod can't be reached"):
+            await io.pod("web", 81).ask("/")
+        with pytest.raises(SilentPodError, match="pod other: the custom resource controls no pod of that name"):
+            io.pod("other", 80)
+    async with outside.io(owned, "key") as io:
+        assert (await io.pod("web", 80).send("POST", "/x", {})).body == ["POST", "/x", 2]
+
+    async with outside.io(owned) as io:
+        with pytest.raises(SilentPodError, match="pod hangs: no answer at port 80 within 3 s"):
+            await io.pod("hangs", 80).ask("/")
+    began_s = time.monotonic()
+    async with outside.io(owned) as io:
+        with pytest.raises(SilentPodError, match="pod hangs didn't answer; it is asked again in 1 s"):
+            await io.pod("hangs", 80).ask("/")
+        assert (await io.pod("web", 80).ask("/x")).status == 200
+    assert time.monotonic() - began_s < 1
+
+    stranger = Reach(outside.systems, outside.operands, outside.client.impersonate("stranger"))
+    async with stranger.io(owned) as io:
+        right = rf"get and create on pods/portforward in namespace {real.namespace}\)"
+        with pytest.raises(NoWayError, match=right):
+            await io.pod("web", 80).ask("/x")
