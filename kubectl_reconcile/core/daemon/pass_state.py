@@ -59,6 +59,7 @@ from typing import Any, Final, TypeAlias
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.drift import (
     Drift,
+    deleted_in,
     drift_after,
     drift_note,
     is_mere_ownership,
@@ -158,8 +159,14 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
 def is_at_rest(state: PassState) -> bool:
     """Tell whether a turn would do nothing but ask the source, however late it came."""
     is_idle = state.phase is PassPhase.IDLE and not (state.is_due or state.is_asked or state.is_gated or state.dirty)
-    source = state.source
-    return is_idle and state.sync is not None and source.is_open and not (source.is_reading or source.is_awaited)
+    source, looks_for_deleted = state.source, bool(deleted_in(state.drift))
+    return (
+        is_idle
+        and not looks_for_deleted
+        and state.sync is not None
+        and source.is_open
+        and not (source.is_reading or source.is_awaited)
+    )
 
 
 def _source_current(state: PassState, now_s: float) -> Step:
@@ -191,7 +198,8 @@ def _reading(state: PassState, sync: Sync, event: on.TurnCame, now_s: float) -> 
     source = state.source.wanted(sync.requested_at, now_s) if event.is_asked else state.source
     if not source.is_reading and now_s >= source.due_s:
         if event.facts.is_current and source.is_open and not source.is_awaited:
-            return replace(state, source=source.answered(now_s, _interval_s(sync), source.verification)), ()
+            current = replace(state, source=source.answered(now_s, _interval_s(sync), source.verification))
+            return _looking_for_deleted(current), ()
         asked = sync.requested_at if event.is_asked or source.is_awaited else None
         return _ask_source(replace(state, source=source), asked, now_s)
     if source.is_awaited and not source.is_reading:
@@ -212,7 +220,12 @@ def _source_read(state: PassState, event: on.SourceRead, now_s: float) -> PassSt
     source = state.source.answered(now_s, _interval_s(_sync(state)), event.verification)
     state = replace(_due(state) if is_changed else state, source=source)
     state = replace(state, retry_s=0.0, is_gated=True) if event.is_news else state
-    return replace(state, is_gated=False) if event.was_passed else state
+    return _looking_for_deleted(replace(state, is_gated=False) if event.was_passed else state)
+
+
+def _looking_for_deleted(state: PassState) -> PassState:
+    """Have what somebody deleted, and is left so, looked for as often as the source: whoever brings it back need not label it, and no watch shows it then."""
+    return replace(state, dirty=state.dirty | (deleted_in(state.drift) & state.members))
 
 
 def _source_failed(state: PassState, event: on.SourceFailed, now_s: float) -> Step:

@@ -441,6 +441,9 @@ def test_a_sync_at_rest_whose_source_is_where_it_was_waits_for_the_next_time():
     assert state == replace(rested, source=replace(OPEN, due_s=NOW_S + 60))
 
 
+DELETED = {WEB: "somebody deleted it", DB: "by-hand changed .data.color"}
+
+
 BUSY = {
     "not looked at yet": {"is_due": True, "settled": None},
     "a member changed": {"dirty": frozenset({WEB})},
@@ -448,6 +451,7 @@ BUSY = {
     "an outage": {"source": replace(OPEN, is_open=False)},
     "being asked": {"source": replace(OPEN, is_reading=True)},
     "somebody waits": {"source": replace(OPEN, is_awaited=True, asked="now")},
+    "something was deleted and is left so": {"spec": {"drift": "Report"}, "drift": DELETED},
 }
 
 
@@ -456,6 +460,18 @@ def test_a_sync_that_has_something_to_do_takes_its_turn(facts):
     busy = at_rest(**facts)
     assert not is_at_rest(busy)
     assert after(busy, on.SourceCurrent()) == (busy, ())
+
+
+def test_what_somebody_deleted_and_is_left_so_is_looked_for_as_often_as_the_source():
+    left = at_rest(spec={"drift": "Report"}, drift=DELETED, source=OPEN)
+    asked, (*_, begun) = after(left, turn(left))
+    assert isinstance(begun, on.ReadSource), "the source is due"
+    state, _ = after(asked, on.SourceRead(is_news=False))
+    assert after(state, turn(state))[1][-1] == on.PlanObjects(frozenset({WEB}))
+    current = on.TurnCame(left.sync, on.ClusterFacts(is_current=True))
+    assert after(left, current)[1][-1] == on.PlanObjects(frozenset({WEB})), "also where somebody else has asked it"
+    early = replace(left, source=replace(OPEN, due_s=NOW_S + 9))
+    assert kinds(after(early, turn(early))[1]) == [on.LookAgain], "and no sooner"
 
 
 def test_a_plan_that_writes_is_announced_should_it_take_a_while():
