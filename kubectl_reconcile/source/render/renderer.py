@@ -47,6 +47,7 @@ _MOST_KEPT_BYTES: Final = 128 * MEBIBYTE
 _ALTERNATIVES: Final = 4
 """How many renderings of overlays at one path are kept: repositories, branches and tags may have their own."""
 _MOST_LOOKS: Final = 20_000
+_SMALL_BYTES: Final = 64 * 1024
 _MOST_FETCHES: Final = 100
 """How often files are fetched for one rendering: once for each level of bases."""
 
@@ -229,23 +230,40 @@ class _Recorder:
                 return {"kind": "refused", "why": f"is one more than the {_MOST_LOOKS:,} paths that are looked at"}
             self.consulted[path] = self.tree.look(path)
         entry = self.consulted[path]
-        if question != "read" or entry.kind is not EntryKind.FILE:
+        if entry.kind is not EntryKind.FILE:
             return {"kind": entry.kind.value}
+        if question == "look":
+            return self._looked_at(path)
         if path not in self.files:
             data = self.tree.read(path)
             if data is None:
                 self.missing.append(path)
                 return {"kind": "refused", "why": "isn't here yet"}
-            if len(data) > (most := self.limits.file_bytes):
-                return {"kind": "refused", "why": f"has more than {most // MEBIBYTE} MiB; {raising('file_bytes')}"}
-            self._bytes += len(data)
-            if self._bytes > (most := self.limits.revision_bytes):
-                return {
-                    "kind": "refused",
-                    "why": f"is beyond {most // MEBIBYTE} MiB of files; {raising('revision_bytes')}",
-                }
-            self.files[path] = data
+            if why := self._beyond(data):
+                return {"kind": "refused", "why": why}
+            self._take(path, data)
         return {"kind": entry.kind.value, "data": self.files[path]}
+
+    def _looked_at(self, path: str) -> Mapping[str, Any]:
+        """Return that there is a file, and what it holds where it is here and small: mostly that is what is asked next."""
+        data = self.files.get(path) or self.tree.read(path)
+        if data is None or len(data) > _SMALL_BYTES or self._beyond(data):
+            return {"kind": EntryKind.FILE.value}
+        self._take(path, data)
+        return {"kind": EntryKind.FILE.value, "data": data}
+
+    def _beyond(self, data: bytes) -> str:
+        """Return why a file isn't read, as a sentence about it; empty where it may be."""
+        if len(data) > (most := self.limits.file_bytes):
+            return f"has more than {most // MEBIBYTE} MiB; {raising('file_bytes')}"
+        if self._bytes + len(data) > (most := self.limits.revision_bytes):
+            return f"is beyond {most // MEBIBYTE} MiB of files; {raising('revision_bytes')}"
+        return ""
+
+    def _take(self, path: str, data: bytes) -> None:
+        if path not in self.files:
+            self.files[path] = data
+            self._bytes += len(data)
 
     def _names(self, path: str) -> Mapping[str, Any]:
         found = self._entry("look", path)

@@ -18,6 +18,12 @@ type source struct {
 	pipe *pipe
 	// root is the overlay's own kustomization file, from which objects learn where they come from.
 	root func(path string, data []byte) []byte
+	// ahead is what files hold that were looked at and not read yet.
+	ahead map[string][]byte
+}
+
+func newSource(p *pipe, root func(path string, data []byte) []byte) *source {
+	return &source{p, root, map[string][]byte{}}
 }
 
 func inside(name string) string {
@@ -27,6 +33,9 @@ func inside(name string) string {
 func (s *source) look(name string) (string, error) {
 	at := inside(name)
 	got := s.pipe.ask(word{Look: &at})
+	if len(got.Data) > 0 {
+		s.ahead[at] = got.Data
+	}
 	return got.Kind, wrong(at, got)
 }
 
@@ -60,6 +69,10 @@ func (s *source) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 // ReadFile returns what the file at a path holds.
 func (s *source) ReadFile(name string) ([]byte, error) {
 	at := inside(name)
+	if data, there := s.ahead[at]; there {
+		delete(s.ahead, at)
+		return s.root(at, data), nil
+	}
 	got := s.pipe.ask(word{Read: &at})
 	if err := wrong(at, got); err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ type valuesFile struct {
 type found struct {
 	// Kind is file, folder, link, absent, or refused.
 	Kind string `json:"kind"`
-	// Data is what a file holds, in base64, where it was asked for.
+	// Data is what a file holds, in base64, where it was asked for, or where it is small: what is looked at is mostly read next.
 	Data []byte `json:"data,omitempty"`
 	// Entries are the kinds of what is in a folder, by name, where they were asked for.
 	Entries map[string]string `json:"entries,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,7 +22,9 @@ const (
 	mostNotices   = 100
 	mostSaidBytes = 64 << 10
 	originKey     = "config.kubernetes.io/origin"
-	buildMetadata = "buildMetadata"
+	// transformationsKey is for the notes of steps, which kustomize takes away in the end.
+	transformationsKey = "alpha.config.kubernetes.io/transformations"
+	buildMetadata      = "buildMetadata"
 )
 
 var fileNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
@@ -43,10 +46,11 @@ func kustomize(p *pipe, o *overlay) (result *done) {
 		}
 		result.Notices, result.Unmatched, result.Failed = said(), watched.unmatched(), watched.failed
 	}()
-	marked := &marker{root: inside(o.Path)}
+	marked := &marker{root: inside(o.Path), lifted: map[*resource.Resource]string{}}
+	watched.marker = marked
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified // kubectl's, which isn't the library's default
-	rendered, err := krusty.MakeKustomizer(options).Run(&source{p, marked.mark}, "/"+inside(o.Path))
+	rendered, err := krusty.MakeKustomizer(options).Run(newSource(p, marked.mark), "/"+inside(o.Path))
 	if err != nil {
 		return &done{Error: err.Error()}
 	}
@@ -55,9 +59,7 @@ func kustomize(p *pipe, o *overlay) (result *done) {
 	for _, each := range rendered.Resources() {
 		file := marked.file(each)
 		if marked.isOurs {
-			if err := without(each, originKey); err != nil {
-				return &done{Error: err.Error()}
-			}
+			takeOut(each.YNode(), originKey)
 		}
 		text, err := each.AsYAML()
 		if err != nil {
@@ -80,20 +82,35 @@ func kustomize(p *pipe, o *overlay) (result *done) {
 	return result
 }
 
-// without takes an annotation away, and with the last one their map.
-func without(each *resource.Resource, annotation string) error {
-	annotations := each.GetAnnotations()
-	delete(annotations, annotation)
-	return each.SetAnnotations(annotations)
-}
-
 // marker has kustomize note in each object which file it comes from.
 type marker struct {
 	// root is the folder that is rendered.
 	root string
 	// isOurs tells that the notes are ours, and are to be taken away.
 	isOurs bool
+	// lifted are the notes that were taken off objects already.
+	lifted map[*resource.Resource]string
 }
+
+// lift takes kustomize's notes off objects before a step, and remembers where they came from.
+//
+// kustomize adds to the notes after each step, and reads and writes those of all steps before for that: a fifth of its time. And a step
+// sees the objects as they are without notes.
+func (m *marker) lift(objects []*resource.Resource) {
+	if !m.isOurs {
+		return
+	}
+	for _, each := range objects {
+		takeOut(each.YNode(), transformationsKey)
+		// A step that meets an object without a note takes it for its own.
+		if origin := takeOut(each.YNode(), originKey); origin != "" && !byStep.MatchString(origin) {
+			m.lifted[each] = origin
+		}
+	}
+}
+
+// byStep matches the note of an object that a step, and no generator, is taken to have made.
+var byStep = regexp.MustCompile(`(?m)^  kind: \w+Transformer$`)
 
 // mark returns the overlay's own kustomization file with the order to note origins, and all others as they are.
 //
@@ -139,8 +156,12 @@ func saysNothing(fields map[string]any) bool {
 
 // file returns the file from the root of the source that an object comes from; that of the overlay where it isn't known.
 func (m *marker) file(each *resource.Resource) string {
-	origin, err := each.GetOrigin()
-	if err == nil && origin != nil && origin.Repo == "" {
+	var origin resource.Origin
+	note, lifted := m.lifted[each]
+	if !lifted {
+		note = each.GetAnnotations()[originKey]
+	}
+	if err := yaml.Unmarshal([]byte(note), &origin); err == nil && origin.Repo == "" {
 		for _, file := range []string{origin.Path, origin.ConfiguredIn} {
 			if file != "" {
 				return inside(path.Join("/", m.root, file))
@@ -148,6 +169,35 @@ func (m *marker) file(each *resource.Resource) string {
 		}
 	}
 	return ""
+}
+
+// takeOut takes an annotation away, and with the last one their map; it returns what it was.
+func takeOut(object *yaml.Node, annotation string) string {
+	metadata := valueAt(object, "metadata")
+	annotations := valueAt(metadata, "annotations")
+	for at := 0; annotations != nil && at+1 < len(annotations.Content); at += 2 {
+		if annotations.Content[at].Value != annotation {
+			continue
+		}
+		value := annotations.Content[at+1].Value
+		annotations.Content = slices.Delete(annotations.Content, at, at+2)
+		if len(annotations.Content) == 0 {
+			at = slices.Index(metadata.Content, annotations)
+			metadata.Content = slices.Delete(metadata.Content, at-1, at+1)
+		}
+		return value
+	}
+	return ""
+}
+
+// valueAt returns the field of a map; nil where there is none, or no map.
+func valueAt(node *yaml.Node, name string) *yaml.Node {
+	for at := 0; node != nil && node.Kind == yaml.MappingNode && at+1 < len(node.Content); at += 2 {
+		if node.Content[at].Value == name {
+			return node.Content[at+1]
+		}
+	}
+	return nil
 }
 
 // listen has what kustomize says of deprecated fields come to us; the function it returns ends that, and says what it was.

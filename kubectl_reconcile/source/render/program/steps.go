@@ -40,6 +40,8 @@ type watch struct {
 	// order are its keys as they were first seen.
 	order  []note
 	failed *note
+	// marker knows which file objects come from.
+	marker *marker
 	// trace follows all fields, where that is asked for.
 	trace *trace
 }
@@ -111,6 +113,7 @@ func (t *transformer) Config(h *resmap.PluginHelpers, entry []byte) error {
 
 // Transform does what the step does.
 func (t *transformer) Transform(m resmap.ResMap) error {
+	watched.marker.lift(m.Resources())
 	if watched.trace != nil {
 		watched.trace.before(m, t.note)
 		defer watched.trace.after(m, t.note)
