@@ -11,6 +11,8 @@ Rules, after Kubernetes' own work queues:
 - An item that writes in pass after pass is paced: a burst is free, after that it gets a turn every few seconds, since
   somebody undoes what it does. Only a person or a push goes past that.
 
+- Of all who wait for a turn one is woken for an item, when that is due: while nothing is, nobody is.
+
 All waiting of passes is decided here; whoever works on an item only says how it went.
 """
 
@@ -21,8 +23,8 @@ import heapq
 import itertools
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
@@ -94,7 +96,9 @@ class WorkQueue(Generic[Item]):
     _allowances: dict[Item, _Allowance] = field(default_factory=dict)
     _paced_until_s: dict[Item, float] = field(default_factory=dict)
     _order: itertools.count[int] = field(default_factory=itertools.count)
-    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _idle: deque[asyncio.Future[None]] = field(default_factory=deque)
+    _alarm: asyncio.TimerHandle | None = None
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, item: Item, priority: Priority, *, after_s: float = 0.0) -> None:
         """Ask for *item* to be worked on, at the earliest *after_s* from now."""
@@ -109,7 +113,7 @@ class WorkQueue(Generic[Item]):
         entry = _Entry(item, priority, due_s)
         self._waiting[item] = entry
         heapq.heappush(self._later, (due_s, next(self._order), entry))
-        self._wake.set()
+        self._wake_at(due_s)
 
     def changed(self, item: Item) -> None:
         """Ask for *item* because something changed in the cluster; what else changes in this moment is waited for."""
@@ -150,23 +154,24 @@ class WorkQueue(Generic[Item]):
             self._promote()
             if entry := self._next():
                 self._running.add(entry.item)
+                if self._ready:
+                    self._wake()
+                self._wake_for_next()
                 return Turn(entry.item, entry.priority, max(time.monotonic() - entry.due_s, 0.0))
-            self._wake.clear()
-            wait_s = max(self._later[0][0] - time.monotonic(), 0) if self._later else None
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):  # wait_for would lose a cancellation that comes with a wake-up
-                    await self._wake.wait()
+            await self._woken()
 
     def done(self, item: Item) -> None:
         """Say that the work on *item* is over; if it was asked for meanwhile, it is next."""
         self._running.discard(item)
-        self._wake.set()
+        self._ended.set()
+        if item in self._waiting:
+            self._wake()
 
     async def idle(self, among: Callable[[Item], bool] = lambda _: True) -> None:
         """Wait until no item, or none *among* these, is being worked on."""
         while any(among(item) for item in self._running):
-            self._wake.clear()
-            await self._wake.wait()
+            self._ended.clear()
+            await self._ended.wait()
 
     @property
     def is_at_rest(self) -> bool:
@@ -175,6 +180,45 @@ class WorkQueue(Generic[Item]):
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    async def _woken(self) -> None:
+        """Wait until there may be something to take; who is cancelled in the moment of being woken has another one woken."""
+        waking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idle.append(waking)
+        self._wake_for_next()
+        try:
+            await waking
+        except asyncio.CancelledError:
+            if waking.done() and not waking.cancelled():
+                self._wake()
+            raise
+
+    def _wake(self) -> None:
+        """Have one of those who wait look for what is next."""
+        while self._idle:
+            if not (waking := self._idle.popleft()).done():
+                waking.set_result(None)
+                return
+
+    def _wake_for_next(self) -> None:
+        """Have somebody look when the earliest of what comes later is due."""
+        if self._later:
+            self._wake_at(self._later[0][0])
+
+    def _wake_at(self, due_s: float) -> None:
+        """Have one of those who wait look when it is *due_s*, unless one does earlier: who looks sees to it that the next is looked for."""
+        if not self._idle:
+            return
+        if due_s <= time.monotonic():
+            self._wake()
+        elif self._alarm is None or self._alarm.when() > due_s:
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = asyncio.get_running_loop().call_at(due_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._wake()
 
     def _forget_rested(self, now_s: float) -> None:
         """Drop the allowances that are full again: they say nothing any more."""

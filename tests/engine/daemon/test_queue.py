@@ -62,6 +62,62 @@ async def is_due(queue):
     return True
 
 
+async def worker(queue, taken):
+    """Take one item after the other."""
+    while True:
+        item = (await queue.get()).item
+        taken.append(item)
+        await asyncio.sleep(0)
+        queue.done(item)
+
+
+async def all_are(taken, wanted):
+    async with asyncio.timeout(30):
+        while sorted(taken) != sorted(wanted):
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("workers", [1, 3, 24])
+async def test_whatever_is_asked_for_is_taken_once_however_many_wait_and_whenever_it_is_due(workers):
+    queue, taken = WorkQueue(), []
+    waiting = [asyncio.create_task(worker(queue, taken)) for _ in range(workers)]
+    await asyncio.sleep(0)
+    for number in range(50):
+        queue.add(f"later {number}", Priority.POLL, after_s=number % 7 * 0.01)
+        queue.add(f"now {number}", Priority.PUSH)
+    await all_are(taken, [f"{when} {number}" for when in ("now", "later") for number in range(50)])
+    taken.clear()
+    queue.add("when all was at rest", Priority.POLL, after_s=0.02)
+    queue.add("sooner", Priority.POLL, after_s=0.01)
+    await all_are(taken, ["sooner", "when all was at rest"])
+    for each in waiting:
+        each.cancel()
+
+
+async def test_an_item_that_was_asked_for_while_it_was_worked_on_is_taken_by_who_waits_for_it_to_be_done():
+    queue, taken = WorkQueue(), []
+    queue.add("item", Priority.PUSH)
+    await queue.get()
+    waiting = asyncio.create_task(worker(queue, taken))
+    await asyncio.sleep(0)
+    queue.add("item", Priority.PUSH)
+    await asyncio.sleep(0.01)
+    assert not taken
+    queue.done("item")
+    await all_are(taken, ["item"])
+    waiting.cancel()
+
+
+async def test_what_somebody_was_woken_for_who_is_cancelled_then_is_taken_by_another():
+    queue = WorkQueue()
+    first, second = (asyncio.create_task(queue.get()) for _ in range(2))
+    await asyncio.sleep(0)
+    queue.add("item", Priority.PUSH)
+    first.cancel()
+    async with asyncio.timeout(30):
+        assert (await second).item == "item"
+
+
 async def test_an_item_that_writes_in_every_pass_is_paced_and_a_person_goes_past_that():
     queue = WorkQueue()
     passes = 0
