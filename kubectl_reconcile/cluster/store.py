@@ -64,6 +64,12 @@ class StoredObject:
         """Whether all of it is held."""
         return bool(self.raw)
 
+    def is_version_of(self, manifest: Manifest) -> bool:
+        """Tell whether *manifest*, which the server sent, is this very state of this very object."""
+        metadata = manifest["metadata"]
+        is_same = (self.uid, self.resource_version) == (metadata.get("uid"), metadata.get("resourceVersion"))
+        return is_same and self.is_whole and bool(self.uid and self.resource_version)
+
     def bare(self, labels: Collection[str]) -> Self:
         """Return what tells that it is there, with those of its labels that have these keys."""
         kept = tuple((key, value) for key, value in self.labels.items() if key in labels)

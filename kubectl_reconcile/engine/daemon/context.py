@@ -94,9 +94,11 @@ class DaemonContext:
         self.session.operands.recalls = False  # it is us who note what is observed
         self.listeners = (self._log_listener, MetricsListener(self.metrics))
 
-    def live(self, ref: ObjectRef) -> Manifest | None:
-        """Return the live object as the cache has it."""
+    def live(self, ref: ObjectRef, known: Manifest | None = None) -> Manifest | None:
+        """Return the live object as the cache has it: *known* itself where that is still as it is, for whoever only reads it."""
         stored = self.cache.snapshot().stored(ref)
+        if known is not None and stored is not None and stored.is_version_of(known):
+            return known
         return stored.manifest() if stored else None
 
     def forget(self, ref: ObjectRef) -> None:
@@ -193,16 +195,18 @@ class DaemonContext:
             for each in begun:
                 await self.hear(item, ContentionBegun(each))
 
-    async def set_status(self, ref: ObjectRef, status: Callable[[Manifest], Manifest]) -> bool:
+    async def set_status(
+        self, ref: ObjectRef, status: Callable[[Manifest], Manifest], known: Manifest | None = None
+    ) -> bool:
         """Write a Sync's status, made from the live object, and only if it says something new; tell whether it says so now.
 
-        Of several who have something to tell at a time, each adds to what the one before it told.
+        Of several who have something to tell at a time, each adds to what the one before it told. *known* is what was read of it before.
         """
         async with self._telling.setdefault(ref, asyncio.Lock()):
-            return await self._set_status(ref, status)
+            return await self._set_status(ref, status, known)
 
-    async def _set_status(self, ref: ObjectRef, status: Callable[[Manifest], Manifest]) -> bool:
-        live = self.live(ref)
+    async def _set_status(self, ref: ObjectRef, status: Callable[[Manifest], Manifest], known: Manifest | None) -> bool:
+        live = self.live(ref, known)
         if live is None:
             return False
         wanted = status(live)

@@ -229,7 +229,7 @@ class SyncController:
             followed.state, _ = step(followed.state, on.ObjectsChanged(changed), time.monotonic())
         try:
             await self._take_answer(ref, followed, sync)
-            asked = asked or is_asked(self.context.live(ref) or manifest)
+            asked = asked or is_asked(self.context.live(ref, manifest) or manifest)
             await self._drive(ref, on.TurnCame(sync, await self._work.facts(ref, sync, followed), asked))
         finally:
             followed.let_go_of_parent()

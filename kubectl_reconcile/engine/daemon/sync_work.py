@@ -247,7 +247,7 @@ class SyncWork:
             desired, made = now, await self._planned(ref, target, now, unseen=asked.unseen)
         target.verdicts = made.verdicts
         followed.find_places(made, desired)
-        if (live := self.context.live(ref)) is not None:
+        if (live := self.context.live(ref, target.parent)) is not None:
             await self.health.take_up(target.sync, live, frozenset(change.ref.namespace for change in made.changes))
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
         return on.PlanMade(made, frozenset(followed.places), applied)
@@ -285,10 +285,10 @@ class SyncWork:
         session = self.context.session_of(sync)
         writes = sum(1 for change in work.plan.acting() if change.writes)
         writer = self.context.writer(session, stop, provisional=work.unseen, waiting=wait.heard, writes=writes)
-        target.parent = self.context.live(ref) or target.parent
+        target.parent = seen_before = self.context.live(ref, target.parent) or target.parent
         beside = asyncio.create_task(wait.beside(), name=f"beside {ref}")
         try:
-            async with told_late(_MOMENT_S, partial(self._announce, ref, work)):
+            async with told_late(_MOMENT_S, partial(self._announce, ref, target, work)) if writes else nullcontext():
                 done = await perform(self.context.session, target, work.plan, writer)
                 if any(each.state is ResultState.TAKEN for each in done.results) and not stop.is_set():
                     seen = await self._planned(ref, target, desired)
@@ -296,7 +296,7 @@ class SyncWork:
                     done = after_provisional(done, again)
         finally:
             beside.cancel()
-        if target.parent:
+        if target.parent and target.parent is not seen_before:
             self.context.cache.wrote(target.parent)
         if stop.is_set():
             return on.PassInterrupted()
@@ -341,10 +341,12 @@ class SyncWork:
 
     # The status ------------------------------------------------------------------------------
 
-    async def _announce(self, ref: ObjectRef, work: on.ApplySet) -> None:
-        """Say that work is under way."""
+    async def _announce(self, ref: ObjectRef, target: Target, work: on.ApplySet) -> None:
+        """Say that work is under way, on the Sync as it is since its books were brought up to date for that."""
         if not work.announced:
             return
+        if target.parent is not None:
+            self.context.cache.wrote(target.parent)
         message = f"{work.announced} object{'s' if work.announced > 1 else ''} to write at {work.plan.revision[:7]}"
         await self.context.set_status(ref, lambda live: reconciling(
             live.get("status") or {}, message, generation=live["metadata"]["generation"], now=now_text()
@@ -354,7 +356,7 @@ class SyncWork:
         """Write how it went onto the Sync, and which request that answers."""
         contended = [str(contention) for contention in self.context.contention.of(ref)]
         report = replace(told.report, contended=contended)
-        await self._learn_health(ref)
+        await self._learn_health(ref, followed)
         self.health.miss(ref, deleted_in(followed.state.drift))
         is_new = told.scope is on.Scope.SET and report.counts.wrote
         health = self.health.summary(ref, is_new=is_new)
@@ -365,14 +367,17 @@ class SyncWork:
             after = status_after(live, report, told.answers, health, observed)
             return after if tells_more(before, after) else before
 
-        await self.health.told(ref, health, is_told=await self.context.set_status(ref, status))
+        known = followed.target.parent if followed.target else None
+        await self.health.told(ref, health, is_told=await self.context.set_status(ref, status, known))
 
-    async def _learn_health(self, ref: ObjectRef) -> None:
+    async def _learn_health(self, ref: ObjectRef, followed: FollowedSync) -> None:
         """Have the members watched also where no plan has shown them, as the spec has it now."""
-        live = self.context.live(ref)
+        target = followed.target
+        live = self.context.live(ref, target.parent if target else None)
         with suppress(SyncSpecError):
             if live is not None:
-                await self.health.learn(Sync.of(live), live)
+                is_read = target is not None and target.sync.generation == live["metadata"].get("generation")
+                await self.health.learn(target.sync if target and is_read else Sync.of(live), live)
 
 
 def _asks_for_else(newest: Desired, followed: FollowedSync) -> bool:
