@@ -14,6 +14,7 @@ import base64
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from kubectl_reconcile.core.annotations import SOURCE
@@ -39,6 +40,7 @@ _KINDS = "applyset.kubernetes.io/contains-group-kinds"
 _NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
 
 
+@lru_cache(maxsize=4096)
 def applyset_id(parent: ObjectRef) -> str:
     """Return the id of the set whose parent is *parent*, by the KEP's formula."""
     text = f"{parent.name}.{parent.namespace}.{parent.kind}.{parent.group}"

@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import os
+import time
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from kubectl_reconcile.cluster.client import SHORT_WATCH_S, Client
@@ -40,7 +42,12 @@ def sync_path(sync: Sync) -> str:
 
 def now_text() -> str:
     """Return the time as Kubernetes writes it, to the second, in UTC."""
-    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _text_of(int(time.time()))
+
+
+@lru_cache(maxsize=2)
+def _text_of(second: int) -> str:
+    return dt.datetime.fromtimestamp(second, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def daemon_alive(client: Client, namespace: str) -> bool | None:
