@@ -142,9 +142,7 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
             return moved, (on.LookAgain(Priority.PUSH),)
         case on.KindsChanged():
             return _due_now(state, Priority.RESYNC)
-        case on.Resumed():
-            return _due_now(state, Priority.ASKED)
-        case on.Approved():
+        case on.Resumed() | on.Approved():
             return _due_now(state, Priority.ASKED)
         case on.NamespaceCame():
             return _due_now(state, Priority.PUSH) if event.name in state.missing else (state, ())
