@@ -172,6 +172,12 @@ def test_what_is_deprecated_is_a_warning(render):
     assert found.revision.unrendered == ()
 
 
+def test_a_warning_is_the_same_at_each_rendering(render):
+    named = "[{name: SHOP, objref: {apiVersion: v1, kind: ConfigMap, name: shop}}]"
+    found = render({**BASE, "prod/kustomization.yaml": f"resources: [../base]\nvars: {named}\n"})
+    assert "well-defined vars that were never replaced: SHOP" in {each.message for each in found.problems}, "no time"
+
+
 # -- which way a path goes ---------------------------------------------------------------------------------------------
 
 

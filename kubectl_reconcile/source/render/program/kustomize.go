@@ -209,6 +209,7 @@ func listen() func() []string {
 	earlier := os.Stderr
 	os.Stderr = writer
 	log.SetOutput(writer)
+	log.SetFlags(0) // a time would make it another warning at each rendering
 	heard := make(chan []byte, 1)
 	go func() {
 		said, _ := io.ReadAll(io.LimitReader(reader, mostSaidBytes))
