@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import workloads
+from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.core.rendering.rendered import objects_of
-from kubectl_reconcile.go_programs import GoProgram, cache_dir
+from kubectl_reconcile.go_programs import GoProgram
 from kubectl_reconcile.sandbox import build as sandbox
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.source.limits import GitLimits

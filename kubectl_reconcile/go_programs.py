@@ -37,12 +37,6 @@ _ENOUGH_TO_TELL = 0.05
 """Share of the packages from which on their pace says something of the rest."""
 
 
-def cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the user's cache folder of this program, which may not exist yet."""
-    base = environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "kubectl-reconcile"  # noqa: PTH117 - "" too
-
-
 class GoBuildError(Exception):
     """A program could not be built: *message* says why, *hint* what to do, *output* what go said at last."""
 

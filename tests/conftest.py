@@ -29,7 +29,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, settings
 
-from kubectl_reconcile.go_programs import cache_dir
+from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.sandbox.build import Binaries, build
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox, list_sandboxes, state_dir

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.core.rendering.charts import Release
-from kubectl_reconcile.go_programs import GoProgram, Log, cache_dir
+from kubectl_reconcile.go_programs import GoProgram, Log
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.render.reach import root_of
 from kubectl_reconcile.source.render.renderer import Renderer

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from kubectl_reconcile import cache_folder
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError
-from kubectl_reconcile.engine.api.cache_folder import default_cache_dir
 
 _NOT_ACCESS = frozenset({"request_timeout", "cache_dir", "debug", "verbosity"})
 
@@ -69,7 +69,7 @@ async def _imported(connection: Connection, module: str, runner: asyncio.Runner)
         client = await Client.connect(access_of(connection))
     except (KubeconfigError, ApiError):  # the verb will meet it, too, and say so in its turn
         return importlib.import_module(module)
-    folder = connection.cache_dir or default_cache_dir()
+    folder = connection.cache_dir or cache_folder.cache_dir()
     asked = asyncio.create_task(Discovery.load(client, folder))
     _ASKED.append(Asked(connection, runner, client, asked, folder))
     return await asyncio.to_thread(importlib.import_module, module)

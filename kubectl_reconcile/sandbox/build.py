@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubectl_reconcile.go_programs import GoBuildError, GoProgram, Log, cache_dir
+from kubectl_reconcile.cache_folder import cache_dir
+from kubectl_reconcile.go_programs import GoBuildError, GoProgram, Log
 from kubectl_reconcile.sandbox.errors import BuildError
 
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import yaml
 
-from kubectl_reconcile.go_programs import Log, cache_dir
+from kubectl_reconcile.cache_folder import cache_dir
+from kubectl_reconcile.go_programs import Log
 from kubectl_reconcile.sandbox.accounts import Accounts
 from kubectl_reconcile.sandbox.build import Binaries
 from kubectl_reconcile.sandbox.components import NODE, Component, Layout, command

@@ -15,7 +15,8 @@ import psutil
 import pytest
 import yaml
 
-from kubectl_reconcile.go_programs import cache_dir, progress
+from kubectl_reconcile.cache_folder import cache_dir
+from kubectl_reconcile.go_programs import progress
 from kubectl_reconcile.sandbox.build import PROGRAM, build
 from kubectl_reconcile.sandbox.components import Component, Layout, Options, request
 from kubectl_reconcile.sandbox.controlplane import Sandbox, SandboxState

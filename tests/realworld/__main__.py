@@ -32,10 +32,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.core.health.workload_rules import removes_itself
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
-from kubectl_reconcile.go_programs import cache_dir
 from kubectl_reconcile.sandbox.controlplane import Sandbox, trust_accounts
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 from kubectl_reconcile.source.render import program

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from kubectl_reconcile import cache_folder
 from kubectl_reconcile import modules as bundled
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
@@ -31,7 +32,6 @@ from kubectl_reconcile.core.resources.helm import HelmSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.core.ssa.schema import Schema
-from kubectl_reconcile.engine.api.cache_folder import default_cache_dir
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
 from kubectl_reconcile.engine.modules.operands import Operands
@@ -143,7 +143,7 @@ class Session:
             KubeconfigError: nothing says how to reach a cluster.
             ApiError: the server refuses, or doesn't answer.
         """
-        folder = cache_dir or default_cache_dir()
+        folder = cache_dir or cache_folder.cache_dir()
         client = await Client.connect(access)
         async with cls.begun(client, Discovery.load(client, folder), folder) as session:
             yield session
@@ -171,7 +171,7 @@ class Session:
         Raises:
             ApiError: the server refuses, or doesn't answer.
         """
-        folder = cache_dir or default_cache_dir()
+        folder = cache_dir or cache_folder.cache_dir()
         discovery = await Discovery.load(client, folder)
         return cls(client, discovery, folder, known_modules(discovery))
 

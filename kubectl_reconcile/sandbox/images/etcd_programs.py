@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from kubectl_reconcile.go_programs import GoProgram, Log, cache_dir
+from kubectl_reconcile.cache_folder import cache_dir
+from kubectl_reconcile.go_programs import GoProgram, Log
 from kubectl_reconcile.sandbox.images.image import Image, Recipe
 
 _ETCD = Path(__file__).with_name("etcd")

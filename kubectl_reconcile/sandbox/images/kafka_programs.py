@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from kubectl_reconcile.go_programs import Log, cache_dir
+from kubectl_reconcile.cache_folder import cache_dir
+from kubectl_reconcile.go_programs import Log
 from kubectl_reconcile.sandbox.errors import BuildError
 from kubectl_reconcile.sandbox.images.image import Image, Recipe
 

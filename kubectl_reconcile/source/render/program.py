@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kubectl_reconcile.go_programs import DIGEST, GoProgram, Log, cache_dir
+from kubectl_reconcile.cache_folder import cache_dir
+from kubectl_reconcile.go_programs import DIGEST, GoProgram, Log
 
 NAME: Final = "reconcile-render"
 
