@@ -30,6 +30,31 @@ def ref(name: str) -> ObjectRef:
     return ObjectRef("example.com", "Widget", "shop", name)
 
 
+STATES = {
+    "the very same": ({}, True),
+    "a later one": ({"resourceVersion": "2"}, False),
+    "of another object of that name": ({"uid": "uid-other"}, False),
+    "made by hand, without a version": ({"resourceVersion": None}, False),
+}
+
+
+@pytest.mark.parametrize(("metadata", "expected"), STATES.values(), ids=STATES)
+def test_what_was_read_before_counts_only_while_it_is_the_same_state_of_the_same_object(metadata, expected):
+    stored = widget("one")
+    read = stored.manifest()
+    assert stored.is_version_of({**read, "metadata": {**read["metadata"], **metadata}}) is expected
+
+
+def test_an_object_without_a_version_is_never_taken_for_what_was_read_before():
+    stored = widget("one", version="")
+    assert not stored.is_version_of(stored.manifest())
+
+
+def test_of_a_bare_object_nothing_that_was_read_before_counts():
+    stored = widget("one")
+    assert not stored.bare(()).is_version_of(stored.manifest())
+
+
 def test_a_stored_object_is_all_of_the_object():
     manifest = {
         "apiVersion": "example.com/v1",

@@ -15,6 +15,7 @@ import importlib
 import json
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from kubectl_reconcile.cluster.errors import KubeconfigError
@@ -131,6 +132,7 @@ def impersonation_of(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return impersonation(str(user.get("as") or ""), tuple(user.get("as-groups") or ()), str(user.get("as-uid") or ""))
 
 
+@lru_cache(maxsize=4096)
 def impersonation(user: str, groups: tuple[str, ...] = (), uid: str = "") -> tuple[tuple[str, str], ...]:
     """Return the headers that make the server act as *user*.
 

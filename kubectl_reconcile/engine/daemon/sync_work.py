@@ -49,8 +49,8 @@ from kubectl_reconcile.source.signed.verified import UnverifiedError, VerifiedSo
 
 log = logging.getLogger("kubectl_reconcile.daemon")
 
-_MOMENT_S = 0.5
-"""How long a pass may write before its status says that it does."""
+_MOMENT_S = 2.0
+"""How long a pass may write before its status says that it does: where many Syncs are written at a time, each takes longer for that."""
 
 
 @dataclass(frozen=True, slots=True)
