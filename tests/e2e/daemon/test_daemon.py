@@ -472,6 +472,20 @@ def test_killed_as_soon_as_a_cr_is_there_its_children_come_nevertheless(
     eventually(lambda: len(nodes(cluster) or ()) == 2, "the pods run")
 
 
+def test_drift_while_no_daemon_ran_is_put_back_also_where_git_stood_still(
+    daemon, follow, cluster, git_server, config_map, eventually
+):
+    follow(git_server.url).until_synced(git_server.push(many(config_map, "red", 3)))
+    daemon.kill()
+    cluster.edit("ConfigMap", "item-1", {"data": {"color": "blue"}})
+    cluster.delete("ConfigMap", "item-2")
+    daemon.start()
+    eventually(
+        lambda: cluster.names("ConfigMap") >= {"item-0", "item-1", "item-2"} and colors(cluster) == {"red"},
+        "both are as Git asks for",
+    )
+
+
 def test_what_happened_while_no_daemon_ran_is_caught_up_with(
     daemon, follow, cluster, git_server, config_map, memcached, eventually
 ):
