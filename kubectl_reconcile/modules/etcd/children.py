@@ -18,6 +18,8 @@ from kubectl_reconcile.modules.etcd.situation import MEMBER, TEMPLATE, VOTER, Et
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
 
 CLIENT_PORT, PEER_PORT, METRICS_PORT = 2379, 2380, 2381
+DATA_DIRECTORY = "data"
+"""Where on its volume a member keeps its data."""
 _DATA = "/var/etcd"
 _CERTIFICATES = {"peer": "/etc/etcd/peer", "server": "/etc/etcd/server"}
 
@@ -30,6 +32,16 @@ def scheme(spec: ClusterSpec) -> str:
 def claim_name(slot: str) -> str:
     """Return the name of a slot's volume claim."""
     return f"{slot}-data"
+
+
+def image(spec: ClusterSpec, version: EtcdVersion) -> str:
+    """Return the image of a version."""
+    return f"{spec.repository}:v{version}"
+
+
+def token(ctx: Context) -> str:
+    """Return what tells the cluster from others whose members have the same addresses."""
+    return f"{ctx.namespace}.{ctx.name()}"
 
 
 def labels_of_all(ctx: Context) -> dict[str, str]:
@@ -107,7 +119,7 @@ def _pod_spec(
         "containers": [
             {
                 "name": "etcd",
-                "image": f"{spec.repository}:v{version}",
+                "image": image(spec, version),
                 "command": ["/usr/local/bin/etcd"],
                 "args": [*(f"{name}={value}" for name, value in _arguments(spec, ctx, slot, begun).items())],
                 "env": [dict(each) for each in wanted.env],
@@ -161,13 +173,13 @@ def _arguments(spec: ClusterSpec, ctx: Context, slot: str, begun: Mapping[str, s
     host = f"{slot}.{ctx.name()}.{ctx.namespace}.svc"
     found = {
         "--name": slot,
-        "--data-dir": f"{_DATA}/data",
+        "--data-dir": f"{_DATA}/{DATA_DIRECTORY}",
         "--listen-client-urls": f"{how}://0.0.0.0:{CLIENT_PORT}",
         "--listen-peer-urls": f"{how}://0.0.0.0:{PEER_PORT}",
         "--listen-metrics-urls": f"http://0.0.0.0:{METRICS_PORT}",
         "--advertise-client-urls": f"{how}://{host}:{CLIENT_PORT}",
         "--initial-advertise-peer-urls": f"{how}://{host}:{PEER_PORT}",
-        "--initial-cluster-token": f"{ctx.namespace}.{ctx.name()}",
+        "--initial-cluster-token": token(ctx),
         **begun,
     }
     tuning = spec.etcd

@@ -29,16 +29,20 @@ from kubectl_reconcile.module_api import (
 from kubectl_reconcile.modules.etcd import driver, outlook
 from kubectl_reconcile.modules.etcd.children import (
     CLIENT_PORT,
+    DATA_DIRECTORY,
     claim,
     claim_name,
     client_service,
     disruption_budget,
+    image,
     kept_pod,
     new_pod,
     services,
     template_of,
+    token,
 )
 from kubectl_reconcile.modules.etcd.decision import Do, EtcdStep, Wanted, Why, next_step, wanted_of
+from kubectl_reconcile.modules.etcd.restored import restore_named
 from kubectl_reconcile.modules.etcd.situation import Situation, Volume, peer_url, situation_of
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, cluster_spec
 
@@ -54,7 +58,10 @@ def _volumes_left(cr: Manifest) -> Select:
     api="etcd.database.coreos.com/v1beta2",
     kind="EtcdCluster",
     owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "policy/v1/PodDisruptionBudget"],
-    reads=[Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=etcdcluster", of=_volumes_left)],
+    reads=[
+        Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=etcdcluster", of=_volumes_left),
+        Reads("etcd.database.coreos.com/v1beta2", "EtcdRestore", of=restore_named),
+    ],
     observe_s=12.0,
 )
 class EtcdCluster:
@@ -152,7 +159,7 @@ def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
         seen = member.id if member and member.is_started and pod and pod.answers else ""
         stays = volume.is_going or spec.in_memory
         yield _named("PersistentVolumeClaim", claim_name(slot)) if stays else claim(spec, ctx, volume, seen)
-    if step.do is Do.CREATE_POD and not spec.in_memory and step.slot not in s.volumes:
+    if step.do in {Do.CREATE_POD, Do.CREATE_VOLUME} and not spec.in_memory and step.slot not in s.volumes:
         yield claim(spec, ctx, Volume(step.slot), "")
 
 
@@ -210,6 +217,24 @@ def _status(cr: Manifest, spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: 
         "currentVersion": str(running) if running else before.get("currentVersion", ""),
         "targetVersion": spec.version if running and running != spec.target else "",
         **({name: value for name, value in known.items() if value}),
+        **({"seed": seed} if (seed := _seed(spec, s, step, ctx)) else {}),
+    }
+
+
+def _seed(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> dict[str, str]:
+    """Return what a restore must know to write the first member's data, nothing where none is to."""
+    volume = s.volumes.get(step.slot)
+    if step.reason not in {"Restoring", "RestoreFailed"} or volume is None:
+        return {}
+    return {
+        "member": step.slot,
+        "claimName": claim_name(step.slot),
+        "claimUID": volume.uid,
+        "dataDirectory": DATA_DIRECTORY,
+        "peerURL": peer_url(ctx, step.slot, tls=bool(spec.TLS)),
+        "token": token(ctx),
+        "image": image(spec, spec.target),
+        "version": str(spec.target),
     }
 
 
@@ -234,10 +259,12 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
         )
     if refused:
         yield Condition("Degraded", "True", "VersionRefused", refused)
-    elif step.do is Do.STOP and step.reason != "Paused":
+    elif (step.do is Do.STOP and step.reason != "Paused") or step.reason in {
+        "QuorumLost",
+        "RestoreNotFound",
+        "RestoreFailed",
+    }:
         yield Condition("Degraded", "True", step.reason, step.text)
-    elif step.reason == "QuorumLost":
-        yield Condition("Degraded", "True", "QuorumLost", step.text)
 
 
 def _blind(cr: Manifest, spec: ClusterSpec, why: str) -> Outcome:

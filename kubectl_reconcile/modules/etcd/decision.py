@@ -3,7 +3,8 @@
 The order, each line only where those above are settled:
 
 1. Paused: nothing. A pod that is going is waited for.
-2. No members yet: one seed, and never a second one where data of an earlier one is left.
+2. No members yet: one seed, and never a second one where data of an earlier one is left. Where a backup is to be restored: a volume, and then a
+   seed on what was written to it.
 3. Members and pods are made to agree. A pod that is no member goes, and so does the volume of a slot that has neither. A member without a
    pod gets one: a new one always, one that ran before on its own volume. Only a member whose data is gone, or refused by its
    own etcd, is removed; a later step adds another.
@@ -40,6 +41,8 @@ class Do(StrEnum):
     """Nobody but a person can go on."""
     CREATE_POD = "create-pod"
     """With its volume, if it is to have one."""
+    CREATE_VOLUME = "create-volume"
+    """Without its pod, for somebody to write to."""
     DELETE_POD = "delete-pod"
     DELETE_VOLUME = "delete-volume"
     ADD = "add"
@@ -154,8 +157,7 @@ def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Con
         return
     why = Why.RECOVERING if s.is_formed else Why.CREATING
     if not s.is_formed and not s.pods and not s.members:
-        seed = min(s.volumes, default=slot_name(ctx, 0), key=lambda slot: number_of(ctx, slot))
-        yield EtcdStep(Do.CREATE_POD, Why.CREATING, f"create {seed}, the first member", seed, seed=True)
+        yield _beginning(s, ctx)
     yield from _pods_put_back(s, wanted, ctx, why)
     if s.is_formed and not s.pods:
         text = "every member is gone, and what they held in memory with them (hint: delete this cluster and create it anew, or restore a backup)"
@@ -166,6 +168,25 @@ def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Con
     lacking = f"{', '.join(missing)} of {len(s.voters)} members don't serve" if missing else "no member tells who leads"
     text = f"{lacking}{_faults(s)}; no member is added or removed without a majority"
     yield EtcdStep(Do.WAIT, Why.RECOVERING, text, reason="QuorumLost")
+
+
+def _beginning(s: Situation, ctx: Context) -> EtcdStep:
+    """Return the first step of all: a seed, or a volume for a restore to write to."""
+    if s.restore is None:
+        seed = min(s.volumes, default=slot_name(ctx, 0), key=lambda slot: number_of(ctx, slot))
+        return EtcdStep(Do.CREATE_POD, Why.CREATING, f"create {seed}, the first member", seed, seed=True)
+    slot, name = slot_name(ctx, 0), s.restore.name
+    if not s.restore.is_there:
+        text = (
+            f".spec.restoreFrom.name: there is no EtcdRestore {name} in this namespace (hint: make it, or take the field"
+            " away for a cluster that begins empty)"
+        )
+        return EtcdStep(Do.WAIT, Why.CREATING, text, slot, reason="RestoreNotFound")
+    if slot not in s.volumes:
+        text = f"create the volume of {slot}, for EtcdRestore {name} to write to"
+        return EtcdStep(Do.CREATE_VOLUME, Why.CREATING, text, slot)
+    reason = "RestoreFailed" if s.restore.has_failed else "Restoring"
+    return EtcdStep(Do.WAIT, Why.CREATING, f"EtcdRestore {name}: {s.restore.says}", slot, reason=reason)
 
 
 def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iterator[EtcdStep]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubectl_reconcile.module_api import Action, Context, Facts, Manifest, Owned, is_alive
+from kubectl_reconcile.module_api import Action, Context, Facts, Manifest, Owned, annotations_of, is_alive
 from kubectl_reconcile.modules.etcd.decision import Do
-from kubectl_reconcile.modules.etcd.situation import peer_url
+from kubectl_reconcile.modules.etcd.situation import MEMBER, peer_url
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
 
 
@@ -35,7 +35,14 @@ def once_running(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Fact
     members = list(facts.get("members") or ())
     if not members and alive:
         seed = min(alive, key=lambda name: (len(name), name))
-        members = [{"id": f"new-{seed}", "name": seed, "peer": peer_url(ctx, seed, tls=tls), "learner": False}]
+        members = [
+            {
+                "id": _member_on(owned, seed) or f"new-{seed}",
+                "name": seed,
+                "peer": peer_url(ctx, seed, tls=tls),
+                "learner": False,
+            }
+        ]
     found: list[dict[str, Any]] = []
     pods: dict[str, Any] = {}
     for each in members:
@@ -49,6 +56,12 @@ def once_running(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Fact
     lowest = min((each for each in lines if each), default=None)
     version = str(EtcdVersion(lowest.major, lowest.minor, 0)) if lowest else facts.get("version", "")
     return told({**facts, "pods": pods, "version": version}, found)
+
+
+def _member_on(owned: Owned, slot: str) -> str:
+    """Return the member whose data the volume of a slot is known to hold."""
+    claim = owned.get("PersistentVolumeClaim", f"{slot}-data")
+    return annotations_of(claim).get(MEMBER, "") if claim else ""
 
 
 def _answer(pod: Manifest, member: Mapping[str, Any]) -> dict[str, Any]:

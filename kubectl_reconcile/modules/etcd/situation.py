@@ -25,6 +25,7 @@ from kubectl_reconcile.module_api import (
     is_alive,
     is_ready,
 )
+from kubectl_reconcile.modules.etcd.restored import RestoreState, restore_of
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
 
 PREFIX = "etcd.database.coreos.com/"
@@ -84,11 +85,12 @@ class Volume:
     slot: str
     member: str = ""
     is_going: bool = False
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything that is known. *is_formed* tells that the cluster has existed at some time."""
+    """Everything that is known. *is_formed* tells that the cluster has existed at some time, if only as a backup that has been restored."""
 
     members: tuple[EtcdMember, ...] = ()
     is_known: bool = False
@@ -98,6 +100,7 @@ class Situation:
     version: EtcdVersion | None = None
     clusters: tuple[str, ...] = ()
     is_formed: bool = False
+    restore: RestoreState | None = None
     facts: Facts = field(default_factory=dict, repr=False)
 
     @property
@@ -151,7 +154,8 @@ def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situ
     seen: Mapping[str, Any] = facts.get("pods") or {}
     pods = {each.slot: each for each in (_pod(pod, seen, ctx) for pod in owned.of("Pod")) if each.slot}
     claims = (*owned.read("PersistentVolumeClaim"), *owned.of("PersistentVolumeClaim"))
-    volumes = {each.slot: each for each in (_volume(claim, ctx) for claim in claims) if each.slot}
+    restore = restore_of(cr, owned)
+    volumes = {each.slot: each for each in (_volume(claim, ctx, restore) for claim in claims) if each.slot}
     answers = [each for each in seen.values() if each.get("cluster")]
     return Situation(
         members=tuple(sorted(_members(facts, ctx), key=lambda each: (number_of(ctx, each.slot), each.id))),
@@ -162,6 +166,7 @@ def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situ
         version=version_of(str(facts.get("version") or "")),
         clusters=tuple(sorted({each["cluster"] for each in answers})),
         is_formed=bool((cr.get("status") or {}).get("clusterID")) or any(each.member for each in volumes.values()),
+        restore=restore,
         facts=facts,
     )
 
@@ -212,8 +217,11 @@ def _fault(pod: Manifest, state: Mapping[str, Any]) -> str:
     return ": ".join(word.strip() for word in words if word.strip() and word != "ContainerCreating")[:300]
 
 
-def _volume(claim: Manifest, ctx: Context) -> Volume:
+def _volume(claim: Manifest, ctx: Context, restore: RestoreState | None) -> Volume:
     name, metadata = claim["metadata"]["name"], claim["metadata"]
     slot = name.removesuffix("-data")
     known = name.endswith("-data") and number_of(ctx, slot) >= 0
-    return Volume(slot if known else "", annotations_of(claim).get(MEMBER, ""), bool(metadata.get("deletionTimestamp")))
+    uid = str(metadata.get("uid") or "")
+    written = restore.member if restore and uid and restore.claim_uid == uid else ""
+    member = annotations_of(claim).get(MEMBER, "") or written
+    return Volume(slot if known else "", member, bool(metadata.get("deletionTimestamp")), uid)

@@ -95,6 +95,13 @@ class TlsSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreRef:
+    """The EtcdRestore beside the EtcdCluster that writes what it begins with."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSpec:
     """The spec of an EtcdCluster."""
 
@@ -105,6 +112,7 @@ class ClusterSpec:
     pod: PodSpec = field(default_factory=PodSpec)
     etcd: Tuning = field(default_factory=Tuning)
     TLS: TlsSpec | None = None
+    restore_from: RestoreRef | None = None
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
 
     @property
@@ -131,6 +139,10 @@ def cluster_spec(cr: Manifest) -> ClusterSpec:
     if found.line < _OLDEST_MINOR:
         raise SpecError(
             ".spec.version", f"must be 3.5.0 or newer, not {spec.version}: older ones lack what is asked of members"
+        )
+    if spec.restore_from and spec.in_memory:
+        raise SpecError(
+            ".spec.restoreFrom", "needs .spec.pod.persistentVolumeClaimSpec: what is restored is written to a volume"
         )
     for kind in ("labels", "annotations"):
         for key, value in getattr(spec.pod, kind).items():

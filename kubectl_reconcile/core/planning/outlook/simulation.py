@@ -1,7 +1,7 @@
 """What comes after the next sync: further passes, simulated until nothing is left to do.
 
 Each pass is planned as any other, on the cluster as it would be after the one before: objects are as they were written,
-workloads have rolled out and their pods are ready, actions had the effect that their module predicts. Actions that wait for
+workloads have rolled out and their pods are ready, Jobs are complete, actions had the effect that their module predicts. Actions that wait for
 approval, and what follows them, stay undone. It is a guess about everybody else's behaviour, and says so.
 
 Pure: a plan and its inputs in, plans out.
@@ -180,7 +180,7 @@ class _Future:
         self.put(owner, {**cr, "metadata": metadata})
 
     def settle(self) -> None:
-        """Let other controllers do their work: workloads roll out, pods become ready."""
+        """Let other controllers do their work: workloads roll out, pods become ready, Jobs complete."""
         for ref, manifest in list(self.written.items()):
             if manifest is None:
                 continue
@@ -190,9 +190,12 @@ class _Future:
                     self.put(ObjectRef.of(pod), pod)
             elif ref.kind == "Pod" and not ref.group:
                 self.put(ref, {**manifest, "status": _READY})
+            elif ref.kind == "Job" and ref.group == "batch" and not manifest["spec"].get("suspend"):
+                self.put(ref, {**manifest, "status": _COMPLETE})
 
 
 _READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+_COMPLETE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
 
 
 def _rolled_out(workload: Manifest) -> Manifest:

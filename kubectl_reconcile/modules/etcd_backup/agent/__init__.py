@@ -3,5 +3,7 @@
 ``python -m kubectl_reconcile.modules.etcd_backup.agent`` is a program of its own, started in our image and never in the daemon. Its last line, which is its
 termination message too, is JSON: what was written, or ``error`` and ``message``.
 
+``restore`` is the other program, of an EtcdRestore's Job: what it does with a backup and a volume, ``seed`` says.
+
 ``gateway`` talks to etcd, ``folder`` to files; ``database`` reads what a snapshot holds and ``retention`` says what goes, both purely.
 """

@@ -1,0 +1,96 @@
+"""The program of a restore's Job, before and after etcdutl: ``python -m kubectl_reconcile.modules.etcd_backup.agent.restore prepare …``, then ``finish``.
+
+``prepare`` chooses and checks a backup, and leaves a link to it in the folder for work, where ``etcdutl snapshot restore`` finds it; ``finish`` puts what etcdutl has made in
+place. Exit status: 0 it is done, 1 it isn't; the last line says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
+from kubectl_reconcile.modules.etcd_backup.agent.folder import NoRoomError
+from kubectl_reconcile.modules.etcd_backup.agent.seed import (
+    PART,
+    ChosenSnapshot,
+    NotEmptyError,
+    NotFoundError,
+    SeedVolume,
+    chosen,
+)
+
+_LINK, _CHOICE = "snapshot.db", "snapshot.json"
+_FAULTS: dict[type[Exception], str] = {
+    NotFoundError: "SnapshotNotFound",
+    DamagedError: "SnapshotDamaged",
+    NoRoomError: "NoRoom",
+    NotEmptyError: "NotEmpty",
+    OSError: "CannotWrite",
+}
+_MESSAGE_MAX = 3000
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do one part of a restore; return the exit status."""
+    parser = argparse.ArgumentParser(prog="etcd-restore", description=__doc__)
+    parser.add_argument("part", choices=["prepare", "finish"])
+    parser.add_argument("--folder", type=Path, required=True, help="the folder of the backups")
+    parser.add_argument("--snapshot", default="", help="the file; the newest without")
+    parser.add_argument("--sha256", default="")
+    parser.add_argument("--size", type=int, default=0)
+    parser.add_argument("--work", type=Path, required=True, help="folder that both parts and etcdutl share")
+    parser.add_argument("--data", type=Path, required=True, help="where the member keeps its data")
+    parser.add_argument("--restore", required=True, help="who restores: the same whenever it is tried again")
+    parser.add_argument("--attempt", default="", help="what tells this attempt's folder from others")
+    parser.add_argument("--termination-log", type=Path, default=Path("/dev/termination-log"))
+    given = parser.parse_args(arguments)
+    try:
+        found, status = (_prepared(given) if given.part == "prepare" else _finished(given)), 0
+    except tuple(_FAULTS) as error:
+        reason = next(word for kind, word in _FAULTS.items() if isinstance(error, kind))
+        found, status = {"error": reason, "message": str(error)[:_MESSAGE_MAX]}, 1
+    line = json.dumps(found)
+    sys.stdout.write(f"{line}\n")
+    with contextlib.suppress(OSError):  # outside of a pod there is none
+        if given.termination_log.exists():
+            given.termination_log.write_text(line)
+    return status
+
+
+def _prepared(given: argparse.Namespace) -> dict[str, Any]:
+    snapshot = chosen(given.folder, given.snapshot, sha256=given.sha256, size=given.size)
+    volume = SeedVolume(given.data, given.restore)
+    if not volume.done(snapshot):
+        volume.check_room(snapshot)
+    link: Path = given.work / _LINK
+    link.unlink(missing_ok=True)
+    link.symlink_to(given.folder.parent / snapshot.file)
+    (given.work / _CHOICE).write_text(json.dumps(asdict(snapshot)))
+    return {"checked": snapshot.file}
+
+
+def _finished(given: argparse.Namespace) -> dict[str, Any]:
+    snapshot = ChosenSnapshot(**json.loads((given.work / _CHOICE).read_text()))
+    part = given.data.with_name(f"{PART}{given.attempt}")
+    if given.data.exists():  # an earlier attempt was done, and couldn't tell
+        shutil.rmtree(part, ignore_errors=True)
+    else:
+        SeedVolume(given.data, given.restore).put_in_place(part, snapshot)
+    return {
+        "file": snapshot.file,
+        "revision": snapshot.revision,
+        "sizeBytes": snapshot.size,
+        "sha256": snapshot.sha256,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,160 @@
+"""A backup on its way to a member's volume: chosen, checked, restored under another name, and renamed last.
+
+Between `chosen` and `put_in_place`, etcd's own ``etcdutl snapshot restore`` makes the data directory of one member. It does so in a folder that begins
+with ``restoring-``, which no member ever reads; only the rename makes it data. A *mark* beside the data tells which restore has written it, so that whoever is
+killed in between finds what is done, and does over what isn't.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
+from kubectl_reconcile.modules.etcd_backup.agent.folder import NoRoomError, checked
+from kubectl_reconcile.modules.etcd_backup.agent.retention import stored
+
+PART = "restoring-"
+_MARK = "restored.json"
+_LOG_SIZE = 1 << 26
+"""What etcd sets aside for its first log, in bytes."""
+
+
+class NotFoundError(Exception):
+    """There is no such backup; the message says which there are."""
+
+
+class NotEmptyError(Exception):
+    """The volume holds data that this restore hasn't written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSnapshot:
+    """A backup that is whole. *sha256* is of the file as it is."""
+
+    file: str
+    revision: int
+    size: int
+    sha256: str
+
+
+def chosen(folder: Path, name: str, *, sha256: str, size: int) -> ChosenSnapshot:
+    """Return the backup *name*, the newest where none is named, having checked it; it has *sha256* and *size* where these are known.
+
+    Raises:
+        NotFoundError: it isn't there.
+        DamagedError: it isn't whole, or isn't the one that was written.
+    """
+    names = _names(folder)
+    if name and name not in names:
+        raise NotFoundError(f"there is no {folder.name}/{name}{_others(names)}")
+    if not names:
+        raise NotFoundError(f"there is no backup in folder {folder.name}")
+    file = folder / (name or names[-1])
+    try:
+        found = checked(file, datetime.now(UTC))
+    except DamagedError as error:
+        raise DamagedError(_damaged(file.name, str(error), names)) from None
+    if size and found.size != size:
+        raise DamagedError(_damaged(file.name, f"it has {found.size} bytes, and had {size}", names))
+    if sha256 and found.sha256 != sha256:
+        raise DamagedError(_damaged(file.name, f"its SHA-256 is {found.sha256}, and was {sha256}", names))
+    return ChosenSnapshot(f"{folder.name}/{file.name}", found.revision, found.size, found.sha256)
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names of the backups in a folder, the oldest first."""
+    try:
+        found = [stored(each.name) for each in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFoundError(f"there is no folder {folder.name} on the volume") from error
+    return [each.name for each in sorted(each for each in found if each is not None)]
+
+
+def _others(names: list[str]) -> str:
+    return f" (hint: the last ones there are: {', '.join(names[-3:])})" if names else ""
+
+
+def _damaged(name: str, why: str, names: list[str]) -> str:
+    others = [each for each in names if each != name]
+    hint = f"name another one by .spec.backup.snapshot, such as {others[-1]}" if others else "there is no other one"
+    return f"{name} is damaged: {why} (hint: {hint})"
+
+
+@dataclass(frozen=True, slots=True)
+class SeedVolume:
+    """The volume of a member. *data* is where it keeps its data; *restore* names who writes."""
+
+    data: Path
+    restore: str
+
+    def done(self, snapshot: ChosenSnapshot) -> bool:
+        """Tell whether this restore has written *snapshot* already; clear away all of its own that it hasn't finished.
+
+        Raises:
+            NotEmptyError: there is data of somebody else.
+        """
+        for each in self.data.parent.glob(f"{PART}*"):
+            shutil.rmtree(each)
+        if not self.data.exists():
+            return False
+        if (mark := self._mark()).get("restore") != self.restore:
+            raise NotEmptyError(f"the volume holds data that this restore hasn't written, in {self.data.name}")
+        if mark.get("sha256") == snapshot.sha256:
+            return True
+        going = self.data.with_name(
+            f"{PART}another"
+        )  # an earlier choice of this restore, which no member has begun with
+        self.data.rename(going)
+        shutil.rmtree(going)
+        return False
+
+    def check_room(self, snapshot: ChosenSnapshot) -> None:
+        """Refuse to begin where the data doesn't fit.
+
+        Raises:
+            NoRoomError: it doesn't.
+        """
+        at = os.statvfs(self.data.parent)
+        free, needed = at.f_bavail * at.f_frsize, snapshot.size + _LOG_SIZE
+        if free < needed:
+            raise NoRoomError(f"the data and its log need {needed} bytes, and {free} are free")
+
+    def put_in_place(self, part: Path, snapshot: ChosenSnapshot) -> None:
+        """Make what etcdutl has written to *part* the member's data.
+
+        Raises:
+            DamagedError: it is no data of a member.
+        """
+        if not (part / "member/snap/db").is_file() or not list((part / "member/wal").glob("*.wal")):
+            raise DamagedError("etcdutl has left no data of a member")
+        for folder, _, files in os.walk(part, topdown=False):
+            for name in files:
+                _sync(Path(folder) / name, os.O_RDONLY)
+            _sync(Path(folder), os.O_RDONLY | os.O_DIRECTORY)
+        mark = self.data.with_name(_MARK)
+        mark.write_text(json.dumps({"restore": self.restore, **asdict(snapshot)}))
+        _sync(mark, os.O_RDONLY)
+        part.rename(self.data)
+        _sync(self.data.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+    def _mark(self) -> Mapping[str, Any]:
+        try:
+            found = json.loads(self.data.with_name(_MARK).read_text())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, Mapping) else {}
+
+
+def _sync(path: Path, how: int) -> None:
+    at = os.open(path, how)
+    try:
+        os.fsync(at)
+    finally:
+        os.close(at)

@@ -1,0 +1,114 @@
+"""Whose volume is written: what the EtcdCluster asks for in ``status.seed``, and who its first member is then.
+
+Pure: values in, values out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubectl_reconcile.module_api import Manifest, condition_of
+from kubectl_reconcile.modules.etcd_restore.source import ChosenBackup, RestoreObstacle
+
+
+@dataclass(frozen=True, slots=True)
+class SeedTarget:
+    """The first member of a cluster that is to be. *image* has the etcdutl of its version; *place* is where its pods may run."""
+
+    member: str
+    claim: str
+    claim_uid: str
+    data: str
+    peer_url: str
+    token: str
+    image: str
+    version: str
+    place: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def member_id(self) -> str:
+        """The id that the member has once it is restored, in hexadecimal: etcd counts it from address and token."""
+        return _id(f"{self.peer_url}{self.token}".encode())
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of its cluster: etcd counts it from the ids of the first members."""
+        return _id(int(self.member_id, 16).to_bytes(8, "big"))
+
+
+def _id(data: bytes) -> str:
+    first = hashlib.sha1(data, usedforsecurity=False).digest()[:8]
+    return format(int.from_bytes(first, "big"), "x")
+
+
+def target_of(name: str, cluster: Manifest | None, restore: str) -> SeedTarget | RestoreObstacle:
+    """Return the member that EtcdCluster *name* wants EtcdRestore *restore* to make, or why there is none."""
+    field_ = ".spec.clusterRef.name"
+    hint = f".spec.restoreFrom.name: {restore}"
+    if cluster is None:
+        return RestoreObstacle(
+            "ClusterNotFound",
+            f"{field_}: there is no EtcdCluster {name} in this namespace (hint: make it, with {hint})",
+            passes=True,
+        )
+    spec, status = _mapping(cluster.get("spec")), _mapping(cluster.get("status"))
+    is_meant = _mapping(spec.get("restoreFrom")).get("name") == restore
+    seed = _mapping(status.get("seed"))
+    if is_meant and seed.get("claimUID"):
+        return _seed(spec, seed)
+    if not is_meant or _has_data(status):
+        what = "has data already" if is_meant else "is there already, and doesn't begin with this restore"
+        return RestoreObstacle(
+            "ClusterExists",
+            f"{field_}: EtcdCluster {name} {what}; it stays as it is (hint: restore into a cluster of another name; or delete this one and its volume"
+            f" claims, and make it anew with {hint})",
+        )
+    ready = condition_of(cluster, "Ready") or {}
+    said = f": {ready['message']}" if is_meant and ready.get("message") else ""
+    text = f"EtcdCluster {name} hasn't made the volume of its first member yet{said}"
+    return RestoreObstacle("ClusterNotAsking", text, passes=True)
+
+
+def _seed(spec: Mapping[str, Any], seed: Mapping[str, Any]) -> SeedTarget:
+    pod = _mapping(spec.get("pod"))
+    return SeedTarget(
+        member=str(seed.get("member") or ""),
+        claim=str(seed.get("claimName") or ""),
+        claim_uid=str(seed["claimUID"]),
+        data=str(seed.get("dataDirectory") or ""),
+        peer_url=str(seed.get("peerURL") or ""),
+        token=str(seed.get("token") or ""),
+        image=str(seed.get("image") or ""),
+        version=str(seed.get("version") or ""),
+        place={name: pod[name] for name in ("nodeSelector", "affinity", "tolerations") if pod.get(name)},
+    )
+
+
+def _has_data(status: Mapping[str, Any]) -> bool:
+    members = _mapping(status.get("members"))
+    return bool(status.get("clusterID") or members.get("ready") or members.get("unready"))
+
+
+def _mapping(found: Any) -> Mapping[str, Any]:
+    return found if isinstance(found, Mapping) else {}
+
+
+def too_old(name: str, target: SeedTarget, snapshot: ChosenBackup) -> RestoreObstacle | None:
+    """Return why a cluster's etcd can't read a snapshot, None where it can."""
+    theirs, ours = _line(snapshot.version), _line(target.version)
+    if not theirs or not ours or ours >= theirs:
+        return None
+    return RestoreObstacle(
+        "ClusterTooOld",
+        f".spec.clusterRef.name: EtcdCluster {name} is to run etcd {target.version}, which doesn't read data of etcd {snapshot.version} (hint: set its"
+        f" .spec.version to {snapshot.version} or newer)",
+    )
+
+
+def _line(version: str) -> tuple[int, ...]:
+    """Return major and minor, nothing where *version* is none."""
+    parts = version.split(".")[:2]
+    return tuple(map(int, parts)) if len(parts) == 2 and all(each.isdecimal() for each in parts) else ()

@@ -1,0 +1,92 @@
+"""EtcdRestore on real members: a cluster that was deleted with its volumes begins again with what its backup holds; what is damaged begins nothing."""
+
+import json
+
+from tests.operands.test_etcd import claim
+from tests.operands.test_etcdbackup import (  # noqa: F401 - fixtures
+    BACKUPS,
+    NEW,
+    SPOIL,
+    _programs,
+    backup,
+    crds,
+    db,
+    new_daemon,
+    reason,
+    status,
+)
+
+API = "etcd.database.coreos.com/v1beta2"
+
+
+def restore(real, name, cluster="db", **backup):
+    spec = {"clusterRef": {"name": cluster}, "backup": {"name": "once", **backup}, "image": "python", "retries": 0}
+    real.apply({"apiVersion": API, "kind": "EtcdRestore", "metadata": {"name": name}, "spec": spec})
+
+
+def found(real, name):
+    path = f"/apis/{API}/namespaces/{real.namespace}/etcdrestores/{name}"
+    code, body = real.sandbox.request("GET", path)
+    return json.loads(body).get("status", {}) if code == 200 else {}
+
+
+def ready(real, name):
+    conditions = found(real, name).get("conditions", [])
+    return next((each for each in conditions if each["type"] == "Ready"), {"status": "", "reason": "", "message": ""})
+
+
+def waits_for(real, name, reason, timeout_s=60):
+    real.eventually(lambda: ready(real, name)["reason"] == reason, f"{name}: {reason}", timeout_s=timeout_s)
+    return ready(real, name)["message"]
+
+
+def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_damaged_one(db):  # noqa: F811 - a fixture
+    real = db.real
+    real.apply(claim("backups"))
+    db.apply(version=NEW)
+    db.settled(3)
+    db.etcdctl("db-0", "put", "first", "1")
+
+    backup(real, "once")
+    reason(real, "once", "BackedUp")
+    restore(real, "early")  # nothing comes of it while there is a cluster that doesn't ask for it
+    assert "doesn't begin with this restore" in waits_for(real, "early", "ClusterExists")
+    file = status(real, "once")["file"]
+    db.etcdctl("db-0", "put", "second", "2")  # after the backup: lost
+    db.end()
+    real.gone("db-0", "db-1", "db-2")
+    real.kubectl("delete", "pvc", "-n", real.namespace, "--timeout=60s", *(f"db-{at}-data" for at in range(3)))
+
+    mounts = [{"name": "backups", "mountPath": "/backups"}]
+    pod = {"restartPolicy": "Never", "volumes": [BACKUPS]}
+    spoilt = "once/20200101T000000Z-r7.db"
+    paths = (f"/backups/{file}", f"/backups/{spoilt}")
+    real.run("python", "-c", SPOIL, *paths, name="spoil", image="python", volumeMounts=mounts, pod=pod)
+    real.phase("Succeeded", "spoil")
+    real.kubectl("delete", "etcdrestore", "early", "-n", real.namespace, "--timeout=60s")
+
+    db.apply(version=NEW, restoreFrom={"name": "again"})
+    real.eventually(lambda: db.condition("Ready")["reason"] == "RestoreNotFound", "it waits for its restore")
+    restore(real, "again", snapshot="20200101T000000Z-r7.db")
+    assert "r7.db is damaged" in waits_for(real, "again", "SnapshotDamaged")
+    assert found(real, "again")["phase"] == "Failed"
+    assert db.condition("Degraded")["reason"] in {"RestoreFailed", "RestoreNotFound"}
+    assert not real.pod("db-0")
+
+    restore(real, "again", snapshot=file.rpartition("/")[2])
+    db.settled(3)
+    assert db.etcdctl("db-2", "get", "first", "--print-value-only") == "1\n"
+    assert not db.etcdctl("db-0", "get", "second", "--print-value-only").strip()
+    assert sorted(db.members()) == ["db-0", "db-1", "db-2"]
+    waits_for(real, "again", "Restored")
+    done = found(real, "again")
+    assert (done["file"], done["revision"]) == (file, status(real, "once")["etcdRevision"])
+    assert done["seed"]["clusterID"] == db.cr["status"]["clusterID"]
+    assert done["seed"]["memberID"] == format(db.members()["db-0"], "x")
+    assert done["sha256"] == status(real, "once")["sha256"]
+
+    restore(real, "late")  # into the same one, which has data
+    assert "stays as it is" in waits_for(real, "late", "ClusterExists")
+    real.kubectl("delete", "etcdrestore", "--all", "-n", real.namespace, "--timeout=60s")
+    db.settled(3)
+    assert db.etcdctl("db-1", "get", "first", "--print-value-only") == "1\n"
