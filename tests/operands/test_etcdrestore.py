@@ -1,7 +1,10 @@
 """EtcdRestore on real members: a cluster that was deleted with its volumes begins again with what its backup holds; what is damaged begins nothing."""
 
 import json
+import os
+import subprocess
 
+from tests.e2e.conftest import PROGRAM
 from tests.operands.test_etcd import claim
 from tests.operands.test_etcdbackup import (  # noqa: F401 - fixtures
     BACKUPS,
@@ -19,9 +22,24 @@ from tests.operands.test_etcdbackup import (  # noqa: F401 - fixtures
 API = "etcd.database.coreos.com/v1beta2"
 
 
-def restore(real, name, cluster="db", **backup):
-    spec = {"clusterRef": {"name": cluster}, "backup": {"name": "once", **backup}, "image": "python", "retries": 0}
-    real.apply({"apiVersion": API, "kind": "EtcdRestore", "metadata": {"name": name}, "spec": spec})
+def manifest(name, **backup):
+    spec = {"clusterRef": {"name": "db"}, "backup": {"name": "once", **backup}, "image": "python", "retries": 0}
+    return {"apiVersion": API, "kind": "EtcdRestore", "metadata": {"name": name}, "spec": spec}
+
+
+def restore(real, name, **backup):
+    real.apply(manifest(name, **backup))
+
+
+def previewed(real, folder, *manifests):
+    """What diff says of all that follows."""
+    file = folder / "db.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+    command = [PROGRAM, "diff", "-f", file, "-n", real.namespace, "--until-stable"]
+    environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
+    answer = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.returncode in {0, 1}, answer.stderr
+    return answer.stdout
 
 
 def found(real, name):
@@ -40,7 +58,7 @@ def waits_for(real, name, reason, timeout_s=60):
     return ready(real, name)["message"]
 
 
-def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_damaged_one(db):  # noqa: F811 - a fixture
+def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_damaged_one(db, tmp_path):  # noqa: F811 - a fixture
     real = db.real
     real.apply(claim("backups"))
     db.apply(version=NEW)
@@ -65,7 +83,12 @@ def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_da
     real.phase("Succeeded", "spoil")
     real.kubectl("delete", "etcdrestore", "early", "-n", real.namespace, "--timeout=60s")
 
-    db.apply(version=NEW, restoreFrom={"name": "again"})
+    asks = {"version": NEW, "restoreFrom": {"name": "again"}}
+    shown = previewed(real, tmp_path, db.manifest(**asks), manifest("again"))
+    places = [shown.index(step) for step in ("db-0-data", "again-restore", "add db-1 as a learner", "promote db-2")]
+    assert places == sorted(places), shown
+
+    db.apply(**asks)
     real.eventually(lambda: db.condition("Ready")["reason"] == "RestoreNotFound", "it waits for its restore")
     restore(real, "again", snapshot="20200101T000000Z-r7.db")
     assert "r7.db is damaged" in waits_for(real, "again", "SnapshotDamaged")
