@@ -18,9 +18,10 @@ What stands here:
 - what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`;
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `available`, `is_alive`, `is_ready`;
+- Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
 - moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, `later`, `seconds_between`;
 - what our own Jobs run: `IMAGE`;
-- reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `labels_of`, `annotations_of`, and the names of labels.
+- reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `has_condition`, `labels_of`, `annotations_of`, `map_at`, `maps_in`, `text_at`, and the names of labels.
 
 Tests of modules import `kubectl_reconcile.module_testing` besides. All else may change at any time.
 
@@ -44,6 +45,7 @@ from kubectl_reconcile.core.module.inputs import (
     Reads,
     Select,
 )
+from kubectl_reconcile.core.module.jobs import container_states, last_words, pods_of_job, shortened, why_waiting
 from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn, key_of
 from kubectl_reconcile.core.module.schedules import CronSchedule, ScheduleError, ZoneError, later, seconds_between
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
@@ -56,7 +58,17 @@ from kubectl_reconcile.core.module.workloads import (
     service,
     stateful_set,
 )
-from kubectl_reconcile.core.objects import Condition, Manifest, annotations_of, condition_of, labels_of
+from kubectl_reconcile.core.objects import (
+    Condition,
+    Manifest,
+    annotations_of,
+    condition_of,
+    has_condition,
+    labels_of,
+    map_at,
+    maps_in,
+    text_at,
+)
 
 __all__ = [
     "COMPONENT_LABEL",
@@ -91,17 +103,26 @@ __all__ = [
     "available",
     "condition_of",
     "container",
+    "container_states",
     "deployment",
+    "has_condition",
     "health",
     "in_turn",
     "is_alive",
     "is_ready",
     "key_of",
     "labels_of",
+    "last_words",
     "later",
+    "map_at",
+    "maps_in",
     "module",
+    "pods_of_job",
     "seconds_between",
     "service",
+    "shortened",
     "spec_of",
     "stateful_set",
+    "text_at",
+    "why_waiting",
 ]

@@ -244,6 +244,12 @@ def map_at(manifest: Manifest, *path: str) -> Mapping[str, Any]:
     return mapping_of(found)
 
 
+def text_at(manifest: Manifest, *path: str) -> str:
+    """Return the text at a *path* of fields; empty where something else is there, or nothing."""
+    found = map_at(manifest, *path[:-1]).get(path[-1])
+    return found if isinstance(found, str) else ""
+
+
 def maps_in(value: Any) -> list[Mapping[str, Any]]:
     """Return the maps of a list; empty where *value* is no list."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
@@ -274,6 +280,12 @@ def conditions_of(manifest: Manifest) -> list[Mapping[str, Any]]:
 def condition_of(manifest: Manifest, type_: str) -> Manifest | None:
     """Return the live condition *type_* of an object, or None."""
     return next((condition for condition in conditions_of(manifest) if condition["type"] == type_), None)
+
+
+def has_condition(manifest: Manifest, type_: str) -> bool:
+    """Tell whether the live condition *type_* of an object is there and True."""
+    found = condition_of(manifest, type_)
+    return found is not None and found.get("status") == "True"
 
 
 def labels_of(manifest: Manifest) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, health
@@ -43,6 +43,11 @@ class Select:
 
     labels: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """Select the object of that *name*, nothing where it is empty: what a CR should name may not be there."""
+        return cls(names=(name,) if name else ())
 
     def matches(self, manifest: Manifest) -> bool:
         """Tell whether *manifest* is meant; nothing is, if neither labels nor names are given."""
@@ -118,6 +123,10 @@ class Owned:
     def read(self, kind: str) -> tuple[Manifest, ...]:
         """Return the objects of *kind* that belong to the CR without being its children."""
         return tuple(_of_kind(self._read, kind))
+
+    def other(self, kind: str, name: str) -> Manifest | None:
+        """Return the object of *kind* called *name* that belongs to the CR without being its child, or None."""
+        return next((each for each in self.read(kind) if each["metadata"]["name"] == name), None)
 
     @property
     def children(self) -> tuple[Manifest, ...]:

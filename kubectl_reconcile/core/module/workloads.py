@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubectl_reconcile.core.module.inputs import Context
-from kubectl_reconcile.core.objects import Condition, Manifest, condition_of, mapping_of
+from kubectl_reconcile.core.objects import Condition, Manifest, has_condition, mapping_of
 
 
 def container(
@@ -84,8 +84,7 @@ def is_alive(pod: Manifest) -> bool:
 
 def is_ready(pod: Manifest) -> bool:
     """Tell whether a pod says that it is ready."""
-    found = condition_of(pod, "Ready")
-    return found is not None and found.get("status") == "True"
+    return has_condition(pod, "Ready")
 
 
 def available(ready: int, wanted: int, noun: str) -> Condition:

@@ -13,7 +13,7 @@ Pure: modules are pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptions
@@ -26,8 +26,8 @@ from kubectl_reconcile.core.objects import (
     GroupVersionKind,
     Manifest,
     ObjectRef,
-    condition_of,
     controller_of,
+    has_condition,
     labels_of,
     mapping_of,
     merge_conditions,
@@ -391,7 +391,7 @@ def _kept_by_engine(live: Manifest, outcome: Outcome, trouble: str) -> Iterator[
     if trouble and "Stalled" not in said:
         yield Condition("Stalled", "True", "ChildInTheWay", trouble)
     for type_ in ("Stalled", "Paused"):
-        if type_ not in said and not (trouble and type_ == "Stalled") and _is_true(live, type_):
+        if type_ not in said and not (trouble and type_ == "Stalled") and has_condition(live, type_):
             yield Condition(type_, "False", "AsExpected")
 
 
@@ -399,10 +399,5 @@ def _contended(live: Manifest, contentions: Sequence[Contention]) -> Iterator[Co
     """Yield the condition that names fields of children which are left to others, where some are or were."""
     if contentions:
         yield Condition(CONTENDED, "True", "BackedOff", "; ".join(map(str, contentions)))
-    elif _is_true(live, CONTENDED):
+    elif has_condition(live, CONTENDED):
         yield Condition(CONTENDED, "False", "AsExpected")
-
-
-def _is_true(live: Mapping[str, object], type_: str) -> bool:
-    found = condition_of(live, type_)
-    return found is not None and found.get("status") == "True"

@@ -9,11 +9,9 @@ Pure: values in, values out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from kubectl_reconcile.module_api import Manifest, Owned, Select, condition_of
+from kubectl_reconcile.module_api import Manifest, Owned, Select, condition_of, map_at, text_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +28,19 @@ class RestoreState:
 
 def restore_named(cr: Manifest) -> Select:
     """Select the EtcdRestore that a cluster names, whatever the cluster looks like."""
-    name = _name(cr)
-    return Select(names=(name,) if name else ())
+    return Select.named(_name_of(cr))
 
 
 def restore_of(cr: Manifest, owned: Owned) -> RestoreState | None:
     """Return what is known of the restore that a cluster begins with, None where it begins empty."""
-    name = _name(cr)
+    name = _name_of(cr)
     if not name:
         return None
-    found = next((each for each in owned.read("EtcdRestore") if each["metadata"]["name"] == name), None)
+    found = owned.other("EtcdRestore", name)
     if found is None:
         return RestoreState(name)
-    status = found.get("status")
-    status = status if isinstance(status, Mapping) else {}
-    seed = status.get("seed")
-    seed = seed if isinstance(seed, Mapping) else {}
+    status = map_at(found, "status")
+    seed = map_at(status, "seed")
     ready = condition_of(found, "Ready") or {}
     return RestoreState(
         name,
@@ -57,8 +52,5 @@ def restore_of(cr: Manifest, owned: Owned) -> RestoreState | None:
     )
 
 
-def _name(cr: Manifest) -> str:
-    found: Any = cr.get("spec")
-    for part in ("restoreFrom", "name"):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found if isinstance(found, str) else ""
+def _name_of(cr: Manifest) -> str:
+    return text_at(cr, "spec", "restoreFrom", "name")

@@ -22,9 +22,11 @@ from kubectl_reconcile.module_api import (
     Reads,
     Select,
     key_of,
+    map_at,
     module,
+    text_at,
 )
-from kubectl_reconcile.modules.etcd_backup.children import BackupTarget, claim, claim_name, job, job_name, mapping_at
+from kubectl_reconcile.modules.etcd_backup.children import BackupTarget, claim, claim_name, job, job_name
 from kubectl_reconcile.modules.etcd_backup.decision import Due, due, with_missed
 from kubectl_reconcile.modules.etcd_backup.runs import (
     BackupProgress,
@@ -42,12 +44,8 @@ _BUSY_S, _BLOCKED_S, _REST_S = 5.0, 15.0, 3600.0
 _BY_ENGINE = ("conditions", "observedGeneration")
 
 
-def _named(cr: Manifest, *path: str) -> Select:
-    """Select the object that a CR names at *path* of its spec, whatever the CR looks like."""
-    found: Any = cr.get("spec")
-    for part in path:
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return Select(names=(found,) if isinstance(found, str) and found else ())
+def _claim_of(cr: Manifest) -> str:
+    return text_at(cr, "spec", "storage", "persistentVolumeClaim", "claimName")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,8 @@ class _Obstacle:
     owns=["batch/v1/Job", "v1/PersistentVolumeClaim"],
     reads=[
         Reads("v1", "Pod", selector="reconcile.dev/module=etcdbackup"),
-        Reads(API, "EtcdCluster", of=lambda cr: _named(cr, "clusterRef", "name")),
-        Reads("v1", "PersistentVolumeClaim", of=lambda cr: _named(cr, "storage", "persistentVolumeClaim", "claimName")),
+        Reads(API, "EtcdCluster", of=lambda cr: Select.named(text_at(cr, "spec", "clusterRef", "name"))),
+        Reads("v1", "PersistentVolumeClaim", of=lambda cr: Select.named(_claim_of(cr))),
     ],
 )
 class EtcdBackup:
@@ -100,7 +98,7 @@ class EtcdBackup:
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
         """End the Jobs; let go of the claim that was made, unless it is to go too."""
-        made, policy = claim(cr, ctx), mapping_at(cr, "spec").get("deletionPolicy")
+        made, policy = claim(cr, ctx), map_at(cr, "spec").get("deletionPolicy")
         is_there = made is not None and owned.get("PersistentVolumeClaim", made["metadata"]["name"]) is not None
         claims = (made,) if made is not None and is_there and policy != "Delete" else ()
         left = [*owned.of("Job"), *owned.of("PersistentVolumeClaim")]
@@ -121,7 +119,7 @@ def _target(cr: Manifest, spec: BackupSpec, owned: Owned) -> tuple[BackupTarget,
     if spec.cluster_ref is None:
         return BackupTarget(spec.etcd_endpoints, spec.client_secret), None
     name = spec.cluster_ref.name
-    cluster = next((each for each in owned.read("EtcdCluster") if each["metadata"]["name"] == name), None)
+    cluster = owned.other("EtcdCluster", name)
     if cluster is None:
         return BackupTarget(()), _Obstacle(
             "ClusterNotFound",
@@ -150,7 +148,7 @@ def _storage_obstacle(spec: BackupSpec, owned: Owned, ctx: Context) -> _Obstacle
     if spec.makes_claim:
         return None
     name = claim_name(spec, ctx)
-    found = next((each for each in owned.read("PersistentVolumeClaim") if each["metadata"]["name"] == name), None)
+    found = owned.other("PersistentVolumeClaim", name)
     where = ".spec.storage.persistentVolumeClaim.claimName"
     if found is None:
         return _Obstacle(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest
+from kubectl_reconcile.module_api import Context, Manifest, map_at
 from kubectl_reconcile.modules.etcd_backup.decision import suffix_of
 from kubectl_reconcile.modules.etcd_backup.runs import SLOT
 from kubectl_reconcile.modules.etcd_backup.spec import BackupSpec
@@ -38,22 +38,15 @@ def claim_name(spec: BackupSpec, ctx: Context) -> str:
 
 def claim(cr: Manifest, ctx: Context) -> Manifest | None:
     """Return the claim that is made where none is named. It is read from the CR as it stands: one that is deleted may make no sense any more."""
-    storage = mapping_at(cr, "spec", "storage")
+    storage = map_at(cr, "spec", "storage")
     if "volumeClaimSpec" not in storage:
         return None
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": ctx.name("backups"), "labels": ctx.labels()},
-        "spec": dict(mapping_at(storage, "volumeClaimSpec")),
+        "spec": dict(map_at(storage, "volumeClaimSpec")),
     }
-
-
-def mapping_at(tree: Any, *path: str) -> Mapping[str, Any]:
-    """Return the object at *path*, an empty one where there is none."""
-    for part in path:
-        tree = tree.get(part) if isinstance(tree, Mapping) else None
-    return tree if isinstance(tree, Mapping) else {}
 
 
 def job_name(ctx: Context, slot: str) -> str:

@@ -10,13 +10,23 @@ Pure: the CR and live objects in, runs out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kubectl_reconcile.module_api import Manifest, Owned, annotations_of, condition_of, labels_of, seconds_between
+from kubectl_reconcile.module_api import (
+    Manifest,
+    Owned,
+    annotations_of,
+    condition_of,
+    has_condition,
+    last_words,
+    pods_of_job,
+    seconds_between,
+    shortened,
+    why_waiting,
+)
 
 SLOT = "etcd.database.coreos.com/slot"
 """On Jobs: the slot that they were begun for; empty where there is no schedule."""
@@ -77,7 +87,7 @@ def runs_of(cr: Manifest, owned: Owned, now: str) -> tuple[BackupRun, ...]:
     jobs = {job["metadata"]["name"]: job for job in owned.of("Job")}
     pods = tuple(owned.read("Pod"))
     for name, job in jobs.items():
-        mine = [pod for pod in pods if labels_of(pod).get("batch.kubernetes.io/job-name") == name]
+        mine = pods_of_job(name, pods)
         known[name] = _told_by(job, mine, known.get(name), now)
     for name, run in known.items():
         if name not in jobs and not run.progress.has_ended:
@@ -137,7 +147,7 @@ def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now:
         began=str(job["metadata"].get("creationTimestamp") or ""),
         told=before.told if before else {},
     )
-    if _holds(job, "Complete"):
+    if has_condition(job, "Complete"):
         told = next((found for each in messages if (found := _written(each))), run.told)
         ended = str(status.get("completionTime") or now)
         if not told and seconds_between(ended, now) < _PATIENCE_S:
@@ -149,21 +159,16 @@ def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now:
         said = [each for each in map(_fault, messages) if each]
         about = f"{failed.get('reason') or ''}: {failed.get('message') or ''}"
         earlier = before.message if before and before.progress is BackupProgress.FAILED else ""
-        waiting = [each for each in map(_waits_for, pods) if each]
+        waiting = [each for each in map(why_waiting, pods) if each]
         why = next(iter([*said[-1:], *waiting[-1:]]), "")
         is_late = failed.get("reason") == "DeadlineExceeded"
         told_now = f"{about}; {why}" if is_late and why else why or earlier or about
         ended = str(failed.get("lastTransitionTime") or now)
-        return replace(run, progress=BackupProgress.FAILED, ended=ended, message=_short(told_now))
-    why = next((each for each in map(_waits_for, pods) if each), "")
+        return replace(run, progress=BackupProgress.FAILED, ended=ended, message=shortened(told_now, _MESSAGE_MAX))
+    why = next((each for each in map(why_waiting, pods) if each), "")
     said = [each for each in map(_fault, messages) if each]
     again = f"it is tried again after: {said[-1]}" if said else ""
-    return replace(run, message=_short(why or again))
-
-
-def _holds(job: Manifest, type_: str) -> bool:
-    found = condition_of(job, type_)
-    return found is not None and found.get("status") == "True"
+    return replace(run, message=shortened(why or again, _MESSAGE_MAX))
 
 
 def _began(pod: Manifest) -> str:
@@ -181,11 +186,11 @@ def _message(pod: Manifest) -> str:
 
 def _written(message: str) -> dict[str, Any]:
     """Return what a pod says that it wrote, nothing where it says something else."""
-    found = _json(message)
+    found = last_words(message)
     if not isinstance(found.get("revision"), int) or not found.get("file"):
         return {}
     return {
-        name: found[name] if name in _NUMBERS else _short(str(found[name]))
+        name: found[name] if name in _NUMBERS else shortened(str(found[name]), _MESSAGE_MAX)
         for name in _TOLD
         if name in found and (name not in _NUMBERS or isinstance(found[name], int | float))
     }
@@ -193,33 +198,7 @@ def _written(message: str) -> dict[str, Any]:
 
 def _fault(message: str) -> str:
     """Return why a pod failed, in its words."""
-    found = _json(message)
+    found = last_words(message)
     if found.get("error"):
         return f"{found['error']}: {found.get('message') or ''}"
     return "" if _written(message) else message.strip()[-_MESSAGE_MAX:]
-
-
-def _json(message: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(message)
-    except ValueError:
-        return {}
-    return found if isinstance(found, Mapping) else {}
-
-
-def _waits_for(pod: Manifest) -> str:
-    """Return what keeps a pod from running, in the words of its node; nothing where it runs."""
-    status: Mapping[str, Any] = pod.get("status") or {}
-    words: list[str] = []
-    for each in status.get("containerStatuses") or ():
-        waiting = (each.get("state") or {}).get("waiting") or {}
-        words += [str(waiting.get("reason") or ""), str(waiting.get("message") or "")]
-    scheduled = condition_of(pod, "PodScheduled")
-    if scheduled is not None and scheduled.get("status") == "False":
-        words += [str(scheduled.get("reason") or ""), str(scheduled.get("message") or "")]
-    shown = [word for word in words if word and word not in {"ContainerCreating", "PodInitializing"}]
-    return f"its pod waits: {': '.join(shown)}" if shown else ""
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _MESSAGE_MAX else text[: _MESSAGE_MAX - 1] + "…"

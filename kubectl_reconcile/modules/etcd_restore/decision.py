@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest, Owned, annotations_of
+from kubectl_reconcile.module_api import Context, Manifest, Owned, annotations_of, map_at
 from kubectl_reconcile.modules.etcd_restore.children import MADE_FOR, digest, job_name
 from kubectl_reconcile.modules.etcd_restore.progress import JobStory, RestoreProgress, is_at_work, story_of
 from kubectl_reconcile.modules.etcd_restore.source import ChosenBackup, RestoreObstacle, snapshot_of
@@ -55,24 +54,16 @@ class RestoreStep:
 
 def next_step_of(cr: Manifest, spec: RestoreSpec, owned: Owned, ctx: Context) -> RestoreStep:
     """Return what is to be done now."""
-    before = _mapping(cr.get("status"))
-    seed = {name: str(value) for name, value in _mapping(before.get("seed")).items()}
-    cluster = _named(owned, "EtcdCluster", str(before.get("clusterName") or spec.cluster_ref.name))
+    before = map_at(cr, "status")
+    seed = {name: str(value) for name, value in map_at(before, "seed").items()}
+    cluster = owned.other("EtcdCluster", str(before.get("clusterName") or spec.cluster_ref.name))
     if before.get("phase") == RestorePhase.SUCCEEDED and seed:
         return _after(cr, spec, _done(seed, cluster))
-    target = target_of(spec.cluster_ref.name, _named(owned, "EtcdCluster", spec.cluster_ref.name), ctx.name())
+    target = target_of(spec.cluster_ref.name, owned.other("EtcdCluster", spec.cluster_ref.name), ctx.name())
     is_anew = isinstance(target, SeedTarget) and target.claim_uid != seed.get("claimUID")
     if seed and not is_anew:
         return _after(cr, spec, _starting(seed, cluster))
     return _before_it_is_written(spec, owned, ctx, target)
-
-
-def _named(owned: Owned, kind: str, name: str) -> Manifest | None:
-    return next((each for each in owned.read(kind) if each["metadata"]["name"] == name), None)
-
-
-def _mapping(found: Any) -> Mapping[str, Any]:
-    return found if isinstance(found, Mapping) else {}
 
 
 # --- until the data is in place -------------------------------------------------------------------
@@ -81,7 +72,7 @@ def _mapping(found: Any) -> Mapping[str, Any]:
 def _before_it_is_written(
     spec: RestoreSpec, owned: Owned, ctx: Context, target: SeedTarget | RestoreObstacle
 ) -> RestoreStep:
-    backup = _named(owned, "EtcdBackup", spec.backup.name)
+    backup = owned.other("EtcdBackup", spec.backup.name)
     snapshot = snapshot_of(spec.backup, backup)
     if isinstance(snapshot, RestoreObstacle):
         return _blocked(snapshot)
@@ -124,8 +115,8 @@ def _starting(seed: Mapping[str, str], cluster: Manifest | None) -> RestoreStep:
     if cluster is None:
         text = "the data is in place, and the EtcdCluster is gone (hint: make it again; as long as its volume claim is there, it begins with the data)"
         return RestoreStep(RestorePhase.STARTING, "ClusterNotFound", text, keep=True, seed=seed)
-    status = _mapping(cluster.get("status"))
-    members = _mapping(status.get("members")).get("ready") or ()
+    status = map_at(cluster, "status")
+    members = map_at(status, "members").get("ready") or ()
     if status.get("clusterID") == seed.get("clusterID") and members:
         return _done(seed, cluster)
     text = f"the data is in place; EtcdCluster {cluster['metadata']['name']} begins with it"
@@ -140,7 +131,7 @@ def _done(seed: Mapping[str, str], cluster: Manifest | None) -> RestoreStep:
 
 def _after(cr: Manifest, spec: RestoreSpec, step: RestoreStep) -> RestoreStep:
     """Return *step*, or what is to be said of a spec that was changed since: nothing follows from it."""
-    before = _mapping(cr.get("status"))
+    before = map_at(cr, "status")
     file = str(before.get("file") or "")
     for name, was, now in (
         (".spec.clusterRef.name", str(before.get("clusterName") or ""), spec.cluster_ref.name),

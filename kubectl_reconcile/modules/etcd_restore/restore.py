@@ -23,6 +23,7 @@ from kubectl_reconcile.module_api import (
     Select,
     key_of,
     module,
+    text_at,
 )
 from kubectl_reconcile.modules.etcd_restore.children import job, job_name
 from kubectl_reconcile.modules.etcd_restore.decision import RestorePhase, RestoreStep, next_step_of
@@ -34,22 +35,14 @@ _BUSY_S, _BLOCKED_S = 5.0, 15.0
 _KEPT = ("file", "revision", "sizeBytes", "sha256", "etcdVersion", "startTime", "completionTime")
 
 
-def _named(cr: Manifest, *path: str) -> Select:
-    """Select the object that a CR names at *path* of its spec, whatever the CR looks like."""
-    found: Any = cr.get("spec")
-    for part in path:
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return Select(names=(found,) if isinstance(found, str) and found else ())
-
-
 @module(
     api=API,
     kind="EtcdRestore",
     owns=["batch/v1/Job"],
     reads=[
         Reads("v1", "Pod", selector="reconcile.dev/module=etcdrestore"),
-        Reads(API, "EtcdCluster", of=lambda cr: _named(cr, "clusterRef", "name")),
-        Reads(API, "EtcdBackup", of=lambda cr: _named(cr, "backup", "name")),
+        Reads(API, "EtcdCluster", of=lambda cr: Select.named(text_at(cr, "spec", "clusterRef", "name"))),
+        Reads(API, "EtcdBackup", of=lambda cr: Select.named(text_at(cr, "spec", "backup", "name"))),
     ],
 )
 class EtcdRestore:
@@ -114,7 +107,7 @@ def _known(step: RestoreStep, owned: Owned, ctx: Context) -> dict[str, Any]:
 
 def _members(step: RestoreStep, owned: Owned, name: str, before: Mapping[str, Any]) -> Any:
     """Return how many members of the restored cluster serve; what was seen last where it is gone."""
-    cluster = next((each for each in owned.read("EtcdCluster") if each["metadata"]["name"] == name), None)
+    cluster = owned.other("EtcdCluster", name)
     status: Mapping[str, Any] = (cluster or {}).get("status") or {}
     if not step.seed or status.get("clusterID") != step.seed.get("clusterID"):
         return before.get("members") if step.phase is RestorePhase.SUCCEEDED else None

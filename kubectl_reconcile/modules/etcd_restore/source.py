@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest
+from kubectl_reconcile.module_api import Context, Manifest, map_at, maps_in, text_at
 from kubectl_reconcile.modules.etcd_restore.spec import BackupRef
 
 
@@ -64,18 +64,14 @@ def snapshot_of(wanted: BackupRef, backup: Manifest | None) -> ChosenBackup | Re
 
 
 def _claim_of(backup: Manifest) -> str:
-    found: Any = backup.get("spec")
-    for part in ("storage", "persistentVolumeClaim", "claimName"):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found if isinstance(found, str) and found else Context("", "etcdbackup", backup).name("backups")
+    named = text_at(backup, "spec", "storage", "persistentVolumeClaim", "claimName")
+    return named or Context("", "etcdbackup", backup).name("backups")
 
 
 def _successes(backup: Manifest) -> Iterator[Mapping[str, Any]]:
     """Yield what the EtcdBackup's status has of backups that succeeded, the newest last."""
-    status = backup.get("status")
-    history = status.get("history") if isinstance(status, Mapping) else None
-    for line in history if isinstance(history, list) else ():
-        if isinstance(line, Mapping) and line.get("phase") == "Succeeded" and _file_of(line):
+    for line in maps_in(map_at(backup, "status").get("history")):
+        if line.get("phase") == "Succeeded" and _file_of(line):
             yield line
 
 

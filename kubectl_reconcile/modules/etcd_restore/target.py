@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubectl_reconcile.module_api import Manifest, condition_of
+from kubectl_reconcile.module_api import Manifest, condition_of, map_at, text_at
 from kubectl_reconcile.modules.etcd_restore.source import ChosenBackup, RestoreObstacle
 
 
@@ -54,9 +54,9 @@ def target_of(name: str, cluster: Manifest | None, restore: str) -> SeedTarget |
             f"{field_}: there is no EtcdCluster {name} in this namespace (hint: make it, with {hint})",
             passes=True,
         )
-    spec, status = _mapping(cluster.get("spec")), _mapping(cluster.get("status"))
-    is_meant = _mapping(spec.get("restoreFrom")).get("name") == restore
-    seed = _mapping(status.get("seed"))
+    spec, status = map_at(cluster, "spec"), map_at(cluster, "status")
+    is_meant = text_at(spec, "restoreFrom", "name") == restore
+    seed = map_at(status, "seed")
     if is_meant and seed.get("claimUID"):
         return _seed(spec, seed)
     if not is_meant or _has_data(status):
@@ -67,13 +67,13 @@ def target_of(name: str, cluster: Manifest | None, restore: str) -> SeedTarget |
             f" claims, and make it anew with {hint})",
         )
     ready = condition_of(cluster, "Ready") or {}
-    said = f": {ready['message']}" if is_meant and ready.get("message") else ""
+    said = f": {ready['message']}" if ready.get("message") else ""
     text = f"EtcdCluster {name} hasn't made the volume of its first member yet{said}"
     return RestoreObstacle("ClusterNotAsking", text, passes=True)
 
 
 def _seed(spec: Mapping[str, Any], seed: Mapping[str, Any]) -> SeedTarget:
-    pod = _mapping(spec.get("pod"))
+    pod = map_at(spec, "pod")
     return SeedTarget(
         member=str(seed.get("member") or ""),
         claim=str(seed.get("claimName") or ""),
@@ -88,12 +88,8 @@ def _seed(spec: Mapping[str, Any], seed: Mapping[str, Any]) -> SeedTarget:
 
 
 def _has_data(status: Mapping[str, Any]) -> bool:
-    members = _mapping(status.get("members"))
+    members = map_at(status, "members")
     return bool(status.get("clusterID") or members.get("ready") or members.get("unready"))
-
-
-def _mapping(found: Any) -> Mapping[str, Any]:
-    return found if isinstance(found, Mapping) else {}
 
 
 def too_old(name: str, target: SeedTarget, snapshot: ChosenBackup) -> RestoreObstacle | None:

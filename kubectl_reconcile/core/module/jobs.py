@@ -1,0 +1,59 @@
+"""What Jobs of a module tell by their pods: whose pods they are, what keeps them from running, and their last words.
+
+A program of a module's own ends with one line of JSON as the termination message of its container.
+
+Pure: live objects in, values out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kubectl_reconcile.core.objects import Manifest, condition_of, labels_of, map_at, mapping_of, maps_in
+
+_JOB_NAME = "batch.kubernetes.io/job-name"
+_ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+
+
+def pods_of_job(job: str, pods: Iterable[Manifest]) -> list[Manifest]:
+    """Return the pods of the Job of that name."""
+    return [pod for pod in pods if labels_of(pod).get(_JOB_NAME) == job]
+
+
+def container_states(pod: Manifest) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the name and the state of each container that a pod tells of, in the order in which they run."""
+    status = map_at(pod, "status")
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for each in maps_in(status.get(kind)):
+            yield str(each.get("name") or ""), mapping_of(each.get("state"))
+
+
+def why_waiting(pod: Manifest) -> str:
+    """Return what keeps a pod from running, in the words of its node; nothing where it runs."""
+    words: list[str] = []
+    for _, state in container_states(pod):
+        words += _words(mapping_of(state.get("waiting")))
+    scheduled = condition_of(pod, "PodScheduled")
+    if scheduled is not None and scheduled.get("status") == "False":
+        words += _words(scheduled)
+    shown = [word for word in words if word and word not in _ON_THE_WAY]
+    return f"its pod waits: {': '.join(shown)}" if shown else ""
+
+
+def _words(said: Mapping[str, Any]) -> list[str]:
+    return [str(said.get("reason") or ""), str(said.get("message") or "")]
+
+
+def last_words(message: str) -> Mapping[str, Any]:
+    """Return what a program ended with by its termination message; nothing where that is no JSON object."""
+    try:
+        return mapping_of(json.loads(message))
+    except ValueError:
+        return {}
+
+
+def shortened(text: str, most: int) -> str:
+    """Return *text*, cut to *most* characters with an ellipsis where it is longer."""
+    return text if len(text) <= most else text[: most - 1] + "…"

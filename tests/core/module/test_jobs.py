@@ -1,0 +1,66 @@
+"""What Jobs tell by their pods: whose pods they are, what keeps them from running, and their last words."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_reconcile.core.module.jobs import container_states, last_words, pods_of_job, shortened, why_waiting
+
+
+def pod(name="a", job="backup", **status):
+    labels = {"batch.kubernetes.io/job-name": job}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "status": status}
+
+
+def waiting(name, reason, message=""):
+    return {"name": name, "state": {"waiting": {"reason": reason, "message": message}}}
+
+
+def test_pods_belong_to_the_job_that_they_are_labelled_with():
+    mine, others = pod(), pod("b", "another")
+    assert pods_of_job("backup", [others, mine]) == [mine]
+
+
+def test_containers_are_told_in_the_order_in_which_they_run():
+    told = pod(containerStatuses=[waiting("main", "X")], initContainerStatuses=[waiting("first", "Y"), "odd"])
+    assert [name for name, _ in container_states(told)] == ["first", "main"]
+
+
+PODS = {
+    "nothing known yet": ({}, ""),
+    "on the way": ({"containerStatuses": [waiting("main", "ContainerCreating")]}, ""),
+    "no image": (
+        {"containerStatuses": [waiting("main", "ErrImagePull", "not found")]},
+        "its pod waits: ErrImagePull: not found",
+    ),
+    "an init container without an image": (
+        {
+            "initContainerStatuses": [waiting("first", "ErrImagePull")],
+            "containerStatuses": [waiting("main", "PodInitializing")],
+        },
+        "its pod waits: ErrImagePull",
+    ),
+    "no node": (
+        {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3"}]},
+        "its pod waits: Unschedulable: 0/3",
+    ),
+    "scheduled": ({"conditions": [{"type": "PodScheduled", "status": "True", "reason": "Fine"}]}, ""),
+    "a status that makes no sense": ({"containerStatuses": {"a": 1}, "conditions": "none"}, ""),
+}
+
+
+@pytest.mark.parametrize(("status", "said"), PODS.values(), ids=PODS)
+def test_what_keeps_a_pod_from_running_is_said_in_the_words_of_its_node(status, said):
+    assert why_waiting(pod(**status)) == said
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [('{"error": "NoRoom"}', {"error": "NoRoom"}), ("panic: out of memory", {}), ("[1]", {}), ("", {})],
+)
+def test_last_words_are_those_of_a_json_object(message, found):
+    assert last_words(message) == found
+
+
+def test_what_is_too_long_is_cut_with_an_ellipsis():
+    assert (shortened("abcd", 4), shortened("abcde", 4)) == ("abcd", "abc…")
