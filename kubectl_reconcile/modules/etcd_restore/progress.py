@@ -7,6 +7,7 @@ Pure: live objects in, values out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,7 +27,9 @@ from kubectl_reconcile.module_api import (
 )
 
 _MESSAGE_MAX = 500
-_TOLD = ("file", "revision", "sizeBytes", "sha256")
+_REASON = re.compile(r"[A-Z][A-Za-z]{1,63}")
+"""What our agent calls a fault; etcd's image may say anything."""
+_TOLD: Mapping[str, type] = {"file": str, "revision": int, "sizeBytes": int, "sha256": str}
 
 
 class RestoreProgress(StrEnum):
@@ -93,8 +96,8 @@ def _messages(pod: Manifest) -> Iterator[tuple[str, int, str]]:
 
 def _told(said: tuple[str, int, str]) -> dict[str, Any]:
     found = last_words(said[2])
-    whole = isinstance(found.get("revision"), int) and isinstance(found.get("sizeBytes"), int) and found.get("file")
-    return {name: found[name] for name in _TOLD if name in found} if whole else {}
+    is_whole = all(isinstance(found.get(name), type_) for name, type_ in _TOLD.items()) and found["file"]
+    return {name: found[name] for name in _TOLD} if is_whole else {}
 
 
 def _fault(said: tuple[str, int, str]) -> tuple[str, str] | None:
@@ -103,7 +106,7 @@ def _fault(said: tuple[str, int, str]) -> tuple[str, str] | None:
     if code == 0:
         return None
     found = last_words(message)
-    if found.get("error"):
-        return str(found["error"]), f"{found.get('message') or ''}"
+    if _REASON.fullmatch(reason := str(found.get("error") or "")):
+        return reason, f"{found.get('message') or ''}"
     words = message.strip()[-_MESSAGE_MAX:] or f"exit code {code}"
     return "RestoreFailed", f"container {name}: {words}"

@@ -130,6 +130,9 @@ FAULTS = {
         "x is damaged (hint: name another one); no member has begun",
     ),
     "a crash": ("Traceback: bad", "RestoreFailed", "container prepare: Traceback: bad (hint: correct what is wrong, or delete Job again-restore"),
+    "words that no agent of ours says": (
+        json.dumps({"error": "no such word!", "message": "x"}), "RestoreFailed", 'container prepare: {"error": "no such word!", "message": "x"}',
+    ),
 }  # fmt: skip
 
 
