@@ -247,10 +247,10 @@ class _Recorder:
     def _looked_at(self, path: str) -> Mapping[str, Any]:
         """Return that there is a file, and what it holds where it is here and small: mostly that is what is asked next."""
         data = self.files.get(path) or self.tree.read(path)
-        if data is None or len(data) > _SMALL_BYTES or self._beyond(data):
+        if data is None or self._beyond(data):
             return {"kind": EntryKind.FILE.value}
         self._take(path, data)
-        return {"kind": EntryKind.FILE.value, "data": data}
+        return {"kind": EntryKind.FILE.value, **({"data": data} if len(data) <= _SMALL_BYTES else {})}
 
     def _beyond(self, data: bytes) -> str:
         """Return why a file isn't read, as a sentence about it; empty where it may be."""
