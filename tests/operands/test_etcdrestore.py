@@ -93,7 +93,7 @@ def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_da
     restore(real, "again", snapshot="20200101T000000Z-r7.db")
     assert "r7.db is damaged" in waits_for(real, "again", "SnapshotDamaged")
     assert found(real, "again")["phase"] == "Failed"
-    assert db.condition("Degraded")["reason"] in {"RestoreFailed", "RestoreNotFound"}
+    real.eventually(lambda: db.condition("Degraded")["reason"] == "RestoreFailed", "the cluster says so too")
     assert not real.pod("db-0")
 
     restore(real, "again", snapshot=file.rpartition("/")[2])
