@@ -18,6 +18,16 @@ TAKEOVER_S = 15.0
 
 
 @pytest.fixture
+def cluster(request, cluster):
+    """The run's cluster; with the parameter "own" one of the test's own, where what is held of others' Syncs can be counted."""
+    if getattr(request, "param", "") != "own":
+        return cluster
+    own, _ = request.getfixturevalue("own_cluster")()
+    request.getfixturevalue("crds_of")(own)
+    return own
+
+
+@pytest.fixture
 def replicas(new_daemon, cluster, tmp_path):
     """replicas(3) -> so many daemons of the test's namespace, each with a cache of its own, running."""
 
@@ -102,6 +112,7 @@ def test_three_share_the_work_and_one_that_ends_hands_over_at_once(replicas, sho
             assert name in wrote[number - 1], "what was another's share stayed there"
 
 
+@pytest.mark.parametrize("cluster", ["own"], indirect=True)
 def test_what_another_held_is_held_whole_where_its_share_goes_and_is_put_back_pruned_and_respected_there(
     replicas, shops, cluster, follow, git_host, config_map, eventually
 ):
