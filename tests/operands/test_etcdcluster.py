@@ -167,6 +167,50 @@ def test_a_cluster_without_majority_waits_and_one_that_was_deleted_is_found_agai
     assert db.etcdctl("db-1", "get", "first", "--print-value-only") == "1\n"
 
 
+def test_what_is_left_of_a_majority_that_is_gone_goes_on_once_somebody_approves(db):
+    real = db.real
+    db.apply(size=4)
+    db.settled(4)
+    before = db.members()
+    db.etcdctl("db-0", "put", "first", "1")
+
+    lost = ("db-2", "db-3")
+    real.kubectl("delete", "pvc", "-n", real.namespace, "--wait=false", *(f"{name}-data" for name in lost))
+    real.kubectl("delete", "pod", "-n", real.namespace, "--wait=false", *lost)
+    real.eventually(lambda: "go on alone" in db.condition("Degraded")["message"], "one is offered", timeout_s=90)
+    told = db.condition("Degraded")["message"]
+    assert "db-2, db-3 of 4 members don't serve" in told
+    assert "db-3: its volume is gone" in told
+    assert "answers, with revision 2 and term" in told
+    assert not real.pod("db-2")
+
+    environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
+    approve = [PROGRAM, "approve", "etcdcluster/db", "-n", real.namespace, "--yes"]
+    answer = subprocess.run(approve, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.returncode == 0, answer.stderr
+    assert "approved recover-" in answer.stdout
+    real.eventually(lambda: len(aside(real)) == 1, "the other volume is put aside", timeout_s=90)
+    (name,) = aside(real)
+    db.settled(4, timeout_s=120)
+    left = next(each for each in ("db-0", "db-1") if each != name)
+    found = {
+        each["name"]: each["ID"] for each in json.loads(db.etcdctl(left, "member", "list", "-w", "json"))["members"]
+    }
+    assert found[left] == before[left]
+    assert sorted(found) == [left, "db-2", "db-3", "db-4"]
+    assert db.etcdctl("db-4", "get", "first", "--print-value-only") == "1\n"
+    assert list(aside(real)) == [name]
+    assert aside(real)[name] == format(before[name], "x")
+
+
+def aside(real):
+    """Volumes that were put aside, and whose data they hold."""
+    mark = "etcd.database.coreos.com/put-aside"
+    claims = real.kubectl.json("get", "pvc", "-n", real.namespace)["items"]
+    noted = {each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in claims}
+    return {name.removesuffix("-data"): each[mark] for name, each in noted.items() if mark in each}
+
+
 def test_a_change_is_shown_to_its_end_and_by_what_the_daemon_saw_to_whoever_reaches_no_pod(db, tmp_path):
     real, user = db.real, f"reader-of-{db.real.namespace}"
     db.apply(size=1)

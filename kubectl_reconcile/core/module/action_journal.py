@@ -124,6 +124,14 @@ def _line(entry: JournalEntry) -> dict[str, Any]:
     return {name: value for name, value in full.items() if value != ""}
 
 
+def actions_done(cr: Manifest) -> tuple[str, ...]:
+    """Return the keys of the actions that have run, the oldest first, as far as the journal on *cr* goes back.
+
+    For decisions: an action that needs approval and changes nothing itself, so that what follows from it is up to the module.
+    """
+    return tuple(entry.key for entry in ActionJournal.of(cr).entries if entry.progress is ActionProgress.DONE)
+
+
 def is_approved(action: Action, cr: Manifest) -> bool:
     """Tell whether *action* may run as far as people are concerned."""
     if not action.needs_approval:

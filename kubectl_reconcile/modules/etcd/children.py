@@ -14,7 +14,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import Context, Manifest
-from kubectl_reconcile.modules.etcd.situation import MEMBER, TEMPLATE, VOTER, EtcdMember, Pod, Volume, peer_url
+from kubectl_reconcile.modules.etcd.situation import (
+    ALONE,
+    ASIDE,
+    MEMBER,
+    TEMPLATE,
+    VOTER,
+    EtcdMember,
+    Pod,
+    Volume,
+    arguments_of,
+    peer_url,
+)
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
 
 CLIENT_PORT, PEER_PORT, METRICS_PORT = 2379, 2380, 2381
@@ -61,22 +72,30 @@ def new_pod(
     spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, members: Iterable[EtcdMember], *, seed: bool
 ) -> Manifest:
     """Return the pod of a slot, to join *members*; of the *seed*, to begin a cluster."""
+    return _pod(spec, ctx, slot, version, _joining(spec, ctx, slot, members, "new" if seed else "existing"))
+
+
+def lone_pod(spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion) -> Manifest:
+    """Return the pod of a slot that goes on with its data as the only member; on an empty volume it wouldn't start."""
+    return _pod(spec, ctx, slot, version, {**_joining(spec, ctx, slot, (), "existing"), ALONE: "true"})
+
+
+def _joining(spec: ClusterSpec, ctx: Context, slot: str, members: Iterable[EtcdMember], state: str) -> dict[str, str]:
     peers = {each.slot for each in members if each.slot} | {slot}
     known = ",".join(f"{each}={peer_url(ctx, each, tls=bool(spec.TLS))}" for each in sorted(peers))
-    return _pod(
-        spec, ctx, slot, version, {"--initial-cluster": known, "--initial-cluster-state": "new" if seed else "existing"}
-    )
+    return {"--initial-cluster": known, "--initial-cluster-state": state}
 
 
 def kept_pod(spec: ClusterSpec, ctx: Context, pod: Pod, *, is_voter: bool) -> Manifest | None:
     """Return a pod that is there as it is to be, None where it was made by another template: then all of it stays."""
     if pod.version is None or pod.template != template_of(spec, ctx):
         return None
-    arguments = pod.manifest["spec"]["containers"][0].get("args") or ()
-    joined = dict(each.partition("=")[::2] for each in arguments if each.startswith("--initial-cluster"))
-    begun = {name: joined.get(name, "") for name in ("--initial-cluster", "--initial-cluster-state")}
+    told = dict(each.partition("=")[::2] for each in arguments_of(pod.manifest))
+    begun = {name: told.get(name, "") for name in ("--initial-cluster", "--initial-cluster-state")}
+    if pod.is_alone:
+        begun[ALONE] = told[ALONE]
     made = _pod(spec, ctx, pod.slot, pod.version, begun)
-    if not is_voter:
+    if not is_voter or pod.is_alone:
         return made
     return {**made, "metadata": {**made["metadata"], "labels": {**made["metadata"]["labels"], VOTER: "true"}}}
 
@@ -211,6 +230,8 @@ def _certificates(prefix: str, folder: str, demand: str) -> dict[str, str]:
 def claim(spec: ClusterSpec, ctx: Context, volume: Volume, member: str) -> Manifest:
     """Return the volume claim of a slot; *member* is who was seen on it, if anybody was."""
     known = {MEMBER: member or volume.member} if member or volume.member else {}
+    if volume.aside:
+        known = {ASIDE: volume.aside}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

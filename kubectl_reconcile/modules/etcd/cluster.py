@@ -36,15 +36,25 @@ from kubectl_reconcile.modules.etcd.children import (
     disruption_budget,
     image,
     kept_pod,
+    lone_pod,
     new_pod,
     services,
     template_of,
     token,
 )
-from kubectl_reconcile.modules.etcd.decision import Do, EtcdStep, Wanted, Why, next_step, wanted_of
+from kubectl_reconcile.modules.etcd.decision import Wanted, next_step, wanted_of
+from kubectl_reconcile.modules.etcd.recovery import (
+    going_on_alone,
+    is_decided,
+    laid_out,
+    recovery_key,
+    recovery_of,
+    voters_told,
+)
 from kubectl_reconcile.modules.etcd.restored import restore_named
 from kubectl_reconcile.modules.etcd.situation import Situation, Volume, peer_url, situation_of
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, cluster_spec
+from kubectl_reconcile.modules.etcd.steps import Do, EtcdStep, Why
 
 _BUSY_S, _IDLE_S = 2.0, 15.0
 
@@ -86,7 +96,10 @@ class EtcdCluster:
 
     def foresee(self, cr: Manifest, owned: Owned, facts: Facts) -> Facts:
         """Say what the pods will answer once they run."""
-        return outlook.once_running(owned, facts, Context("", "etcdcluster", cr), tls=bool(cluster_spec(cr).TLS))
+        ctx, tls = Context("", "etcdcluster", cr), bool(cluster_spec(cr).TLS)
+        if is_decided(cr, facts):
+            return outlook.once_alone(owned, facts, ctx, tls=tls)
+        return outlook.once_running(owned, facts, ctx, tls=tls)
 
     def reconcile(self, cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:
         """Take the next step."""
@@ -149,6 +162,8 @@ def _children(spec: ClusterSpec, s: Situation, wanted: Wanted, step: EtcdStep, c
         yield made or _named("Pod", slot)
     if step.do is Do.CREATE_POD:
         yield new_pod(spec, ctx, step.slot, wanted.version, s.members, seed=step.seed)
+    if step.do is Do.CREATE_ALONE:
+        yield lone_pod(spec, ctx, step.slot, wanted.version)
 
 
 def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> Iterator[Manifest]:
@@ -158,7 +173,8 @@ def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
         member, pod = s.member(slot), s.pods.get(slot)
         seen = member.id if member and member.is_started and pod and pod.answers else ""
         stays = volume.is_going or spec.in_memory
-        yield _named("PersistentVolumeClaim", claim_name(slot)) if stays else claim(spec, ctx, volume, seen)
+        after = laid_out(volume, step)
+        yield _named("PersistentVolumeClaim", claim_name(slot)) if stays else claim(spec, ctx, after, seen)
     if step.do in {Do.CREATE_POD, Do.CREATE_VOLUME} and not spec.in_memory and step.slot not in s.volumes:
         yield claim(spec, ctx, Volume(step.slot), "")
 
@@ -173,6 +189,8 @@ def _named(kind: str, name: str, api: str = "v1") -> Manifest:
 
 def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> Iterator[Action]:
     """Yield the step as an action on etcd, if it is one. What it was decided on must still be so when it runs."""
+    if step.do is Do.RECOVER:
+        yield _recovery(s, step, ctx)
     if step.do not in {Do.ADD, Do.PROMOTE, Do.MOVE_LEADER, Do.REMOVE}:
         return
     via = next((each.slot for each in s.voters if each.id == s.leader), "")
@@ -193,6 +211,14 @@ def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
     )  # fmt: skip
 
 
+def _recovery(s: Situation, step: EtcdStep, ctx: Context) -> Action:
+    """Return the action that decides who goes on alone; that it has run is what all else follows from."""
+    holds = {"quorum": False, "membership": s.facts.get("membership"), "answering": s.facts.get("answering")}
+    parameters = {"slot": step.slot, "member": step.member}
+    key = recovery_key(s, recovery_of(ctx.cr))
+    return Action(key, step.do.value, step.text, parameters, holds, needs_approval=True)
+
+
 # --- status ---------------------------------------------------------------------------------------
 
 
@@ -201,12 +227,17 @@ def _status(cr: Manifest, spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: 
     names = sorted(s.pods)
     running = s.running_version
     is_lost = step.reason in {"DataLost", "DifferentClusters"}
-    is_up = s.is_known and len(s.serving) >= s.quorum
+    is_up, noted = s.has_majority, recovery_of(cr)
     phase = "Failed" if is_lost else "Running" if is_up or before.get("phase") == "Running" else "Creating"
-    known = {"clusterID": s.clusters[0] if len(s.clusters) == 1 and s.is_known else before.get("clusterID", "")}
+    alone = going_on_alone(s, noted)
+    known: dict[str, Any] = {
+        "clusterID": s.clusters[0] if len(s.clusters) == 1 and s.is_known else before.get("clusterID", ""),
+        "voters": voters_told(s) if s.is_known else before.get("voters"),
+        "recovery": {"slot": alone} if alone else None,
+    }
     return {
         "phase": phase,
-        "reason": step.text if step.do is Do.STOP else "",
+        "reason": step.told if step.do in {Do.STOP, Do.RECOVER} else "",
         "size": len(s.members) if s.is_known else before.get("size", 0),
         "serviceName": client_service(ctx),
         "clientPort": CLIENT_PORT,
@@ -241,21 +272,21 @@ def _seed(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> dict
 def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted) -> Iterator[Condition]:
     serving, voters = len(s.serving), len(s.voters)
     text = f"{serving} of {voters} members serve"
-    if s.is_known and serving >= s.quorum:
+    if s.has_majority:
         yield Condition("Available", "True", "MajorityServes", text)
     else:
         lost = step.reason == "QuorumLost" or s.is_formed
-        yield Condition("Available", "False", "QuorumLost" if lost else "Starting", step.text or text)
+        yield Condition("Available", "False", "QuorumLost" if lost else "Starting", step.told or text)
     refused = wanted.refusal
     if step.do is Do.NOTHING and not refused:
         even = " (an even size survives no more failures than one less)" if spec.size % 2 == 0 else ""
         yield Condition("Ready", "True", "AsSpecified", f"{text}, version {wanted.version}{even}")
     else:
-        yield Condition("Ready", "False", step.reason or step.why.value, step.text or refused)
+        yield Condition("Ready", "False", step.reason or step.why.value, step.told or refused)
     for why in (Why.RECOVERING, Why.SCALING, Why.UPGRADING):
         at_it = step.why is why
         yield Condition(
-            why.value, "True" if at_it else "False", "UnderWay" if at_it else "AsExpected", step.text if at_it else ""
+            why.value, "True" if at_it else "False", "UnderWay" if at_it else "AsExpected", step.told if at_it else ""
         )
     if refused:
         yield Condition("Degraded", "True", "VersionRefused", refused)
@@ -264,7 +295,7 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
         "RestoreNotFound",
         "RestoreFailed",
     }:
-        yield Condition("Degraded", "True", step.reason, step.text)
+        yield Condition("Degraded", "True", step.reason, step.told)
 
 
 def _blind(cr: Manifest, spec: ClusterSpec, why: str) -> Outcome:

@@ -8,7 +8,8 @@ The order, each line only where those above are settled:
 3. Members and pods are made to agree. A pod that is no member goes, and so does the volume of a slot that has neither. A member without a
    pod gets one: a new one always, one that ran before on its own volume. Only a member whose data is gone, or refused by its
    own etcd, is removed; a later step adds another.
-4. Members not known, or fewer than a majority that serve: no membership changes. What has a volume gets its pod back.
+4. Members not known, or fewer than a majority that serve: no membership changes. What has a volume gets its pod back. Where no majority will
+   come back, one member may go on alone if somebody approves (see ``recovery``).
 5. A learner that has caught up is promoted. Members that don't serve are waited for.
 6. Size: a learner more, or a member less, never the leader.
 7. Version and template: one pod at a time while all serve, the leader last, after another has taken over; one minor at a time, never back.
@@ -20,66 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.modules.etcd.recovery import alone, back_among_others, knowledge, lost, offered, recovery_of
 from kubectl_reconcile.modules.etcd.situation import EtcdMember, Pod, Situation, number_of, slot_name
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
+from kubectl_reconcile.modules.etcd.steps import SETTLED, Do, EtcdStep, Why
 
 SLOTS = 100
 """Slots are numbered below this; a cluster has seven members at most."""
-
-
-class Do(StrEnum):
-    """What a step does."""
-
-    NOTHING = "nothing"
-    """All is as specified."""
-    WAIT = "wait"
-    """Something under way must come to its end."""
-    STOP = "stop"
-    """Nobody but a person can go on."""
-    CREATE_POD = "create-pod"
-    """With its volume, if it is to have one."""
-    CREATE_VOLUME = "create-volume"
-    """Without its pod, for somebody to write to."""
-    DELETE_POD = "delete-pod"
-    DELETE_VOLUME = "delete-volume"
-    ADD = "add"
-    """Add a learner."""
-    PROMOTE = "promote"
-    MOVE_LEADER = "move-leader"
-    REMOVE = "remove"
-
-
-class Why(StrEnum):
-    """What a step is for; conditions are called by these."""
-
-    CREATING = "Creating"
-    RECOVERING = "Recovering"
-    SCALING = "Scaling"
-    UPGRADING = "Upgrading"
-    SETTLED = "Settled"
-
-
-@dataclass(frozen=True, slots=True)
-class EtcdStep:
-    """The one thing to do. *slot* and *member* say with what, *text* says it to people, *reason* is a word for a condition.
-
-    *seed* marks the first pod of all.
-    """
-
-    do: Do
-    why: Why
-    text: str
-    slot: str = ""
-    member: str = ""
-    reason: str = ""
-    seed: bool = False
-    needs_approval: bool = False
-
-
-SETTLED = EtcdStep(Do.NOTHING, Why.SETTLED, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +47,8 @@ class Wanted:
 
 def wanted_of(spec: ClusterSpec, s: Situation, template: str) -> Wanted:
     """Return what members are to run now, given what they run: one minor more at most, never less."""
-    base, target = s.version or s.running_version, spec.target
-    running = max((pod.version for pod in s.pods.values() if pod.version), default=target)
+    base, target = s.version or s.running_version or s.ran_version, spec.target
+    running = max((pod.version for pod in s.pods.values() if pod.version), default=base or target)
     if base is None or target.line == base.line or target.line == _next_line(base):
         return Wanted(target, template)
     if target.line < base.line:
@@ -153,27 +103,31 @@ def _pods(s: Situation) -> list[Pod]:
 
 def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
     """Yield what can be done while nobody can change the membership: pods are put back where their data is."""
-    if s.is_known and len(s.serving) >= s.quorum:
+    if s.has_majority:
         return
+    noted = recovery_of(ctx.cr)
+    yield from alone(s, noted, ctx, wanted.is_outdated)
     why = Why.RECOVERING if s.is_formed else Why.CREATING
     if not s.is_formed and not s.pods and not s.members:
         yield _beginning(s, ctx)
     yield from _pods_put_back(s, wanted, ctx, why)
-    if s.is_formed and not s.pods:
+    if s.is_formed:
+        yield from offered(s, noted, ctx)
+    if s.is_formed and not s.pods and not any(each.holds for each in s.volumes.values()):
         text = "every member is gone, and what they held in memory with them (hint: delete this cluster and create it anew, or restore a backup)"
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DataLost")
     if not s.is_formed:
         yield EtcdStep(Do.WAIT, Why.CREATING, f"the first member starts{_faults(s)}", reason="Starting")
-    missing = [each.slot or each.id for each in s.voters if not s.serves(each)]
-    lacking = f"{', '.join(missing)} of {len(s.voters)} members don't serve" if missing else "no member tells who leads"
-    text = f"{lacking}{_faults(s)}; no member is added or removed without a majority"
+    known = f"; {told}" if (told := knowledge(s, noted)) else ""
+    text = f"{lost(s, noted)}{_faults(s)}; no member is added or removed without a majority{known}"
     yield EtcdStep(Do.WAIT, Why.RECOVERING, text, reason="QuorumLost")
 
 
 def _beginning(s: Situation, ctx: Context) -> EtcdStep:
     """Return the first step of all: a seed, or a volume for a restore to write to."""
     if s.restore is None:
-        seed = min(s.volumes, default=slot_name(ctx, 0), key=lambda slot: number_of(ctx, slot))
+        left = [slot for slot, volume in s.volumes.items() if not volume.aside]
+        seed = min(left, default=_free_slot(s, ctx), key=lambda slot: number_of(ctx, slot))
         return EtcdStep(Do.CREATE_POD, Why.CREATING, f"create {seed}, the first member", seed, seed=True)
     slot, name = slot_name(ctx, 0), s.restore.name
     if not s.restore.is_there:
@@ -204,7 +158,7 @@ def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iter
         return
     for slot in sorted(s.volumes.keys() - s.pods.keys(), key=lambda each: number_of(ctx, each)):
         is_member = s.member(slot) is not None if s.members else bool(s.volumes[slot].member)
-        if is_member:
+        if is_member and not s.volumes[slot].aside:
             yield EtcdStep(Do.CREATE_POD, why, f"create {slot} on its volume, as the member that it was", slot)
 
 
@@ -223,6 +177,10 @@ def _faults(s: Situation) -> str:
 # --- members and pods agree -----------------------------------------------------------------------
 
 
+def _alone(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+    return back_among_others(s)
+
+
 def _strangers(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
     for member in s.members:
         if not member.slot:
@@ -237,7 +195,7 @@ def _leftovers(spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) ->
         if s.member(pod.slot) is None:
             yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}, which is no member", pod.slot)
     for slot in sorted(s.volumes.keys() - s.pods.keys(), key=lambda each: number_of(ctx, each)):
-        if s.member(slot) is None:
+        if s.member(slot) is None and not s.volumes[slot].aside:
             yield EtcdStep(Do.DELETE_VOLUME, why, f"delete the volume of {slot}, which is no member any more", slot)
 
 
@@ -324,13 +282,17 @@ def _learner(spec: ClusterSpec, s: Situation, wanted: Wanted, member: EtcdMember
 def _size(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
     have, want = len(s.voters), spec.size
     if have < want:
-        taken = {*s.pods, *s.volumes, *(each.slot for each in s.members)}
-        slot = next(name for name in (slot_name(ctx, at) for at in range(SLOTS)) if name not in taken)
+        slot = _free_slot(s, ctx)
         why = Why.CREATING if have == 1 else Why.SCALING
         yield EtcdStep(Do.ADD, why, f"add {slot} as a learner, for size {want}", slot)
     elif have > want:
         gone = [each for each in s.voters if each.id != s.leader][-1]
         yield EtcdStep(Do.REMOVE, Why.SCALING, f"remove {gone.slot}, for size {want}", gone.slot, gone.id)
+
+
+def _free_slot(s: Situation, ctx: Context) -> str:
+    taken = {*s.pods, *s.volumes, *(each.slot for each in s.members)}
+    return next(name for name in (slot_name(ctx, at) for at in range(SLOTS)) if name not in taken)
 
 
 def _rollout(_spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
@@ -364,5 +326,5 @@ def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> 
     return EtcdStep(Do.STOP, Why.UPGRADING, text, slot, reason="WouldLoseData")
 
 
-_ORDER = (_under_way, _without_majority, _strangers, _leftovers, _missing, _broken, _health, _size, _rollout)
+_ORDER = (_under_way, _without_majority, _alone, _strangers, _leftovers, _missing, _broken, _health, _size, _rollout)
 """Where steps come from; the first one there is is taken."""

@@ -1,10 +1,10 @@
 """How etcd is asked and told, by the JSON gateway of its client port: the only file of the module that does I/O.
 
 Numbers of 64 bits are text in its JSON; ids are kept in hexadecimal, as etcdctl shows them. What changes all the time, such as
-revisions, isn't among the facts.
+revisions, isn't among the facts, unless there is no majority: then nothing changes it.
 
 Facts: ``members`` (id, name, peer, learner), told by a majority if ``quorum``, else by whoever knows most; ``leader`` (an id); ``version`` (of the
-cluster); ``pods`` by name (uid, id, version, learner, synced, alarm, cluster, error); ``membership`` and ``answering``, each in one line.
+cluster); ``pods`` by name (uid, id, version, learner, synced, alarm, cluster, error; without a majority also revision, term and index); ``membership`` and ``answering``, each in one line.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from kubectl_reconcile.module_api import (
     is_alive,
 )
 from kubectl_reconcile.modules.etcd.children import CLIENT_PORT
-from kubectl_reconcile.modules.etcd.decision import Do
 from kubectl_reconcile.modules.etcd.outlook import membership
 from kubectl_reconcile.modules.etcd.spec import cluster_spec
+from kubectl_reconcile.modules.etcd.steps import Do
 
 _LAG = 1000
 """Entries of the log that a member may be behind and still counts as keeping up."""
@@ -47,6 +47,8 @@ async def observe(cr: Manifest, io: Io) -> Facts:
     leader = next((each["leader"] for each in answers.values() if each.get("leader")), "")
     members, is_known = await _members(cr, io, answers, leader)
     found = {pod["metadata"]["name"]: _fact(pod, answers[pod["metadata"]["name"]], first) for pod in pods}
+    if not is_known:
+        found = {name: {**each, **_held(answers[name])} for name, each in found.items()}
     versions = sorted(each["etcdcluster"] for each in answers.values() if each.get("etcdcluster"))
     return {
         "members": members,
@@ -73,6 +75,8 @@ async def _look(cr: Manifest, io: Io, name: str) -> dict[str, Any]:
         "cluster": _hex(header.get("cluster_id")),
         "leader": _hex(status.get("leader")),
         "raftIndex": int(status.get("raftIndex") or 0),
+        "revision": int(header.get("revision") or 0),
+        "term": int(header.get("raft_term") or 0),
         "applied": int(status.get("raftAppliedIndex") or 0),
         "learner": bool(status.get("isLearner")),
         "version": str(status.get("version") or ""),
@@ -91,6 +95,12 @@ def _fact(pod: Manifest, answer: Mapping[str, Any], first: int) -> dict[str, Any
         "learner": bool(answer.get("learner")),
         "synced": is_synced,
     }
+
+
+def _held(answer: Mapping[str, Any]) -> dict[str, int]:
+    """Return how much a member knows that answers by itself."""
+    known = {"revision": answer.get("revision"), "term": answer.get("term"), "index": answer.get("raftIndex")}
+    return {name: number for name, number in known.items() if number}
 
 
 async def _members(
@@ -127,13 +137,15 @@ async def _list(cr: Manifest, io: Io, name: str, *, is_sure: bool) -> list[dict[
 
 
 async def act(cr: Manifest, action: Action, io: Io) -> str:
-    """Carry out one change of the membership, or of who leads.
+    """Carry out one change of the membership, or of who leads; a decision needs nobody but its journal.
 
     Raises:
         EtcdError: etcd refuses.
         SilentPodError: the pod that is told doesn't answer.
     """
     given = action.parameters
+    if action.verb == Do.RECOVER:
+        return f"decided that {given['slot']} goes on alone"
     pod = _reach(cr, io, str(given["via"]))
     number = str(int(given["member"], 16)) if given["member"] else ""
     match action.verb:

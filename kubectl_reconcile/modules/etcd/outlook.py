@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubectl_reconcile.module_api import Action, Context, Facts, Manifest, Owned, annotations_of, is_alive
-from kubectl_reconcile.modules.etcd.decision import Do
-from kubectl_reconcile.modules.etcd.situation import MEMBER, peer_url
+from kubectl_reconcile.modules.etcd.situation import ALONE, ASIDE, MEMBER, arguments_of, peer_url
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
+from kubectl_reconcile.modules.etcd.steps import Do
 
 
 def after_action(facts: Facts, action: Action) -> Facts:
@@ -24,6 +24,8 @@ def after_action(facts: Facts, action: Action) -> Facts:
             members = [{**each, "learner": False} if each["id"] == given["member"] else each for each in members]
         case Do.REMOVE:
             members = [each for each in members if each["id"] != given["member"]]
+        case Do.RECOVER:
+            return {**facts, "recovering": True}
         case _:
             return {**facts, "leader": given["member"]}
     return told(facts, members)
@@ -58,10 +60,25 @@ def once_running(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Fact
     return told({**facts, "pods": pods, "version": version}, found)
 
 
+def once_alone(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Facts:
+    """Return the facts while one member is to go on alone: nobody else comes back, and it is the only member once it runs so."""
+    there = {pod["metadata"]["name"]: pod for pod in owned.of("Pod") if is_alive(pod)}
+    lone = next((name for name, pod in there.items() if any(each.startswith(ALONE) for each in arguments_of(pod))), "")
+    if not lone:
+        left = {name: answer for name, answer in (facts.get("pods") or {}).items() if name in there}
+        return told({**facts, "pods": left}, list(facts.get("members") or ()))
+    known = next((each for each in facts.get("members") or () if each.get("name") == lone), None)
+    one = known or {"id": _member_on(owned, lone) or f"new-{lone}", "name": lone, "peer": peer_url(ctx, lone, tls=tls)}
+    pods = {lone: _answer(there[lone], {**one, "learner": False})}
+    kept = {name: value for name, value in facts.items() if name != "recovering"}
+    return told({**kept, "pods": pods}, [{**one, "learner": False}])
+
+
 def _member_on(owned: Owned, slot: str) -> str:
     """Return the member whose data the volume of a slot is known to hold."""
     claim = owned.get("PersistentVolumeClaim", f"{slot}-data")
-    return annotations_of(claim).get(MEMBER, "") if claim else ""
+    noted = annotations_of(claim) if claim else {}
+    return noted.get(MEMBER, "") or noted.get(ASIDE, "")
 
 
 def _answer(pod: Manifest, member: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ Pure: values in, values out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from kubectl_reconcile.module_api import (
     annotations_of,
     is_alive,
     is_ready,
+    text_at,
 )
 from kubectl_reconcile.modules.etcd.restored import RestoreState, restore_of
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
@@ -33,6 +34,10 @@ TEMPLATE = f"{PREFIX}template"
 """On pods: the digest of what of the spec they were made by, the version aside."""
 MEMBER = f"{PREFIX}member"
 """On volumes: the id of the member whose data they hold."""
+ASIDE = f"{PREFIX}put-aside"
+"""On volumes that were put aside: the id of the member whose data they hold. Nobody starts on them, and they stay until somebody deletes them."""
+ALONE = "--force-new-cluster"
+"""What a pod's etcd is told to go on with its data as the only member."""
 VOTER = f"{PREFIX}voter"
 """Label of pods whose member votes: a learner answers no clients."""
 
@@ -77,20 +82,37 @@ class Pod:
         """Whether it is ready, and its etcd answers and keeps up."""
         return self.is_ready and self.answers and self.is_synced and not self.is_going
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether its etcd was told to be the only member."""
+        return any(each.startswith(ALONE) for each in arguments_of(self.manifest))
+
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A volume claim; *member* is the id of the member whose data it holds, empty where no member was seen on it."""
+    """A volume claim; *member* is the id of the member whose data it holds, empty where no member was seen on it.
+
+    One that was put *aside* is nobody's; there the id stands, of whose data it holds still.
+    """
 
     slot: str
     member: str = ""
     is_going: bool = False
     uid: str = ""
+    aside: str = ""
+
+    @property
+    def holds(self) -> str:
+        """The id of the member whose data is there, put aside or not."""
+        return self.member or self.aside
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything that is known. *is_formed* tells that the cluster has existed at some time, if only as a backup that has been restored."""
+    """Everything that is known. *is_formed* tells that the cluster has existed at some time, if only as a backup that has been restored.
+
+    *ran_version* is the lowest one that was seen running last.
+    """
 
     members: tuple[EtcdMember, ...] = ()
     is_known: bool = False
@@ -100,6 +122,7 @@ class Situation:
     version: EtcdVersion | None = None
     clusters: tuple[str, ...] = ()
     is_formed: bool = False
+    ran_version: EtcdVersion | None = None
     restore: RestoreState | None = None
     facts: Facts = field(default_factory=dict, repr=False)
 
@@ -118,6 +141,11 @@ class Situation:
         """The voters whose pod serves."""
         return tuple(each for each in self.voters if self.serves(each))
 
+    @property
+    def has_majority(self) -> bool:
+        """Whether a majority says who the members are, and serves."""
+        return self.is_known and len(self.serving) >= self.quorum
+
     def serves(self, member: EtcdMember) -> bool:
         """Tell whether a member's pod serves."""
         pod = self.pods.get(member.slot)
@@ -131,6 +159,12 @@ class Situation:
     def running_version(self) -> EtcdVersion | None:
         """The lowest version among the pods."""
         return min((pod.version for pod in self.pods.values() if pod.version), default=None)
+
+
+def arguments_of(pod: Manifest) -> Sequence[str]:
+    """Return what a pod's etcd is told."""
+    container: Mapping[str, Any] = next(iter((pod.get("spec") or {}).get("containers") or ()), {})
+    return container.get("args") or ()
 
 
 def slot_name(ctx: Context, number: int) -> str:
@@ -166,6 +200,9 @@ def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situ
         version=version_of(str(facts.get("version") or "")),
         clusters=tuple(sorted({each["cluster"] for each in answers})),
         is_formed=bool((cr.get("status") or {}).get("clusterID")) or any(each.member for each in volumes.values()),
+        ran_version=version_of(text_at(cr, "status", "currentVersion"))
+        if any(each.member for each in volumes.values())
+        else None,
         restore=restore,
         facts=facts,
     )
@@ -223,5 +260,6 @@ def _volume(claim: Manifest, ctx: Context, restore: RestoreState | None) -> Volu
     known = name.endswith("-data") and number_of(ctx, slot) >= 0
     uid = str(metadata.get("uid") or "")
     written = restore.member if restore and uid and restore.claim_uid == uid else ""
-    member = annotations_of(claim).get(MEMBER, "") or written
-    return Volume(slot if known else "", member, bool(metadata.get("deletionTimestamp")), uid)
+    aside = annotations_of(claim).get(ASIDE, "")
+    member = "" if aside else annotations_of(claim).get(MEMBER, "") or written
+    return Volume(slot if known else "", member, bool(metadata.get("deletionTimestamp")), uid, aside)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import Observation
-from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.outlook.simulation import passes
 from kubectl_reconcile.core.planning.plan import Op
@@ -19,8 +19,9 @@ from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.modules.etcd import EtcdCluster
+from kubectl_reconcile.modules.etcd.situation import ASIDE
 from tests.core.planning.changes import known
-from tests.modules.etcd.world import NOW, World
+from tests.modules.etcd.world import World
 
 (CRD,) = parse(
     (Path(__file__).parents[3] / "crds/etcdclusters.etcd.database.coreos.com.yaml").read_bytes(), ""
@@ -39,7 +40,7 @@ def foreseen(world):
         live=Objects([world.cr, *world.objects.values()]),
         kinds=KINDS,
         modules={EtcdCluster.gvk: EtcdCluster},
-        now=NOW,
+        now=world.now,
         grouped=False,
         observed={ref: Observation(world.facts())},
     )
@@ -49,7 +50,7 @@ def foreseen(world):
 
     first, shown, idle = build(inputs), [], 0
     for plan in itertools.chain([first], passes(inputs, first, build)):
-        steps = [step for change in plan.changes if change.writes and (step := step_of(change))]
+        steps = [*dict.fromkeys(step for change in plan.changes if change.writes and (step := step_of(change)))]
         shown += steps
         idle = 0 if steps else idle + 1
         if idle == 3:  # the schemas of pods aren't known here, so each pass would like to write them once more
@@ -63,6 +64,10 @@ def step_of(change):
         return f"{change.action.verb} {change.action.parameters['slot']}"
     if kind == "PersistentVolumeClaim" and change.op is Op.DELETE:
         return f"delete volume {name.removesuffix('-data')}"
+    if kind == "PersistentVolumeClaim" and (ASIDE in annotations_of(change.after or {})) != (
+        ASIDE in annotations_of(change.before or {})
+    ):
+        return "put aside"
     return f"{change.op.value} {name}" if kind == "Pod" and change.op in {Op.CREATE, Op.DELETE} else ""
 
 

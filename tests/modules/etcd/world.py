@@ -7,20 +7,23 @@ cluster, or takes away a majority is found out here.
 import copy
 import itertools
 
-from kubectl_reconcile.core.module.action_journal import unmet
+from kubectl_reconcile.core.annotations import ACTIONS, APPROVED_ACTIONS
+from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, approving, is_approved, unmet
 from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.call import outcome_of
 from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.core.module.outcome import key_of
+from kubectl_reconcile.core.objects import annotations_of, merge_conditions
 from kubectl_reconcile.modules.etcd import EtcdCluster
 from kubectl_reconcile.modules.etcd.driver import membership
+from kubectl_reconcile.modules.etcd.situation import ALONE, ASIDE
 
 NOW = "2026-11-20T12:00:00Z"
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
 class World:
-    """One cluster, from its CR on. *taken* are the sentences of all steps so far."""
+    """One cluster, from its CR on. *taken* are the sentences of all steps so far, *held* the actions that waited for approval in the last one."""
 
     def __init__(self, size=3, version="3.5.35", *, in_memory=False, **spec):
         pod = {} if in_memory else {"persistentVolumeClaimSpec": CLAIM}
@@ -40,7 +43,9 @@ class World:
         self.version = ""
         self.bootstraps = 0
         self.broken = set()
-        self.taken = []
+        self.taken, self.held = [], []
+        self.now, self.revisions, self.decided = NOW, {}, ""
+        self.seen, self.silent = set(), set()
         self.new = itertools.count(1)
 
     # --- what is there ------------------------------------------------------------------------------
@@ -67,6 +72,11 @@ class World:
         uses = "persistentVolumeClaim" in pod["spec"]["volumes"][0]
         return claim["metadata"]["uid"] if uses and claim else pod["metadata"]["uid"]
 
+    def aside(self, slot):
+        """Whose data the volume of a slot holds that was put aside."""
+        claim = self.objects.get(("PersistentVolumeClaim", f"{slot}-data"))
+        return annotations_of(claim).get(ASIDE, "") if claim else ""
+
     @property
     def has_majority(self):
         return bool(self.voters) and len(self.serving()) > len(self.voters) // 2
@@ -78,6 +88,7 @@ class World:
         for name, pod in self.pods.items():
             if name not in self.broken:
                 self.start(name, pod)
+        self.fall_silent()
         if not self.has_majority:
             self.leader = ""  # who leads afterwards nobody knows; here it is the first one
         if self.has_majority and self.leader not in {each["id"] for each in self.serving()}:
@@ -96,6 +107,11 @@ class World:
 
     def start(self, name, pod):
         place, args = self.place(pod), dict(each.partition("=")[::2] for each in pod["spec"]["containers"][0]["args"])
+        assert not self.aside(name), f"{name} starts on a volume that was put aside"
+        if ALONE in args:
+            assert self.data.get(place), f"{name} is to go on with nothing"
+            assert set(self.pods) == {name}, f"{name} goes on alone while others may run"
+            self.members = [{"id": self.data[place], "name": name, "peer": peer(name), "learner": False}]
         if self.data.get(place):
             return
         if args["--initial-cluster-state"] == "new":
@@ -114,17 +130,26 @@ class World:
             self.data[place] = member["id"]
             self.ran.add(member["id"])
 
+    def fall_silent(self):
+        """A member that was restarted answers nobody before there is a majority."""
+        there = {pod["metadata"]["uid"] for pod in self.pods.values()}
+        self.silent = set() if self.has_majority else self.silent | (there - self.seen)
+        self.seen |= there
+
     def facts(self):
         pods = {}
         for name, pod in self.pods.items():
             member = next((each for each in self.members if slot_of(each) == name), None)
-            up = member is not None and self.runs(member)
+            up = member is not None and self.runs(member) and pod["metadata"]["uid"] not in self.silent
             answer = (
                 {"id": member["id"], "learner": member["learner"], "cluster": "c", "error": ""}
                 if up
                 else {"error": "x"}
             )
             pods[name] = {"uid": pod["metadata"]["uid"], "version": tag(pod), "synced": up, "alarm": "", **answer}
+            if up and not self.has_majority:
+                revision = self.revisions.get(name, 42)
+                pods[name] |= {"revision": revision, "term": 3, "index": revision + 8}
         answering = sorted(name for name, each in pods.items() if not each["error"])
         members = copy.deepcopy(self.members) if answering else []
         return {
@@ -141,12 +166,16 @@ class World:
 
     def ask(self, with_=outcome_of):
         owned = Owned(copy.deepcopy(list(self.objects.values())))
-        return with_(EtcdCluster, copy.deepcopy(self.cr), owned, self.facts(), Context(NOW, "etcdcluster", self.cr))
+        return with_(
+            EtcdCluster, copy.deepcopy(self.cr), owned, self.facts(), Context(self.now, "etcdcluster", self.cr)
+        )
 
     def step(self, with_=outcome_of):
         """One pass: ask, and do what is said. Returns the outcome."""
         outcome = self.ask(with_)
-        self.cr["status"] = {**outcome.status, "conditions": [{"type": each.type} for each in outcome.conditions]}
+        before = (self.cr.get("status") or {}).get("conditions")
+        conditions = merge_conditions(before, outcome.conditions, generation=1, now=self.now)
+        self.cr["status"] = {**copy.deepcopy(outcome.status), "conditions": conditions}
         wanted = {(each["kind"], each["metadata"]["name"]): each for each in outcome.children}
         done = [self.delete(*key) for key in [key for key in self.objects if key not in wanted]]
         for key, child in wanted.items():
@@ -159,18 +188,35 @@ class World:
                 live = self.objects[key]
                 assert live["spec"] == child["spec"] or key[0] == "PodDisruptionBudget", f"{key} can't be changed so"
                 live["spec"] = copy.deepcopy(child["spec"])
+                asides = ASIDE in annotations_of(child), ASIDE in annotations_of(live)
+                done += ["put aside"] if asides[0] != asides[1] and "put aside" not in done else []
                 live["metadata"]["annotations"] = dict(child["metadata"].get("annotations") or {})
                 live["metadata"]["labels"] = adopt_child(child, self.cr, EtcdCluster)["metadata"]["labels"]
-        for action in outcome.actions:
-            assert not action.needs_approval, action.summary
+        self.held = [action for action in outcome.actions if not is_approved(action, self.cr)]
+        journal = ActionJournal.of(self.cr)
+        for action in outcome.actions[: len(outcome.actions) - len(self.held)]:
+            if journal.bars(action):
+                continue
             assert not (why := unmet(action, self.facts())), why
             self.act(action)
+            self.note(action)
             done.append(f"{action.verb} {action.parameters['slot']}")
         steps = [each for each in done if each]
         assert len(steps) <= 1, f"more than one step a pass: {steps}"
         self.taken += steps
         self.run()
         return outcome
+
+    def note(self, action):
+        """Write into the journal that an action has run."""
+        journal = ActionJournal.of(self.cr).ended(action, self.now, ActionProgress.DONE)
+        self.cr["metadata"].setdefault("annotations", {})[ACTIONS] = journal.text()
+
+    def approve(self):
+        """Let through what is held, as kubectl reconcile approve does."""
+        keys = tuple(action.key for action in self.ask().actions if not is_approved(action, self.cr))
+        assert keys, "nothing is held"
+        self.cr["metadata"].setdefault("annotations", {})[APPROVED_ACTIONS] = approving(self.cr, keys)
 
     def delete(self, kind, name):
         if kind == "Pod":
@@ -184,6 +230,7 @@ class World:
             slot = name.removesuffix("-data")
             assert slot not in {slot_of(each) for each in self.members}, f"the data of member {slot} is deleted"
             assert slot not in self.pods, f"the volume of {slot} is in use"
+            assert not self.aside(slot), f"the volume of {slot} was put aside, and goes"
             self.objects.pop((kind, name))
             return f"delete volume {slot}"
         assert kind == "PodDisruptionBudget"
@@ -193,10 +240,17 @@ class World:
 
     def act(self, action):
         given, had = action.parameters, self.has_majority
+        if action.verb == "recover":
+            assert not had, "one member is let go on alone while there is a majority"
+            self.decided = given["member"]
+            return
         assert had, "etcd changes nothing without a majority"
         assert self.leader == next(each["id"] for each in self.members if slot_of(each) == given["via"])
         match action.verb:
             case "add":
+                assert not any(
+                    ALONE in each for pod in self.pods.values() for each in pod["spec"]["containers"][0]["args"]
+                )
                 assert not any(each["learner"] for each in self.members), "one learner at a time"
                 assert given["slot"] not in {slot_of(each) for each in self.members}
                 member = {"id": f"m{next(self.new)}", "name": "", "peer": given["peer"], "learner": True}

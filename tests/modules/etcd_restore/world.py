@@ -47,7 +47,9 @@ class RestoreWorld(World):
 
     def ask(self, with_=outcome_of):
         owned = Owned(copy.deepcopy(list(self.objects.values())), copy.deepcopy([self.restore] if self.restore else []))
-        return with_(EtcdCluster, copy.deepcopy(self.cr), owned, self.facts(), Context(NOW, "etcdcluster", self.cr))
+        return with_(
+            EtcdCluster, copy.deepcopy(self.cr), owned, self.facts(), Context(self.now, "etcdcluster", self.cr)
+        )
 
     def start(self, name, pod):
         place = self.place(pod)

@@ -1,0 +1,73 @@
+"""What is done for an etcd cluster, one step at a time.
+
+Pure: values only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Do(StrEnum):
+    """What a step does."""
+
+    NOTHING = "nothing"
+    """All is as specified."""
+    WAIT = "wait"
+    """Something under way must come to its end."""
+    STOP = "stop"
+    """Nobody but a person can go on."""
+    CREATE_POD = "create-pod"
+    """With its volume, if it is to have one."""
+    CREATE_ALONE = "create-alone"
+    """On its volume, as the only member of what was a larger cluster."""
+    CREATE_VOLUME = "create-volume"
+    """Without its pod, for somebody to write to."""
+    DELETE_POD = "delete-pod"
+    DELETE_VOLUME = "delete-volume"
+    PUT_ASIDE = "put-aside"
+    """All volumes but the slot's: nobody starts on them any more, and nobody deletes them."""
+    ADD = "add"
+    """Add a learner."""
+    PROMOTE = "promote"
+    MOVE_LEADER = "move-leader"
+    REMOVE = "remove"
+    RECOVER = "recover"
+    """Let one member's data go on alone: an action that changes nothing but what follows."""
+
+
+class Why(StrEnum):
+    """What a step is for; conditions are called by these."""
+
+    CREATING = "Creating"
+    RECOVERING = "Recovering"
+    SCALING = "Scaling"
+    UPGRADING = "Upgrading"
+    SETTLED = "Settled"
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdStep:
+    """The one thing to do. *slot* and *member* say with what, *text* says it to people, *reason* is a word for a condition.
+
+    *seed* marks the first pod of all. *situation* is what conditions say where that is more than the step.
+    """
+
+    do: Do
+    why: Why
+    text: str
+    slot: str = ""
+    member: str = ""
+    reason: str = ""
+    seed: bool = False
+    needs_approval: bool = False
+    situation: str = ""
+
+    @property
+    def told(self) -> str:
+        """What conditions say."""
+        return self.situation or self.text
+
+
+SETTLED = EtcdStep(Do.NOTHING, Why.SETTLED, "")
