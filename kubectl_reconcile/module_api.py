@@ -14,7 +14,7 @@ children that must exist, the status to report, and actions on external systems 
 What stands here:
 
 - declaring a module: `module`, `Module`, `Reads`, `Select`;
-- what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`, and for pods of its own `PodIo`, `PodTls`, `SilentPodError`;
+- what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`, and for pods of its own `PodIo`, `PodStream`, `PodTls`, `SilentPodError`;
 - what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; which actions have run by now: `actions_done`;
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `available`, `is_alive`, `is_ready`;
@@ -34,7 +34,7 @@ from kubectl_reconcile import IMAGE
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
 from kubectl_reconcile.core.module.action_journal import actions_done
-from kubectl_reconcile.core.module.api import Answer, Io, Module, PodIo, PodTls, SilentPodError, module
+from kubectl_reconcile.core.module.api import Answer, Io, Module, PodIo, PodStream, PodTls, SilentPodError, module
 from kubectl_reconcile.core.module.inputs import (
     COMPONENT_LABEL,
     INSTANCE_LABEL,
@@ -93,6 +93,7 @@ __all__ = [
     "Outcome",
     "Owned",
     "PodIo",
+    "PodStream",
     "PodTls",
     "Reads",
     "ScheduleError",

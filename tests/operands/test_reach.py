@@ -26,6 +26,17 @@ class Echo(h.BaseHTTPRequestHandler):
     do_GET = do_POST
 h.ThreadingHTTPServer(("", 80), Echo).serve_forever()
 """
+TALKS = """
+import socket
+server = socket.create_server(("", 80))
+while True:
+    one, _ = server.accept()
+    while block := one.recv(100):
+        one.sendall(block.upper())
+        if block == b"end":
+            break
+    one.close()
+"""
 HANGS = "import socket, time; s = socket.create_server(('', 80)); time.sleep(1000)"
 
 
@@ -72,3 +83,33 @@ async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl):
         right = rf"get and create on pods/portforward in namespace {real.namespace}\)"
         with pytest.raises(NoWayError, match=right):
             await io.pod("web", 80).ask("/x")
+
+
+async def test_a_pod_that_speaks_no_http_is_talked_to_within_the_same_limits(real, outside):
+    probe = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
+    real.run("python", "-c", TALKS, name="talks", image="python", readinessProbe=probe)
+    real.run("python", "-c", HANGS, name="hangs", image="python", readinessProbe=probe)
+    owned = Owned([real.ready("talks"), real.ready("hangs")])
+    async with outside.io(owned) as io:
+        for word in (b"one", b"two"):
+            async with io.pod("talks", 80).connect() as stream:
+                await stream.write(word)
+                assert await stream.read(100) == word.upper()
+        async with io.pod("talks", 80).connect() as stream:
+            await stream.write(b"end")
+            assert await stream.read(100) == b"END"
+            with pytest.raises(SilentPodError, match="pod talks: no answer at port 80: it ended the connection"):
+                await stream.read(100)
+        with pytest.raises(
+            SilentPodError, match="pod talks: no answer at port 81: port 81 of the pod can't be reached"
+        ):
+            async with io.pod("talks", 81).connect() as stream:
+                await stream.read(100)
+    async with outside.io(owned) as io:
+        with pytest.raises(SilentPodError, match="pod hangs: no answer at port 80 within 3 s"):
+            async with io.pod("hangs", 80).connect() as stream:
+                await stream.read(100)
+    async with outside.io(owned) as io:
+        with pytest.raises(SilentPodError, match="pod hangs didn't answer; it is asked again in"):
+            async with io.pod("hangs", 80).connect() as stream:
+                await stream.read(100)

@@ -55,7 +55,9 @@ def _described(one: Module) -> Iterator[Line]:
     yield line("")
     yield from (line(f"owns   {gvk}") for gvk in one.owns)
     for reads in one.reads:
-        yield line(f"reads  {reads.gvk}{f' with {reads.selector}' if reads.selector else ''}")
+        yield line(
+            f"reads  {reads.gvk}{f' with {reads.selector}' if reads.selector else ''}{', by name, where it is asked for' if reads.on_request else ''}"
+        )
     if one.finalize:
         yield line(f"cleans up before a deletion (finalizer {one.finalizer})")
     if one.observe:

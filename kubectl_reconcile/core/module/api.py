@@ -26,6 +26,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -76,6 +77,24 @@ class PodTls:
     server_name: str
 
 
+class PodStream(Protocol):
+    """An open connection to a port of a pod, for what speaks a language of its own."""
+
+    async def read(self, most: int) -> bytes:
+        """Return what has come: at least one byte, at most so many.
+
+        Raises:
+            SilentPodError: nothing comes, or the far side has ended.
+        """
+
+    async def write(self, content: bytes) -> None:
+        """Send *content*.
+
+        Raises:
+            SilentPodError: the pod takes no more.
+        """
+
+
 class PodIo(Protocol):
     """One port of a pod that the CR controls. Answers of any status come back."""
 
@@ -91,6 +110,13 @@ class PodIo(Protocol):
 
         Raises:
             SilentPodError: the pod doesn't answer.
+        """
+
+    def connect(self) -> AbstractAsyncContextManager[PodStream]:
+        """Open a connection for the time of a block. Bytes aren't understood here: while observing, nothing may be changed by them.
+
+        Raises:
+            SilentPodError: nobody listens, or the pod doesn't answer.
         """
 
 
@@ -117,6 +143,12 @@ class Io(Protocol):
 
     async def send(self, method: str, system: str, path: str, body: Any = None) -> Answer:
         """Send *body* as JSON; the idempotency key of the action goes along."""
+
+    async def secret(self, name: str) -> Mapping[str, str] | None:
+        """Return the values of a Secret beside the CR, None where there is none. The module must have said that it reads it (`Reads.on_request`)."""
+
+    async def make_secret(self, name: str, values: Mapping[str, str], labels: Mapping[str, str]) -> None:
+        """Make such a Secret, as nobody's child; only ``act`` may. One that is there stays as it is."""
 
 
 Observe: TypeAlias = Callable[[Manifest, Io], Awaitable[Facts]]

@@ -62,12 +62,15 @@ class Reads:
     They are watched by *selector*, written as kubectl does (``app=web,tier=front``); an empty one watches
     the whole kind. Of what is found, a CR is shown what *of* selects for it; without *of*, the
     objects that `Context.sees` says are its own.
+
+    *on_request* is for Secrets: none is listed, watched or shown; ``observe`` and ``act`` may read those that *of* names, and ``act`` may make them.
     """
 
     api_version: str
     kind: str
     selector: str = ""
     of: Callable[[Manifest], Select] | None = None
+    on_request: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a selector that isn't made of equalities.

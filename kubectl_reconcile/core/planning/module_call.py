@@ -137,7 +137,12 @@ def owned_view(live: Snapshot, module: Module, cr: Manifest, owned: Sequence[Sto
     """Return what *module* is shown of the live objects around *cr*."""
     children = owned if owned is not None else children_of(live, cr)
     context = Context(now="", module=module.name, cr=cr)
-    found = {ObjectRef.of(each): each for reads in module.reads for each in _read_by(live, reads, context)}
+    found = {
+        ObjectRef.of(each): each
+        for reads in module.reads
+        for each in _read_by(live, reads, context)
+        if not reads.on_request
+    }
     return Owned(children=[each.manifest() for each in children], read=found.values())
 
 

@@ -35,6 +35,7 @@ from kubectl_reconcile.core.planning.plan import Change, Unobserved
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.operands import NoWayError
 from kubectl_reconcile.engine.modules.reach import Reach
+from kubectl_reconcile.engine.modules.secrets_of_cr import secrets_of
 
 _LOOKS_AT_ONCE = 16
 _ATTEMPTS = 5
@@ -66,7 +67,8 @@ async def observed(reach: Reach, module: Module, cr: Manifest, owned: Owned) -> 
     if module.observe is None:
         return Observation()
     try:
-        async with reach.io(owned) as io, asyncio.timeout(module.observe_s):
+        secrets = secrets_of(module, cr, reach.client, acts=False)
+        async with reach.io(owned, secrets=secrets) as io, asyncio.timeout(module.observe_s):
             return Observation(await module.observe(cr, io))
     except TimeoutError:
         return Observation(error=f"no answer within {module.observe_s:g} s")
@@ -169,7 +171,8 @@ class ActionRunner:
             raise ActionError(f"module {module.name} can't act")
         key = f"{cr['metadata']['uid']}/{action.key}"
         try:
-            async with self.reach.io(owned, key) as io, asyncio.timeout(module.act_s):
+            secrets = secrets_of(module, cr, self.reach.client, acts=True)
+            async with self.reach.io(owned, key, secrets) as io, asyncio.timeout(module.act_s):
                 answer = await module.act(cr, action, io)
         except TimeoutError as error:
             raise ActionError(f"{action.key}: no answer within {module.act_s:g} s") from error

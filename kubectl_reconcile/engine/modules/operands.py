@@ -20,10 +20,11 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiohttp
 import orjson
@@ -35,10 +36,13 @@ from kubectl_reconcile.cluster.tunnel import PodTunnel
 from kubectl_reconcile.core.module.api import Answer, PodTls, SilentPodError
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.objects import Manifest, mapping_of
+from kubectl_reconcile.engine.modules.pod_stream import OpenPodStream
 from kubectl_reconcile.engine.modules.pod_tls import context_of
 
 if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler
+
+_T = TypeVar("_T")
 
 VARIABLE = "KUBECTL_RECONCILE_REACH_PODS"
 """``directly`` or ``api-server``; unset, directly from inside of a cluster."""
@@ -125,13 +129,22 @@ class PodConnections(aiohttp.BaseConnector):
         self, req: aiohttp.ClientRequest, _traces: Any, _timeout: aiohttp.ClientTimeout
     ) -> ResponseHandler:
         pod, port = self._pods[str(req.url.host)], int(req.url.port or 80)
-        end = await (self._direct(pod, port) if self._operands.directly else self._carried(pod, port))
+        end = await self.opened_to(pod, port)
         context = req.ssl if isinstance(req.ssl, ssl.SSLContext) else None
         name = req.server_hostname if context else None
         _, protocol = await asyncio.get_running_loop().create_connection(
             self._factory, sock=end, ssl=context, server_hostname=name
         )
         return protocol
+
+    async def opened_to(self, pod: Manifest, port: int) -> socket.socket:
+        """Return an open connection to *port* of *pod*.
+
+        Raises:
+            ApiError: the server refuses to carry it, or doesn't answer.
+            OSError: the pod has no address, or refuses.
+        """
+        return await (self._direct(pod, port) if self._operands.directly else self._carried(pod, port))
 
     async def _carried(self, pod: Manifest, port: int) -> socket.socket:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
@@ -201,6 +214,28 @@ class PodsOfCr:
         if self._connections is not None:
             await self._connections.end()
 
+    @asynccontextmanager
+    async def stream(self, pod: Manifest, port: int) -> AsyncIterator[OpenPodStream]:
+        """Lend an open connection to a pod. Unless something is done there, each read and write has the limit of a call.
+
+        Raises:
+            SilentPodError: nobody listens, or it didn't answer when it was asked last.
+            NoWayError: no pod can be reached from here.
+        """
+        self._heed_silence(pod, port)
+        limit_s = None if self._acts else _CALL_S
+        reader, writer = await self._limited(pod, port, self._opened(pod, port), _CALL_S)
+        try:
+            yield OpenPodStream(
+                reader, writer, lambda what: self._limited(pod, port, what, limit_s), lambda: self._heard(pod, port)
+            )
+        finally:
+            writer.transport.abort()
+
+    async def _opened(self, pod: Manifest, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        end = await self._connected().opened_to(pod, port)
+        return await asyncio.open_connection(sock=end)
+
     async def request(
         self, pod: Manifest, port: int, tls: PodTls | None, method: str, path: str, body: Any, *, changes: bool
     ) -> Answer:
@@ -210,14 +245,36 @@ class PodsOfCr:
             SilentPodError: it doesn't answer, or didn't when it was asked last.
             NoWayError: no pod can be reached from here.
         """
-        name, key = pod["metadata"]["name"], (pod["metadata"]["uid"], port)
         if changes and not self._acts:
+            name = pod["metadata"]["name"]
             raise SilentPodError(f"pod {name}: observing changes nothing, but {method} {path} would")
-        if not self._acts and (pause_s := self._operands.pause_s(*key)):
-            raise SilentPodError(f"pod {name} didn't answer; it is asked again in {pause_s:.0f} s")
+        self._heed_silence(pod, port)
+        found = await self._limited(pod, port, self._exchange(pod, port, tls, method, path, body), _CALL_S)
+        self._heard(pod, port)
+        return found
+
+    def _heard(self, pod: Manifest, port: int) -> None:
+        """Note that a pod answers."""
+        key = pod["metadata"]["uid"], port
+        self._answered.add(key)
+        self._operands.answered(*key)
+
+    def _heed_silence(self, pod: Manifest, port: int) -> None:
+        """Raise a SilentPodError where a pod isn't to be asked yet."""
+        if not self._acts and (pause_s := self._operands.pause_s(pod["metadata"]["uid"], port)):
+            raise SilentPodError(f"pod {pod['metadata']['name']} didn't answer; it is asked again in {pause_s:.0f} s")
+
+    async def _limited(self, pod: Manifest, port: int, what: Coroutine[Any, Any, _T], limit_s: float | None) -> _T:
+        """Return the result of *what*, which takes so many seconds at most.
+
+        Raises:
+            SilentPodError: it takes longer, or fails.
+            NoWayError: no pod can be reached from here.
+        """
+        name, key = pod["metadata"]["name"], (pod["metadata"]["uid"], port)
         try:
-            async with asyncio.timeout(_CALL_S):
-                found = await self._exchange(pod, port, tls, method, path, body)
+            async with asyncio.timeout(limit_s):
+                return await what
         except TimeoutError as error:
             if key not in self._answered:
                 self._operands.fell_silent(*key)
@@ -227,16 +284,17 @@ class PodsOfCr:
         except (ApiError, aiohttp.ClientError, OSError) as error:
             fault = self._connections.fault(name) if self._connections else ""
             raise SilentPodError(f"pod {name}: no answer at port {port}: {fault or _why(error)}") from error
-        self._answered.add(key)
-        self._operands.answered(*key)
-        return found
+
+    def _connected(self) -> PodConnections:
+        if self._connections is None:
+            self._connections = PodConnections(self._operands, self._client, self._pods)
+        return self._connections
 
     async def _exchange(
         self, pod: Manifest, port: int, tls: PodTls | None, method: str, path: str, body: Any
     ) -> Answer:
         if self._session is None:
-            self._connections = PodConnections(self._operands, self._client, self._pods)
-            self._session = aiohttp.ClientSession(connector=self._connections, cookie_jar=aiohttp.DummyCookieJar())
+            self._session = aiohttp.ClientSession(connector=self._connected(), cookie_jar=aiohttp.DummyCookieJar())
         context = await self._context(pod["metadata"]["namespace"], tls) if tls else None
         url = URL.build(scheme="https" if tls else "http", host=pod["metadata"]["name"], port=port).join(
             URL(path, encoded=True)
@@ -284,6 +342,15 @@ class OwnedPod:
             NoWayError: no pod can be reached from here.
         """
         return await self.pods.request(self.manifest, self.port, self.tls, method, path, body, changes=True)
+
+    def connect(self) -> AbstractAsyncContextManager[OpenPodStream]:
+        """Open a connection for the time of a block.
+
+        Raises:
+            SilentPodError: nobody listens, or the pod doesn't answer.
+            NoWayError: no pod can be reached from here.
+        """
+        return self.pods.stream(self.manifest, self.port)
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:

@@ -6,7 +6,7 @@ that knows such keys does nothing twice even if an answer was lost.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from kubectl_reconcile.core.module.api import Answer, PodTls
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems, OutsideError
 from kubectl_reconcile.engine.modules.operands import Operands, OwnedPod, PodsOfCr
+from kubectl_reconcile.engine.modules.secrets_of_cr import SecretsOfCr
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,13 @@ class Reach:
     client: Client
 
     @asynccontextmanager
-    async def io(self, owned: Owned, idempotency_key: str = "") -> AsyncIterator[ModuleIo]:
+    async def io(
+        self, owned: Owned, idempotency_key: str = "", secrets: SecretsOfCr | None = None
+    ) -> AsyncIterator[ModuleIo]:
         """Lend what a module observes with or, given a key, acts with; connections to pods end with the block."""
         pods = PodsOfCr(self.operands, self.client, owned, acts=bool(idempotency_key))
         try:
-            yield ModuleIo(self.systems, pods, owned, idempotency_key)
+            yield ModuleIo(self.systems, pods, owned, secrets or SecretsOfCr(self.client), idempotency_key)
         finally:
             await pods.close()
 
@@ -43,6 +46,7 @@ class ModuleIo:
     systems: ExternalSystems
     pods: PodsOfCr
     owned: Owned
+    secrets: SecretsOfCr
     idempotency_key: str = ""
 
     async def get(self, system: str, path: str) -> Answer:
@@ -71,3 +75,19 @@ class ModuleIo:
             SilentPodError: it controls no pod of that name.
         """
         return self.pods.pod(name, port, tls)
+
+    async def secret(self, name: str) -> Mapping[str, str] | None:
+        """Return the values of a Secret beside the CR, None where there is none.
+
+        Raises:
+            OutsideError: the module never said that it reads it, or it can't be read.
+        """
+        return await self.secrets.read(name)
+
+    async def make_secret(self, name: str, values: Mapping[str, str], labels: Mapping[str, str]) -> None:
+        """Make a Secret beside the CR; one that is there stays as it is.
+
+        Raises:
+            OutsideError: this is a look and no action, the module never said that it reads it, or the server refuses.
+        """
+        await self.secrets.make(name, values, labels)

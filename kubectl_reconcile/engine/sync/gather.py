@@ -55,7 +55,7 @@ def child_feeds(session: Session, modules: Iterable[Module]) -> list[Feed]:
         for module in modules
         for gvk, selector in chain(
             ((gvk, f"{MODULE_LABEL}={module.name}") for gvk in module.owns),
-            ((reads.gvk, reads.selector) for reads in module.reads),
+            ((reads.gvk, reads.selector) for reads in module.reads if not reads.on_request),
         )
     ]
     found = ((session.discovery.find(gvk.api_version, gvk.kind), selector, user) for gvk, selector, user in wanted)

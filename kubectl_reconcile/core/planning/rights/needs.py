@@ -60,6 +60,9 @@ OF_A_NAME = ("get", "update", "patch", "delete")
 _OF_PODS = frozenset({Right("", "pods", "list"), Right("apps", "replicasets", "list")})
 """By which it is found which pod of a workload doesn't come up, and of which template it is."""
 
+_ON_REQUEST = ("get", "create")
+"""What a module needs that reads Secrets by name and makes those that are missing."""
+
 _SHOWN = 3
 
 
@@ -229,9 +232,11 @@ class _Gathering:
                 continue
             seen.add(module.name)
             queue.extend(module.owns)
-            owns = any(each.group_kind == _SECRET for each in module.owns)
-            if owns or any(each.gvk.group_kind == _SECRET for each in module.reads):
-                verbs = MANAGE if owns else LOOK
+            verbs = {verb for each in module.owns if each.group_kind == _SECRET for verb in MANAGE}
+            for each in module.reads:
+                if each.gvk.group_kind == _SECRET:
+                    verbs |= {*(_ON_REQUEST if each.on_request else LOOK)}
+            if verbs:
                 self.of_modules[place, module.account] |= {Right("", "secrets", verb) for verb in verbs}
 
     def role(self, located: Located) -> None:

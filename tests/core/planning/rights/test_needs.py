@@ -414,6 +414,7 @@ def needs_with(modules, *crs):
 
 DB = a_module("Database", owns=["v1/Secret"])
 CACHE = a_module("Cache", owns=[], reads=[Reads("v1", "Secret", of=lambda _: None)])
+LEDGER = a_module("Ledger", owns=[], reads=[Reads("v1", "Secret", of=lambda _: None, on_request=True)])
 PLAIN = a_module("Plain", owns=["v1/Service"])
 STACK = a_module("Stack", owns=["example.com/v1/Database", "example.com/v1/Stack"])
 ZONE = a_module("Zone", owns=["v1/Secret"])
@@ -428,6 +429,13 @@ def test_modules_are_given_the_secrets_of_the_namespaces_where_they_make_or_read
         ("shop", "kubectl-reconcile-module-cache"): ["get", "list", "watch"],
     }
     assert not any(right.resource == "secrets" and not right.name for _, right in found.placed())
+
+
+def test_a_module_that_reads_secrets_on_request_may_watch_none_of_them():
+    found = needs_with([LEDGER], ("Ledger", {}))
+    assert {key: sorted(right.verb for right in rights) for key, rights in found.of_modules.items()} == {
+        ("shop", "kubectl-reconcile-module-ledger"): ["create", "get"],
+    }
 
 
 def test_modules_below_a_custom_resource_count_once():

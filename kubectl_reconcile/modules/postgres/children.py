@@ -1,0 +1,246 @@
+"""What a database is made of in Kubernetes: pods, volume claims, Services, a disruption budget.
+
+Names: pods are called by their slot (``db-0``), claims ``db-0-data``; the Service ``db`` leads to the primary, ``db-ro`` to replicas, ``db-r`` to
+any instance.
+
+A pod's first container makes the data directory ready and never starts on what isn't whole: what it writes has another name until it is done.
+Pods are never restarted by their node (``restartPolicy: Never``): whether a dead primary may come back isn't the node's to decide.
+
+Pure: a spec and a context in, manifests out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from kubectl_reconcile.module_api import Context, Manifest
+from kubectl_reconcile.modules.postgres.situation import (
+    MAJOR,
+    PRIMARY,
+    ROLE,
+    SYSTEM,
+    TEMPLATE,
+    Instance,
+    InstanceVolume,
+    claim_name,
+    would_shrink,
+)
+from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, VolumeWish, superuser_secret
+
+PORT = 5432
+_DATA = "/var/lib/postgresql/data"
+_PGDATA = f"{_DATA}/pgdata"
+_SOCKETS = "/var/run/postgresql"
+_USER = 999
+"""Who PostgreSQL runs as in the images that are based on Debian."""
+
+_PREPARE = """set -eu
+umask 077
+if [ "$BEGIN" = initdb ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
+  rm -rf "$PGDATA.new"
+  printf '%s\\n' "$PASSWORD" | initdb --pgdata="$PGDATA.new" --username=postgres --pwfile=/dev/stdin \\
+    --data-checksums --auth=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8
+  mv "$PGDATA.new" "$PGDATA"
+fi
+found=$(cat "$PGDATA/PG_VERSION") || { echo "the volume holds no database"; exit 3; }
+[ "$found" = "$MAJOR" ] || { echo "the volume holds data of PostgreSQL $found, not $MAJOR"; exit 4; }
+rm -f "$PGDATA/standby.signal" "$PGDATA/recovery.signal"
+printf '%s\\n' "$PARAMETERS" > "$PGDATA/postgresql.auto.conf"
+printf '%s\\n' 'local all postgres trust' 'local all all scram-sha-256' 'host all all all scram-sha-256' > "$PGDATA/pg_hba.conf"
+sync
+"""
+_SERVE = """postgres "$@" &
+server=$!
+trap 'kill -INT "$server"' TERM INT
+while kill -0 "$server" 2>/dev/null; do
+  wait "$server" && code=0 || code=$?
+done
+exit "$code"
+"""
+"""TERM would have the server wait for its clients; INT ends their sessions, and it stops in order."""
+
+_FIXED = {
+    "listen_addresses": "*",
+    "port": str(PORT),
+    "unix_socket_directories": _SOCKETS,
+    "wal_level": "replica",
+    "wal_log_hints": "on",
+    "hot_standby": "on",
+    "max_wal_senders": "10",
+    "max_replication_slots": "10",
+    "max_slot_wal_keep_size": "512MB",
+    "wal_sender_timeout": "5s",
+    "wal_receiver_timeout": "5s",
+    "password_encryption": "scram-sha-256",
+    "logging_collector": "off",
+}
+
+
+# --- pods -----------------------------------------------------------------------------------------
+
+
+def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, *, seed: bool) -> Manifest:
+    """Return the pod of a slot: of the *seed*, to begin a database, of any other on the data that its volume holds."""
+    begun = {"BEGIN": "initdb" if seed else "keep", "PARAMETERS": parameter_lines(spec.parameters)}
+    return _pod(spec, ctx, slot, begun, "")
+
+
+def kept_pod(spec: MyDatabaseSpec, ctx: Context, instance: Instance, role: str) -> Manifest | None:
+    """Return a pod that is there as it is to be, None where it was made by another template: then all of it stays."""
+    if instance.template != template_of(spec, ctx):
+        return None
+    return _pod(spec, ctx, instance.slot, instance.begun, role)
+
+
+def template_of(spec: MyDatabaseSpec, ctx: Context) -> str:
+    """Return the digest of what of the spec a pod can't take on while it runs."""
+    made = _pod_spec(spec, ctx, "", {})
+    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def parameter_lines(parameters: Mapping[str, Any]) -> str:
+    """Return parameters as a server's file has them."""
+    return "\n".join(f"{name} = {_quoted(str(value))}" for name, value in sorted(parameters.items()))
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def labels_of_all(ctx: Context) -> dict[str, str]:
+    """Return the labels of everything that belongs to the database."""
+    return ctx.labels()
+
+
+def _pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str], role: str) -> Manifest:
+    labels = {**labels_of_all(ctx), **({ROLE: role} if role else {})}
+    metadata = {"name": slot, "labels": labels, "annotations": {TEMPLATE: template_of(spec, ctx)}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(spec, ctx, slot, begun)}
+
+
+def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str]) -> dict[str, Any]:
+    mounts = [
+        {"name": "data", "mountPath": _DATA},
+        {"name": "sockets", "mountPath": _SOCKETS},
+        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - of the container, which has no other writable place
+    ]
+    common = {
+        "image": spec.server_image,
+        "volumeMounts": mounts,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    arguments = {**_FIXED, "cluster_name": slot}
+    return {
+        "hostname": slot,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 120,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "affinity": _spread(ctx),
+        "securityContext": {
+            "runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER, "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumes": [
+            {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(slot)}},
+            {"name": "sockets", "emptyDir": {}},
+            {"name": "tmp", "emptyDir": {}},
+        ],
+        "initContainers": [
+            {**common, "name": "prepare", "command": ["sh", "-c", _PREPARE], "env": _prepared_by(spec, ctx, begun)}
+        ],
+        "containers": [
+            {
+                **common,
+                "name": "postgres",
+                "command": ["sh", "-c", _SERVE, "postgres"],
+                "args": ["-D", _PGDATA, *(part for name, value in sorted(arguments.items()) for part in ("-c", f"{name}={value}"))],
+                "env": [{"name": "PGDATA", "value": _PGDATA}],
+                "ports": [{"name": "postgres", "containerPort": PORT, "protocol": "TCP"}],
+                "resources": dict(spec.resources),
+                "readinessProbe": {
+                    "exec": {"command": ["pg_isready", "-q", "-h", _SOCKETS]},
+                    "periodSeconds": 2, "timeoutSeconds": 5, "failureThreshold": 3,
+                },
+            }
+        ],
+    }  # fmt: skip
+
+
+def _prepared_by(spec: MyDatabaseSpec, ctx: Context, begun: Mapping[str, str]) -> list[dict[str, Any]]:
+    password = {"secretKeyRef": {"name": superuser_secret(ctx), "key": "password"}}
+    return [
+        {"name": "BEGIN", "value": begun.get("BEGIN", "")},
+        {"name": "PARAMETERS", "value": begun.get("PARAMETERS", "")},
+        {"name": "MAJOR", "value": str(spec.version)},
+        {"name": "PGDATA", "value": _PGDATA},
+        {"name": "PASSWORD", "valueFrom": password},
+    ]
+
+
+def _spread(ctx: Context) -> dict[str, Any]:
+    """Return the wish that instances run on different nodes."""
+    term = {"labelSelector": {"matchLabels": ctx.selector()}, "topologyKey": "kubernetes.io/hostname"}
+    wish = {"weight": 100, "podAffinityTerm": term}
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+
+
+# --- what surrounds them --------------------------------------------------------------------------
+
+
+def claim(wanted: VolumeWish, ctx: Context, volume: InstanceVolume, told: Mapping[str, Any]) -> Manifest:
+    """Return the volume claim of a slot; *told* is what its server answers. A volume grows, and is never made smaller."""
+    system, major = str(told.get("system") or volume.system), str(told.get("major") or volume.major)
+    noted = {SYSTEM: system, MAJOR: major}
+    size = volume.size if would_shrink(volume, wanted.size) else wanted.size
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": claim_name(volume.slot),
+            "labels": labels_of_all(ctx),
+            "annotations": {name: value for name, value in noted.items() if value},
+        },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": size}},
+            **({"storageClassName": wanted.storage_class_name} if wanted.storage_class_name else {}),
+        },
+    }
+
+
+def services(ctx: Context) -> tuple[Manifest, ...]:
+    """Return the Services for the primary, for replicas, and for any instance."""
+    return (
+        _service(ctx, ctx.name(), {ROLE: PRIMARY}),
+        _service(ctx, ctx.name("ro"), {ROLE: "replica"}),
+        _service(ctx, ctx.name("r"), {}),
+    )
+
+
+def _service(ctx: Context, name: str, besides: Mapping[str, str]) -> Manifest:
+    port = {"name": "postgres", "port": PORT, "targetPort": "postgres", "protocol": "TCP"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "labels": labels_of_all(ctx)},
+        "spec": {"type": "ClusterIP", "ports": [port], "selector": {**ctx.selector(), **besides}},
+    }
+
+
+def disruption_budget(ctx: Context) -> Manifest:
+    """Return the budget that keeps the primary. A number it is, since bare pods have no controller that a share could be of."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": ctx.name(), "labels": labels_of_all(ctx)},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {**ctx.selector(), ROLE: PRIMARY}}},
+    }

@@ -1,0 +1,271 @@
+"""MyDatabase: a CR ``MyDatabase`` is a PostgreSQL, begun, filled, changed and brought back one step a pass.
+
+What the one next step is, ``decision`` says; here it becomes children (a pod more or less) or an action (a Secret, something within the
+server), whose precondition is looked at again right before it runs.
+
+Conditions: ``Available`` (the primary serves), ``Ready`` (all is as specified), ``Progressing`` (a step is under way), and ``Degraded`` where
+nobody but a person can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Action,
+    Condition,
+    Context,
+    Facts,
+    Io,
+    Manifest,
+    Outcome,
+    Owned,
+    Reads,
+    Select,
+    key_of,
+    labels_of,
+    map_at,
+    module,
+    text_at,
+)
+from kubectl_reconcile.modules.postgres import driver, outlook
+from kubectl_reconcile.modules.postgres.children import (
+    claim,
+    disruption_budget,
+    kept_pod,
+    new_pod,
+    services,
+    template_of,
+)
+from kubectl_reconcile.modules.postgres.decision import (
+    ACTIONS,
+    DatabaseStep,
+    NextDo,
+    next_step,
+    refusal_of,
+)
+from kubectl_reconcile.modules.postgres.situation import (
+    PRIMARY,
+    ROLE,
+    DatabaseState,
+    Instance,
+    InstanceVolume,
+    claim_name,
+    state_of,
+)
+from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, VolumeWish, database_spec, secrets_named
+
+_BUSY_S, _IDLE_S = 2.0, 15.0
+_BY_ENGINE = ("conditions", "observedGeneration")
+
+
+def _volumes_left(cr: Manifest) -> Select:
+    """Select the volume claims that an earlier database of this name has left."""
+    return Select(labels=Context("", "mydatabase", cr).selector())
+
+
+@module(
+    api="example.com/v1alpha1",
+    kind="MyDatabase",
+    owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "policy/v1/PodDisruptionBudget"],
+    reads=[
+        Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=mydatabase", of=_volumes_left),
+        Reads("v1", "Secret", of=secrets_named, on_request=True),
+    ],
+    observe_s=12.0,
+)
+class MyDatabase:
+    """Run PostgreSQL with users, databases and parameters as specified.
+
+    An instance that dies comes back on its volume, and none ever begins with an empty one where there was data. Passwords stand in Secrets,
+    which are made where they are missing; a new password in one is set in the server.
+    """
+
+    async def observe(self, cr: Manifest, io: Io) -> Facts:
+        """Ask the servers who they are and what they hold."""
+        return await driver.observe(cr, io)
+
+    async def act(self, cr: Manifest, action: Action, io: Io) -> str:
+        """Make a Secret, or have a server change something."""
+        return await driver.act(cr, action, io)
+
+    def predict(self, _cr: Manifest, facts: Facts, action: Action) -> Facts:
+        """Say what there will be."""
+        return outlook.after_action(facts, action)
+
+    def foresee(self, cr: Manifest, owned: Owned, facts: Facts) -> Facts:
+        """Say what the servers will answer once they run."""
+        return outlook.once_running(database_spec(cr), owned, facts, Context("", "mydatabase", cr))
+
+    def reconcile(self, cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:
+        """Take the next step."""
+        spec = database_spec(cr)
+        if ctx.unobserved:
+            return _blind(cr, ctx.unobserved)
+        s = state_of(cr, owned, facts, ctx)
+        step = next_step(spec, s, template_of(spec, ctx), ctx)
+        is_left = step.reason in {"Paused", "DifferentDatabases", "VersionRefused"}
+        children = () if is_left else tuple(_children(spec, s, step, ctx))
+        return Outcome(
+            children=children,
+            untouched=tuple(key_of(each) for each in children if each.get("spec") is None),
+            keep_children=is_left,
+            actions=tuple(_action(s, step)),
+            status=_status(cr, s, step),
+            conditions=tuple(_conditions(spec, s, step)),
+            requeue_after_s=_IDLE_S if step.do in {NextDo.NOTHING, NextDo.STOP} else _BUSY_S,
+        )
+
+    def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
+        """End the pods; let go of the volumes, unless they are to go too."""
+        pods, volumes = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
+        stay = map_at(cr, "spec").get("deletionPolicy") != "Delete"
+        of_class = text_at(cr, "spec", "storage", "storageClassName")
+        claims = tuple(claim(VolumeWish(each.size, of_class), ctx, each, {}) for each in volumes.values() if stay)
+        left = [*pods, *volumes]
+        text = f"{len(pods)} pods are left; {len(volumes)} volumes {'stay' if stay else 'go too'}"
+        return Outcome(
+            children=claims,
+            released=tuple(key_of(each) for each in claims),
+            status=_kept_status(cr),
+            conditions=(Condition("Ready", "False", "Deleting", text if left else "everything is gone"),),
+            finalized=not left,
+        )
+
+
+# --- children -------------------------------------------------------------------------------------
+
+
+def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Manifest]:
+    """Yield what must exist after the step; what has no spec stays as it is."""
+    yield from services(ctx)
+    yield disruption_budget(ctx)
+    yield from _claims(spec, s, step, ctx)
+    for slot, instance in s.instances.items():
+        if step.do is NextDo.DELETE_POD and step.about == slot:
+            continue
+        is_at_rest = not instance.is_going and not instance.has_ended
+        made = kept_pod(spec, ctx, instance, _role(instance, s)) if is_at_rest else None
+        yield made or _named("Pod", slot)
+    if step.do is NextDo.CREATE_POD:
+        yield new_pod(spec, ctx, step.about, seed=step.seed)
+
+
+def _role(instance: Instance, s: DatabaseState) -> str:
+    """Return what clients may use an instance for, empty where nobody may. Of two that take writes, neither is the primary.
+
+    One that doesn't answer for the moment stays what it was: whether it is ready, its own probe says.
+    """
+    was_it = labels_of(instance.manifest).get(ROLE) == PRIMARY
+    is_it = instance.is_writable if instance.answer else was_it
+    return PRIMARY if is_it and instance.slot == s.named_primary and len(s.writable) <= 1 else ""
+
+
+def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Manifest]:
+    for slot, volume in s.volumes.items():
+        instance = s.instances.get(slot)
+        if volume.is_going:
+            yield _named("PersistentVolumeClaim", claim_name(slot))
+        else:
+            yield claim(spec.storage, ctx, volume, instance.answer if instance else {})
+    if step.do is NextDo.CREATE_POD and step.about not in s.volumes:
+        yield claim(spec.storage, ctx, InstanceVolume(step.about), {})
+
+
+def _named(kind: str, name: str) -> Manifest:
+    """Return a child that stays as it is: only its name is told."""
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
+
+
+# --- actions --------------------------------------------------------------------------------------
+
+
+def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
+    """Yield the step as an action, if it is one. What it was decided on must still be so when it runs."""
+    if step.do not in ACTIONS:
+        return
+    given = dict(step.parameters)
+    if step.do is NextDo.MAKE_SECRET:
+        holds: dict[str, Any] = {f"secrets.{given['secret']}": "absent"}
+    else:
+        given.setdefault("instance", s.named_primary)
+        slot = given["instance"]
+        instance = s.instances[slot]
+        holds = {"writable": ",".join(sorted(each.slot for each in s.writable))}
+        holds[f"pods.{slot}.uid"] = instance.manifest["metadata"].get("uid")
+        match step.do:
+            case NextDo.SET_USER:
+                holds[f"roles.{given['user']}"] = s.roles.get(given["user"])
+            case NextDo.SET_PARAMETERS:
+                holds[f"pods.{slot}.settings"] = dict(instance.settings)
+            case _:
+                holds[f"databases.{given['database']}"] = s.databases.get(given["database"])
+    yield Action(step.key, step.do.value, step.text, given, holds, repeats=True)
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any]:
+    before = _kept_status(cr)
+    primary = s.primary
+    serves = primary is not None and primary.serves and primary.is_writable
+    lost = step.do is NextDo.STOP and step.reason != "Paused" and not serves
+    phase = "Failed" if lost else "Running" if serves else "Recovering" if s.is_formed else "Creating"
+    answer: Mapping[str, Any] = primary.answer if primary else {}
+    known = {
+        "currentPrimary": s.named_primary if s.is_formed or primary else "",
+        "systemID": s.system,
+        "version": str(answer.get("version") or before.get("version") or ""),
+        "timeline": answer.get("timeline") or before.get("timeline") or 0,
+    }
+    return {
+        "phase": phase,
+        "reason": step.text if step.do is NextDo.STOP else "",
+        "instances": [_line(each, s) for _, each in sorted(s.instances.items())],
+        "readyInstances": sum(each.serves for each in s.instances.values()),
+        **{name: value for name, value in known.items() if value},
+    }
+
+
+def _line(instance: Instance, s: DatabaseState) -> dict[str, Any]:
+    role = PRIMARY if instance.slot == s.named_primary else "unknown"
+    return {"pod": instance.slot, "role": role, "ready": instance.serves}
+
+
+def _kept_status(cr: Manifest) -> dict[str, Any]:
+    return {name: value for name, value in map_at(cr, "status").items() if name not in _BY_ENGINE}
+
+
+def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep) -> Iterator[Condition]:
+    primary, (refused, why) = s.primary, refusal_of(spec, s)
+    if primary is not None and primary.serves and primary.is_writable:
+        yield Condition("Available", "True", "PrimaryServes", f"{primary.slot} serves")
+    else:
+        reason = step.reason or ("PrimaryNotServing" if s.is_formed else "Starting")
+        yield Condition("Available", "False", reason, step.text)
+    if step.do is NextDo.NOTHING and not refused:
+        yield Condition("Ready", "True", "AsSpecified", f"{s.named_primary} is as specified")
+    else:
+        yield Condition("Ready", "False", step.reason or refused or step.why.value, step.text or why)
+    at_it = step.do not in {NextDo.NOTHING, NextDo.STOP}
+    yield Condition("Progressing", "True" if at_it else "False", step.why.value, step.text if at_it else "")
+    if refused:
+        yield Condition("Degraded", "True", refused, why)
+    elif step.do in ACTIONS and (said := s.failed.get(step.key)):
+        yield Condition("Degraded", "True", "Refused", f"{step.text}: {said.removeprefix(f'{step.key}: ')}")
+    elif (step.do is NextDo.STOP and step.reason != "Paused") or step.reason == "InstanceFails":
+        yield Condition("Degraded", "True", step.reason, step.text)
+
+
+def _blind(cr: Manifest, why: str) -> Outcome:
+    """Return what is said while nobody can be asked: nothing is known, and nothing is done."""
+    return Outcome(
+        status=_kept_status(cr),
+        conditions=(
+            Condition("Available", "Unknown", "NotObserved", why),
+            Condition("Ready", "Unknown", "NotObserved", why),
+        ),
+        requeue_after_s=_BUSY_S,
+    )

@@ -1,0 +1,232 @@
+"""How servers are asked and told: the only file of the module that does I/O.
+
+The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
+verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
+
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, settings, restarts, pending, error);
+``writable``, the instances that take writes, in one line; of the first of these, ``roles`` and ``databases`` so far as the spec names them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kubectl_reconcile.module_api import Action, Context, Facts, Io, Manifest, SilentPodError, is_alive
+from kubectl_reconcile.modules.postgres.children import PORT, labels_of_all
+from kubectl_reconcile.modules.postgres.decision import ABSENT, OK, NextDo
+from kubectl_reconcile.modules.postgres.protocol import (
+    PostgresError,
+    Proof,
+    ProtocolError,
+    identifier,
+    is_verifier_of,
+    literal,
+    verifier,
+)
+from kubectl_reconcile.modules.postgres.session import PostgresSession
+from kubectl_reconcile.modules.postgres.spec import (
+    SUPERUSER,
+    MyDatabaseSpec,
+    database_spec,
+    parts_of,
+    superuser_secret,
+    user_secret,
+)
+
+_INSTANCE = """select json_build_object(
+  'recovery', pg_is_in_recovery(),
+  'system', (select system_identifier::text from pg_control_system()),
+  'timeline', (select timeline_id from pg_control_checkpoint()),
+  'version', current_setting('server_version'),
+  'major', (current_setting('server_version_num')::int / 10000)::text,
+  'settings', (select coalesce(json_object_agg(name, setting), '{{}}') from pg_file_settings where sourcefile like '%/postgresql.auto.conf'),
+  'restarts', (select coalesce(json_agg(name order by name), '[]') from pg_settings where context = 'postmaster'
+      and (name = any (array[{names}]::text[]) or name in (select name from pg_file_settings where sourcefile like '%/postgresql.auto.conf'))),
+  'pending', (select coalesce(json_agg(name order by name), '[]') from pg_settings where pending_restart))"""
+_WITHIN = """select json_build_object(
+  'roles', (select coalesce(json_object_agg(rolname, json_build_object('verifier', rolpassword, 'login', rolcanlogin,
+      'superuser', rolsuper, 'createDatabase', rolcreatedb)), '{{}}') from pg_authid where rolname = any (array[{users}]::name[])),
+  'databases', (select coalesce(json_object_agg(datname, pg_get_userbyid(datdba)), '{{}}') from pg_database
+      where datname = any (array[{databases}]::name[])))"""
+_LOOKING = {"default_transaction_read_only": "on", "statement_timeout": "2500"}
+_ACTING = {
+    "default_transaction_read_only": "off",
+    "statement_timeout": "20000",
+    "log_statement": "none",
+    "log_min_duration_statement": "-1",
+    "log_min_error_statement": "panic",
+}
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+async def observe(cr: Manifest, io: Io) -> Facts:
+    """Return what the servers say, each asked at the same time, and what Secrets hold."""
+    spec, ctx = database_spec(cr), Context("", "mydatabase", cr)
+    users = {user_secret(ctx, each.name): each.name for each in spec.users}
+    held = await _passwords(io, (superuser_secret(ctx), *users))
+    pods = [pod for pod in io.owned.of("Pod") if is_alive(pod) and (pod.get("status") or {}).get("podIP")]
+    password = held[superuser_secret(ctx)]
+    names = [pod["metadata"]["name"] for pod in pods]
+    question = _INSTANCE.format(names=", ".join(map(literal, spec.parameters)))
+    looks = (_look(io, name, password, question) for name in names)
+    answers = dict(zip(names, await asyncio.gather(*looks), strict=True))
+    writable = sorted(name for name, each in answers.items() if each.get("recovery") is False)
+    within = await _within(io, spec, writable[0], password) if writable else {}
+    known = {user: held[name] for name, user in users.items()}
+    return {
+        "secrets": {name: _worth(value) for name, value in held.items()},
+        "pods": {pod["metadata"]["name"]: {"uid": pod["metadata"]["uid"], **answers[pod["metadata"]["name"]]} for pod in pods},
+        "writable": ",".join(writable),
+        "roles": {name: _role(role, known.get(name)) for name, role in (within.get("roles") or {}).items()},
+        "databases": within.get("databases") or {},
+    }  # fmt: skip
+
+
+async def _passwords(io: Io, names: tuple[str, ...]) -> dict[str, str | None]:
+    """Return the password of each Secret: None where there is no Secret, empty where it holds none."""
+    found = await asyncio.gather(*(io.secret(name) for name in names))
+    return {
+        name: None if values is None else values.get("password", "") for name, values in zip(names, found, strict=True)
+    }
+
+
+def _worth(password: str | None) -> str:
+    if password is None:
+        return ABSENT
+    if not password:
+        return "lacks the key password (hint: put one in, or delete the Secret: it is made anew)"
+    if not (password.isascii() and password.isprintable()):
+        return "has a password with other characters than printable ASCII (hint: put in another)"
+    return OK
+
+
+def _role(role: Mapping[str, Any], password: str | None) -> dict[str, Any]:
+    """Return what is told of a role: whether the password of its Secret is its own, and what it may."""
+    stored = str(role.get("verifier") or "")
+    matches = bool(password) and is_verifier_of(stored, password or "")
+    return {**{name: value for name, value in role.items() if name != "verifier"}, "password": matches}
+
+
+async def _look(io: Io, name: str, password: str | None, question: str) -> dict[str, Any]:
+    """Return what a server says of itself; ``error`` where it says nothing."""
+    try:
+        async with _session(io, name, password, _LOOKING) as session:
+            return {**_read(await session.ask(question)), "error": ""}
+    except (SilentPodError, PostgresError, ProtocolError) as error:
+        return {"error": f"PostgreSQL: {error}" if not isinstance(error, SilentPodError) else str(error)}
+
+
+async def _within(io: Io, spec: MyDatabaseSpec, name: str, password: str | None) -> Mapping[str, Any]:
+    users = ", ".join(literal(each.name) for each in spec.users)
+    databases = ", ".join(literal(each.name) for each in spec.databases)
+    if not users and not databases:
+        return {}
+    async with _session(io, name, password, _LOOKING) as session:
+        return _read(await session.ask(_WITHIN.format(users=users, databases=databases)))
+
+
+def _read(rows: list[tuple[str | None, ...]]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(rows[0][0] or "{}")
+    return found
+
+
+@asynccontextmanager
+async def _session(
+    io: Io, name: str, password: str | None, parameters: Mapping[str, str]
+) -> AsyncIterator[PostgresSession]:
+    """Lend a session of the superuser with the server of a pod.
+
+    Raises:
+        PostgresError: it lets us not in.
+        ProtocolError: it speaks another language.
+        SilentPodError: it doesn't answer.
+    """
+    told = {
+        "user": SUPERUSER, "database": "postgres", "application_name": "kubectl-reconcile", "client_encoding": "UTF8",
+        "standard_conforming_strings": "on", **parameters,
+    }  # fmt: skip
+    async with io.pod(name, PORT).connect() as stream:
+        yield await PostgresSession.begin(stream, told, Proof(password or "", secrets.token_urlsafe(18)))
+
+
+# --- acting ---------------------------------------------------------------------------------------
+
+
+async def act(cr: Manifest, action: Action, io: Io) -> str:
+    """Carry out one step: make a Secret, or have the primary change something.
+
+    Raises:
+        PostgresError: the server refuses.
+        ProtocolError: what answers is no PostgreSQL.
+        SilentPodError: the server doesn't answer.
+    """
+    ctx, given = Context("", "mydatabase", cr), action.parameters
+    if action.verb == NextDo.MAKE_SECRET:
+        values = {
+            "username": given["user"],
+            "password": secrets.token_urlsafe(24),
+            "host": given["host"],
+            "port": str(PORT),
+        }
+        await io.make_secret(str(given["secret"]), values, labels_of_all(ctx))
+        return ""
+    own = superuser_secret(ctx)
+    password = (await _passwords(io, (own,)))[own]
+    async with _session(io, str(given["instance"]), password, _ACTING) as session:
+        match action.verb:
+            case NextDo.SET_USER:
+                await _set_user(session, io, ctx, given)
+            case NextDo.MAKE_DATABASE:
+                await session.ask(f"create database {identifier(given['database'])} owner {identifier(given['owner'])}")
+            case NextDo.SET_OWNER:
+                await session.ask(
+                    f"alter database {identifier(given['database'])} owner to {identifier(given['owner'])}"
+                )
+            case _:
+                await _set_parameters(session, given)
+    return ""  # fmt: skip
+
+
+async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mapping[str, Any]) -> None:
+    user, name = str(given["user"]), user_secret(ctx, str(given["user"]))
+    password = (await _passwords(io, (name,)))[name]
+    if _worth(password) != OK:
+        raise PostgresError(f"Secret {name} holds no password that can be used")
+    found = await session.ask(f"select rolpassword from pg_authid where rolname = {literal(user)}")  # noqa: S608 - it is quoted
+    stored = found[0][0] or "" if found else ""
+    if not is_verifier_of(stored, password or ""):
+        stored = verifier(password or "", secrets.token_bytes(16))
+    options = [
+        "login",
+        "superuser" if given["superuser"] else "nosuperuser",
+        "createdb" if given["createDatabase"] else "nocreatedb",
+        f"password {literal(stored)}",
+    ]
+    await session.ask(f"{'alter' if found else 'create'} role {identifier(user)} {' '.join(options)}")
+
+
+async def _set_parameters(session: PostgresSession, given: Mapping[str, Any]) -> None:
+    for name, value in given["set"].items():
+        parts = ", ".join(literal(part) for part in parts_of(name, value)) or "''"
+        await _told(session, name, f"alter system set {_parameter(name)} to {parts}")
+    for name in given["reset"]:
+        await _told(session, name, f"alter system reset {_parameter(name)}")
+    await session.ask("select pg_reload_conf()")
+
+
+async def _told(session: PostgresSession, name: str, sql: str) -> None:
+    try:
+        await session.ask(sql)
+    except PostgresError as error:
+        raise PostgresError(f".spec.parameters[{name}]: {error}", error.code) from error
+
+
+def _parameter(name: str) -> str:
+    return ".".join(map(identifier, name.split(".")))

@@ -1,0 +1,80 @@
+"""What will be seen of a database after a step, for previews of what follows: a guess that all goes well.
+
+Pure: facts in, facts out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubectl_reconcile.module_api import Action, Context, Facts, Owned, annotations_of, is_alive, map_at
+from kubectl_reconcile.modules.postgres.decision import ABSENT, OK, NextDo
+from kubectl_reconcile.modules.postgres.situation import SYSTEM, claim_name, state_of
+from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, superuser_secret, user_secret
+
+_NEW = "new"
+
+
+def after_action(facts: Facts, action: Action) -> Facts:
+    """Return the facts that an action leads to."""
+    given = action.parameters
+    match action.verb:
+        case NextDo.MAKE_SECRET:
+            return {**facts, "secrets": {**map_at(facts, "secrets"), given["secret"]: OK}}
+        case NextDo.SET_USER:
+            role = {
+                "login": True,
+                "password": True,
+                "superuser": given["superuser"],
+                "createDatabase": given["createDatabase"],
+            }
+            return {**facts, "roles": {**map_at(facts, "roles"), given["user"]: role}}
+        case NextDo.MAKE_DATABASE | NextDo.SET_OWNER:
+            return {**facts, "databases": {**map_at(facts, "databases"), given["database"]: given["owner"]}}
+        case _:
+            pods, name = map_at(facts, "pods"), given["instance"]
+            before = map_at(pods, name)
+            left = {key: value for key, value in map_at(before, "settings").items() if key not in given["reset"]}
+            changed = {*given["set"], *given["reset"]}
+            pending = sorted({*(before.get("pending") or ()), *(changed & {*(before.get("restarts") or ())})})
+            told = {**before, "settings": {**left, **given["set"]}, "pending": pending}
+            return {**facts, "pods": {**pods, name: told}}  # fmt: skip
+
+
+def once_running(spec: MyDatabaseSpec, owned: Owned, facts: Facts, ctx: Context) -> Facts:
+    """Return the facts once the pods that are alive run."""
+    state = state_of(ctx.cr, owned, facts, ctx)
+    known = map_at(facts, "pods")
+    pods: dict[str, Any] = {}
+    for pod in owned.of("Pod"):
+        name, uid = pod["metadata"]["name"], pod["metadata"].get("uid")
+        if not is_alive(pod) or name not in state.instances:
+            continue
+        before = map_at(known, name)
+        is_same = bool(before) and before.get("uid") == uid and not before.get("error")
+        answer = before if is_same else _started(spec, state.instances[name].begun, _system(owned, name, state.system))
+        pods[name] = {**answer, "uid": uid, "ready": True}
+    secrets = map_at(facts, "secrets")
+    named = (superuser_secret(ctx), *(user_secret(ctx, each.name) for each in spec.users))
+    return {
+        **facts,
+        "pods": pods,
+        "writable": ",".join(sorted(name for name, each in pods.items() if each.get("recovery") is False)),
+        "secrets": {name: secrets.get(name, ABSENT) for name in named},
+    }
+
+
+def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dict[str, Any]:
+    """Return what a server says that has just started."""
+    lines = (line.partition(" = ") for line in begun.get("PARAMETERS", "").splitlines())
+    settings = {name: value[1:-1].replace("''", "'").replace("\\\\", "\\") for name, _, value in lines}
+    return {
+        "recovery": False, "system": system, "timeline": 1, "version": str(spec.version), "major": str(spec.version),
+        "settings": settings, "restarts": [], "pending": [], "error": "",
+    }  # fmt: skip
+
+
+def _system(owned: Owned, slot: str, known: str) -> str:
+    claim = owned.get("PersistentVolumeClaim", claim_name(slot))
+    return (annotations_of(claim).get(SYSTEM, "") if claim else "") or known or _NEW

@@ -1,0 +1,260 @@
+"""What a decision about a database is made on: instances as PostgreSQL tells them, pods, volumes and Secrets as Kubernetes does.
+
+Vocabulary: an *instance* is one server with its pod and its volume; they share a *slot*, its name (``db-0``). The *primary* is the instance that
+may be written to. The database is *formed* once an instance has told its system identifier, which PostgreSQL draws with ``initdb``: from
+then on, no instance begins with an empty volume.
+
+Facts are what the driver brings (see `driver.observe`); all of it may be missing. A preview's guess also says which pods will be ready.
+
+Pure: values in, values out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Context,
+    Facts,
+    Manifest,
+    Owned,
+    annotations_of,
+    condition_of,
+    container_states,
+    is_alive,
+    is_ready,
+    map_at,
+    maps_in,
+    seconds_between,
+    shortened,
+    text_at,
+)
+from kubectl_reconcile.modules.postgres.spec import bytes_of
+
+PREFIX = "example.com/"
+TEMPLATE = f"{PREFIX}template"
+"""On pods: the digest of what of the spec they were made by and can't take on while they run."""
+SYSTEM = f"{PREFIX}system-identifier"
+"""On volumes: the system identifier of the database whose data they hold."""
+MAJOR = f"{PREFIX}major"
+"""On volumes: the major version of PostgreSQL that has written them."""
+ROLE = f"{PREFIX}role"
+"""Label of pods: what clients may use them for."""
+PRIMARY = "primary"
+
+_ACTIONS = "reconcile.dev/actions"
+_FAULT_MAX = 400
+_TOO_SOON_S, _PATIENCE_S = 20.0, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance by its pod, and what its server answered, nothing where it didn't. *fault* is what keeps it from running, if anything does."""
+
+    slot: str
+    manifest: Manifest = field(repr=False)
+    is_going: bool = False
+    has_ended: bool = False
+    may_return: bool = False
+    is_ready: bool = False
+    fault: str = ""
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    silence: str = ""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether its server says that it is no standby."""
+        return bool(self.answer) and self.answer.get("recovery") is False
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is ready, its server answers, and it isn't going."""
+        return self.is_ready and bool(self.answer) and not self.is_going
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What is set by ALTER SYSTEM."""
+        return self.answer.get("settings") or {}
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Parameters that are set and take a restart to hold."""
+        return tuple(self.answer.get("pending") or ())
+
+    @property
+    def template(self) -> str:
+        """The digest of what it was made by."""
+        return annotations_of(self.manifest).get(TEMPLATE, "")
+
+    @property
+    def begun(self) -> Mapping[str, str]:
+        """How it began: the variables of its first container that are its own."""
+        first = next(iter(maps_in(map_at(self.manifest, "spec").get("initContainers"))), {})
+        pairs = ((str(each.get("name")), each.get("value")) for each in maps_in(first.get("env")))
+        return {name: str(value) for name, value in pairs if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceVolume:
+    """A volume claim. *system* is the database whose data it holds, empty where none was seen on it; *size* is what is asked for, in bytes."""
+
+    slot: str
+    system: str = ""
+    major: str = ""
+    is_going: bool = False
+    size: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseState:
+    """Everything that is known. *failed* are the messages of actions that failed when they were last tried, by key."""
+
+    instances: Mapping[str, Instance] = field(default_factory=dict)
+    volumes: Mapping[str, InstanceVolume] = field(default_factory=dict)
+    system: str = ""
+    named_primary: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[str, Any] = field(default_factory=dict)
+    databases: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_formed(self) -> bool:
+        """Whether there has been a database, so that there is something to lose."""
+        return bool(self.system)
+
+    @property
+    def writable(self) -> tuple[Instance, ...]:
+        """The instances whose servers take writes."""
+        return tuple(each for each in self.instances.values() if each.is_writable)
+
+    @property
+    def primary(self) -> Instance | None:
+        """The instance of the primary's slot, None where it has no pod."""
+        return self.instances.get(self.named_primary)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The system identifiers that are seen anywhere."""
+        told = (str(each.answer.get("system") or "") for each in self.instances.values())
+        noted = (each.system for each in self.volumes.values())
+        return tuple(sorted({each for each in (*told, *noted, self.system) if each}))
+
+
+def slot_name(ctx: Context, number: int) -> str:
+    """Return the name of a slot: instance and pod share it, the volume has it with a suffix."""
+    return ctx.name(str(number))
+
+
+def number_of(ctx: Context, slot: str) -> int:
+    """Return the number of a slot, -1 where it is none of this database's."""
+    tail = slot.rpartition("-")[2]
+    return int(tail) if tail.isdecimal() and len(tail) < 6 and slot == slot_name(ctx, int(tail)) else -1
+
+
+def claim_name(slot: str) -> str:
+    """Return the name of a slot's volume claim."""
+    return f"{slot}-data"
+
+
+def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> DatabaseState:
+    """Return what is known of the database of *cr*."""
+    seen = map_at(facts, "pods")
+    found = (_instance(pod, map_at(seen, pod["metadata"]["name"]), ctx) for pod in owned.of("Pod"))
+    instances = {each.slot: each for each in found if number_of(ctx, each.slot) >= 0}
+    claims = (*owned.read("PersistentVolumeClaim"), *owned.of("PersistentVolumeClaim"))
+    volumes = {each.slot: each for each in map(_volume, claims) if number_of(ctx, each.slot) >= 0}
+    status = map_at(cr, "status")
+    noted = (each.system for each in volumes.values())
+    told = (str(each.answer.get("system") or "") for each in instances.values())
+    named = text_at(cr, "status", "currentPrimary")
+    writable = sorted((each.slot for each in instances.values() if each.is_writable), key=lambda slot: slot != named)
+    holding = sorted((each.slot for each in volumes.values() if each.system), key=lambda slot: number_of(ctx, slot))
+    return DatabaseState(
+        instances=instances,
+        volumes=volumes,
+        system=str(status.get("systemID") or "") or next((each for each in (*noted, *told) if each), ""),
+        named_primary=next((each for each in (*writable, named, *holding, *sorted(instances)) if each), ""),
+        secrets=map_at(facts, "secrets"),
+        roles=map_at(facts, "roles"),
+        databases=map_at(facts, "databases"),
+        failed=dict(_failed(cr)),
+    )
+
+
+def _instance(pod: Manifest, answer: Mapping[str, Any], ctx: Context) -> Instance:
+    metadata = pod["metadata"]
+    going = bool(metadata.get("deletionTimestamp"))
+    is_it = bool(answer) and answer.get("uid") == metadata.get("uid")
+    answers = is_it and not answer.get("error")
+    return Instance(
+        slot=metadata["name"],
+        manifest=pod,
+        is_going=going,
+        has_ended=not going and not is_alive(pod),
+        may_return=_may_return(pod, ctx.now),
+        is_ready=is_ready(pod) or (answers and bool(answer.get("ready"))),
+        fault=_fault(pod),
+        answer=answer if answers else {},
+        silence=str(answer.get("error") or "") if is_it else "",
+    )
+
+
+def _may_return(pod: Manifest, now: str) -> bool:
+    """Tell whether another pod may follow one that has ended: at once, unless it ended right after it was made."""
+    made = str(pod["metadata"].get("creationTimestamp") or "")
+    ends = [str(map_at(state, "terminated").get("finishedAt") or "") for _, state in container_states(pod)]
+    if not made or not any(ends):
+        return True
+    return seconds_between(made, max(ends)) >= _TOO_SOON_S or seconds_between(made, now) >= _PATIENCE_S
+
+
+def _fault(pod: Manifest) -> str:
+    """Return what keeps a pod from running, in the words of its node; empty where nothing does."""
+    words: list[str] = []
+    for name, state in container_states(pod):
+        waiting, ended = map_at(state, "waiting"), map_at(state, "terminated")
+        if waiting.get("reason") not in {None, "ContainerCreating", "PodInitializing"}:
+            words.append(_joined(waiting.get("reason"), waiting.get("message")))
+        if ended and ended.get("exitCode") != 0:
+            words.append(_joined(f"{name} ended with exit code {ended.get('exitCode')}", ended.get("message")))
+    scheduled = condition_of(pod, "PodScheduled")
+    if scheduled is not None and scheduled.get("status") == "False":
+        words.append(_joined(scheduled.get("reason"), scheduled.get("message")))
+    return shortened("; ".join(words), _FAULT_MAX)
+
+
+def _joined(*parts: Any) -> str:
+    return ": ".join(str(part).strip() for part in parts if part and str(part).strip())
+
+
+def _volume(claim: Manifest) -> InstanceVolume:
+    metadata, noted = claim["metadata"], annotations_of(claim)
+    name = str(metadata["name"])
+    asked = map_at(claim, "spec", "resources", "requests").get("storage")
+    return InstanceVolume(
+        slot=name.removesuffix("-data") if name.endswith("-data") else "",
+        system=noted.get(SYSTEM, ""),
+        major=noted.get(MAJOR, ""),
+        is_going=bool(metadata.get("deletionTimestamp")),
+        size=str(asked or ""),
+    )
+
+
+def would_shrink(volume: InstanceVolume, size: str) -> bool:
+    """Tell whether a volume is larger than *size*."""
+    return (bytes_of(volume.size) or 0) > (bytes_of(size) or 0)
+
+
+def _failed(cr: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield the actions that failed when they were last tried, by the journal on the CR, each with what was said."""
+    try:
+        lines = json.loads(annotations_of(cr).get(_ACTIONS) or "[]")
+    except ValueError:
+        return
+    for line in maps_in(lines):
+        if line.get("progress") == "failed":
+            yield str(line.get("key") or ""), str(line.get("message") or "")

@@ -1,0 +1,211 @@
+"""The spec of a MyDatabase, and what in it makes no sense.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kubectl_reconcile.module_api import (
+    Context,
+    Manifest,
+    Select,
+    SpecError,
+    map_at,
+    maps_in,
+    spec_of,
+)
+
+REPOSITORY = "docker.io/library/postgres"
+MAJORS = (14, 15, 16, 17, 18)
+SUPERUSER = "postgres"
+NAME = r"[a-z](?:[a-z0-9_]*[a-z0-9])?"
+NAME_MAX = 30
+
+_RESERVED = frozenset({SUPERUSER, "replicator", "template0", "template1", "public", "none"})
+_PARAMETER = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]i|[kMGTP]|)")
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("KMGTP", 1)}
+
+OWNED_PARAMETERS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("listen_addresses", "port", "unix_socket_directories", "cluster_name", "external_pid_file"),
+        "it is how the server is reached and told from others",
+    ),
+    **dict.fromkeys(
+        ("data_directory", "config_file", "hba_file", "ident_file"), "files are where the image and the volume have them"
+    ),
+    **dict.fromkeys(
+        (
+            "wal_level", "wal_log_hints", "hot_standby", "max_wal_senders", "max_replication_slots", "max_slot_wal_keep_size", "primary_conninfo",
+            "primary_slot_name", "synchronous_standby_names", "wal_sender_timeout", "wal_receiver_timeout", "promote_trigger_file",
+        ),
+        "replication is looked after here",
+    ),
+    **dict.fromkeys(
+        ("restore_command", "archive_mode", "archive_command", "archive_library", "archive_cleanup_command", "recovery_end_command"),
+        "it runs programs in the server's name",
+    ),
+    **dict.fromkeys(("fsync", "full_page_writes"), "without it a crash can destroy the database"),
+    **dict.fromkeys(("ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file", "ssl_crl_file"), "it takes files that the pod hasn't got"),
+    "password_encryption": "passwords are stored as SCRAM-SHA-256 asks",
+    "allow_alter_system": "parameters are set by it",
+    "logging_collector": "the log goes to the pod's output",
+}  # fmt: skip
+"""Parameters that aren't the spec's to set, each with the reason."""
+
+_LISTS = frozenset(
+    {
+        "local_preload_libraries",
+        "search_path",
+        "session_preload_libraries",
+        "shared_preload_libraries",
+        "temp_tablespaces",
+    }
+)
+"""Parameters that are lists of names, which ALTER SYSTEM takes one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeWish:
+    """The volume of an instance. An empty class is the cluster's default."""
+
+    size: str
+    storage_class_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UserWish:
+    """Somebody who may log in, with the password of a Secret."""
+
+    name: str
+    superuser: bool = False
+    create_database: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseWish:
+    """A database in the server, and whose it is."""
+
+    name: str
+    owner: str = SUPERUSER
+
+
+@dataclass(frozen=True, slots=True)
+class MyDatabaseSpec:
+    """The spec of a MyDatabase."""
+
+    version: int
+    storage: VolumeWish
+    image: str = ""
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    databases: tuple[DatabaseWish, ...] = ()
+    users: tuple[UserWish, ...] = ()
+    paused: bool = False
+    deletion_policy: Literal["Retain", "Delete"] = "Retain"
+
+    @property
+    def server_image(self) -> str:
+        """The image that instances run."""
+        return self.image or f"{REPOSITORY}:{self.version}"
+
+
+def parts_of(parameter: str, value: str) -> tuple[str, ...]:
+    """Return the values that a parameter is set to: several where it is a list of names, else one."""
+    if parameter not in _LISTS:
+        return (value,)
+    return tuple(part.strip().strip('"') for part in value.split(",") if part.strip())
+
+
+def bytes_of(quantity: str) -> int | None:
+    """Return how many bytes a quantity is, None where it is none."""
+    found = _QUANTITY.fullmatch(quantity)
+    return int(float(found[1]) * _UNITS[found[2]]) if found else None
+
+
+def database_spec(cr: Manifest) -> MyDatabaseSpec:
+    """Return the spec of *cr*.
+
+    Raises:
+        SpecError: it makes no sense; the field is named.
+    """
+    spec = spec_of(cr, MyDatabaseSpec)
+    if spec.version not in MAJORS:
+        known = ", ".join(map(str, MAJORS))
+        raise SpecError(
+            ".spec.version",
+            f"must be a major version that is known here, one of {known}, not {spec.version} (hint: a minor version is a matter of .spec.image)",
+        )
+    if not bytes_of(spec.storage.size):
+        raise SpecError(".spec.storage.size", f"must be a quantity as in 10Gi, not {spec.storage.size!r}")
+    if re.search(r"\s", spec.image):
+        raise SpecError(".spec.image", "must be an image reference such as postgres:17.6, without spaces")
+    _check_parameters(spec.parameters)
+    _check_names(".spec.users", [each.name for each in spec.users])
+    _check_names(".spec.databases", [each.name for each in spec.databases])
+    _check_owners(spec)
+    return spec
+
+
+def _check_parameters(parameters: Mapping[str, Any]) -> None:
+    for name, value in sorted(parameters.items()):
+        where = f".spec.parameters[{name}]"
+        if not _PARAMETER.fullmatch(name):
+            raise SpecError(where, "is no name of a parameter: small letters, digits and underscores")
+        if reason := OWNED_PARAMETERS.get(name) or (
+            "recovery is looked after here" if name.startswith("recovery_") else ""
+        ):
+            raise SpecError(where, f"can't be set, since {reason} (hint: take it away)")
+        if not isinstance(value, str) or not value.isprintable() or not value or len(value) > 1000:
+            raise SpecError(where, "must be text of one line, in quotes where it is a number")
+
+
+def _check_names(where: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for at, name in enumerate(names):
+        field_ = f"{where}[{at}].name"
+        if not re.fullmatch(NAME, name) or len(name) > NAME_MAX:
+            raise SpecError(
+                field_, f"must be small letters, digits and underscores, {NAME_MAX} at most, beginning with a letter and not ending with an underscore, not {name!r}"
+            )  # fmt: skip
+        if name in _RESERVED or name.startswith("pg_"):
+            raise SpecError(field_, f"{name} is a name that PostgreSQL or kubectl-reconcile needs itself")
+        if name in seen:
+            raise SpecError(field_, f"{name} is there twice")
+        seen.add(name)
+
+
+def _check_owners(spec: MyDatabaseSpec) -> None:
+    known = {SUPERUSER, *(each.name for each in spec.users)}
+    for at, each in enumerate(spec.databases):
+        if each.owner not in known:
+            raise SpecError(
+                f".spec.databases[{at}].owner", f"must be {SUPERUSER} or one of .spec.users, not {each.owner!r}"
+            )
+
+
+# --- Secrets --------------------------------------------------------------------------------------
+
+
+def superuser_secret(ctx: Context) -> str:
+    """Return the name of the superuser's Secret."""
+    return ctx.name("superuser")
+
+
+def user_secret(ctx: Context, user: str) -> str:
+    """Return the name of a user's Secret."""
+    return ctx.name(f"user-{user.replace('_', '-')}")
+
+
+def secrets_named(cr: Manifest) -> Select:
+    """Select the Secrets of a MyDatabase, whatever it looks like."""
+    ctx = Context("", "mydatabase", cr)
+    users = (each.get("name") for each in maps_in(map_at(cr, "spec").get("users")))
+    known = (name for name in users if isinstance(name, str) and re.fullmatch(NAME, name) and len(name) <= NAME_MAX)
+    return Select(names=(superuser_secret(ctx), *(user_secret(ctx, name) for name in known)))

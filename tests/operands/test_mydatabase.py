@@ -1,0 +1,168 @@
+"""MyDatabase on a real PostgreSQL: begun, filled, changed, hurt and found again, while its user comes in through its Service."""
+
+import base64
+import json
+
+import pytest
+
+from kubectl_reconcile.sandbox.images import catalog
+from kubectl_reconcile.sandbox.images.image import ImageError
+from tests.conftest import KubectlError
+from tests.e2e.conftest import crds, new_daemon  # noqa: F401 - fixtures
+
+
+@pytest.fixture
+def version() -> int:
+    """The major version of the PostgreSQL that is installed here."""
+    try:
+        return int(catalog.find("postgres").environ["PG_MAJOR"])
+    except ImageError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def db(real, crds, new_daemon, version) -> "Db":  # noqa: F811 - fixtures
+    found = Db(real, new_daemon(real.kubectl.kubeconfig, real.namespace).start(), version)
+    yield found
+    found.end()
+
+
+class Db:
+    """One MyDatabase called db with a user and a database, and a daemon that looks after it."""
+
+    def __init__(self, real, daemon, version):
+        self.real, self.daemon, self.version = real, daemon, version
+
+    def apply(self, **spec):
+        whole = {
+            "version": self.version, "storage": {"size": "1Gi"}, "users": [{"name": "shop"}],
+            "databases": [{"name": "orders", "owner": "shop"}], **spec,
+        }  # fmt: skip
+        kind = {"apiVersion": "example.com/v1alpha1", "kind": "MyDatabase"}
+        self.real.apply({**kind, "metadata": {"name": "db"}, "spec": whole})
+
+    @property
+    def cr(self):
+        path = f"/apis/example.com/v1alpha1/namespaces/{self.real.namespace}/mydatabases/db"
+        status, body = self.real.sandbox.request("GET", path)
+        return json.loads(body) if status == 200 else {}
+
+    def condition(self, type_):
+        found = self.cr.get("status", {}).get("conditions", [])
+        return next((each for each in found if each["type"] == type_), {"status": "", "message": "", "reason": ""})
+
+    def is_settled(self):
+        cr = self.cr
+        is_newest = cr.get("status", {}).get("observedGeneration") == cr.get("metadata", {}).get("generation")
+        return is_newest and self.condition("Ready")["status"] == "True"
+
+    def settled(self):
+        self.real.eventually(self.is_settled, "all is as specified", timeout_s=90)
+        return self
+
+    def password(self, of="user-shop"):
+        found = self.real.kubectl.json("get", "secret", f"db-{of}", "-n", self.real.namespace)
+        return base64.b64decode(found["data"]["password"]).decode()
+
+    def sql(self, text, *, password=None):
+        """What the user is answered through the Service."""
+        login = f"PGPASSWORD={self.password() if password is None else password}"
+        command = [
+            "env",
+            login,
+            "psql",
+            "-h",
+            "db",
+            "-U",
+            "shop",
+            "-d",
+            "orders",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-Atqc",
+            text,
+        ]
+        return self.real.kubectl("exec", "-n", self.real.namespace, "db-0", "--", *command).split()
+
+    def uid(self):
+        return self.real.pod("db-0").get("metadata", {}).get("uid")
+
+    def end(self):
+        self.real.kubectl(
+            "delete", "mydatabase", "db", "-n", self.real.namespace, "--timeout=60s", "--ignore-not-found"
+        )
+
+
+def test_it_is_begun_filled_and_changed_and_its_rows_outlast_a_crash_and_a_deletion(db):
+    real = db.real
+    db.apply(parameters={"work_mem": "8MB"})
+    db.settled()
+    db.sql("create table rows (n int); insert into rows select generate_series(1, 1000)")
+    assert db.sql("show work_mem") == ["8MB"]
+    assert db.sql("show data_checksums") == ["on"]
+    status = db.cr["status"]
+    assert (status["phase"], status["currentPrimary"], status["version"].split(".")[0]) == (
+        "Running",
+        "db-0",
+        str(db.version),
+    )
+
+    uid = db.uid()
+    db.apply(parameters={"work_mem": "16MB"})
+    db.settled()
+    assert (db.sql("show work_mem"), db.uid()) == (["16MB"], uid)
+    db.apply(parameters={"work_mem": "16MB", "max_connections": "50"})
+    db.settled()
+    assert db.sql("show max_connections") == ["50"]
+    assert db.uid() != uid
+
+    db.apply(parameters={"max_connections": "50", "work_mem": "much"})
+    real.eventually(lambda: db.condition("Degraded")["reason"] == "Refused", "the server refuses", timeout_s=60)
+    assert ".spec.parameters[work_mem]: invalid value" in db.condition("Degraded")["message"]
+    assert db.sql("show work_mem") == ["16MB"]
+    db.apply(parameters={"max_connections": "50"})
+    db.settled()
+    assert db.sql("show work_mem") == ["4MB"]
+
+    uid = db.uid()
+    real.sandbox.pods.signal(real.namespace, "db-0", "KILL")
+    real.eventually(lambda: db.uid() not in {uid, None}, "the pod is replaced", timeout_s=60)
+    db.settled()
+    assert db.sql("select count(*), sum(n) from rows") == ["1000|500500"]
+
+    system = db.cr["status"]["systemID"]
+    db.end()
+    real.gone("db-0")
+    db.apply()
+    db.settled()
+    assert db.cr["status"]["systemID"] == system
+    assert db.sql("select count(*) from rows") == ["1000"]
+
+
+def test_passwords_are_those_of_secrets_and_nobody_comes_in_without(db):
+    real = db.real
+    db.apply()
+    db.settled()
+    first = db.password()
+    assert db.sql("select current_user") == ["shop"]
+    with pytest.raises(KubectlError, match="password authentication failed"):
+        db.sql("select 1", password="guessed")
+    real.kubectl("delete", "secret", "db-user-shop", "-n", real.namespace)
+    real.eventually(lambda: "db-user-shop" in secrets(real), "the Secret is made anew", timeout_s=60)
+    assert db.password() != first
+    real.eventually(lambda: refuses(db, first), "the old password lets nobody in", timeout_s=60)
+    assert db.sql("select current_user") == ["shop"]
+    said = f"{db.daemon.log}{json.dumps(db.cr)}{real.logs('db-0')}"
+    assert not any(each in said for each in (first, db.password(), db.password("superuser")))
+
+
+def secrets(real):
+    return {each["metadata"]["name"] for each in real.kubectl.json("get", "secrets", "-n", real.namespace)["items"]}
+
+
+def refuses(db, password):
+    try:
+        db.sql("select 1", password=password)
+    except KubectlError as error:
+        return "password authentication failed" in str(error)
+    return False
