@@ -65,7 +65,7 @@ def test_what_ends_is_restarted_as_the_pod_says(real):
     mount = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
     real.run("sh", "-c", fail_once, name="on-failure", pod={"restartPolicy": "OnFailure", **data}, **mount)
     real.run("sh", "-c", "echo last words > /dev/termination-log; exit 3", name="never", pod={"restartPolicy": "Never"})
-    real.run("sh", "-c", "exit 1", name="always")
+    real.run("sh", "-c", "echo why; exit 1", name="always", terminationMessagePolicy="FallbackToLogsOnError")
     real.run("no-such-program", name="broken", pod={"restartPolicy": "Never"})
     real.run("sleep", "100", name="missing", image="etcd:2.0.0")
     real.run(
@@ -86,6 +86,10 @@ def test_what_ends_is_restarted_as_the_pod_says(real):
 
     real.eventually(lambda: waits_for(real, "always") == "CrashLoopBackOff", "it crash-loops")
     assert real.container("always")["restartCount"] >= 1
+    real.eventually(
+        lambda: (real.container("always")["lastState"].get("terminated") or {}).get("message") == "why",
+        "what it printed stands in for a message",
+    )
 
     real.phase("Failed", "broken")
     ended = real.container("broken")["state"]["terminated"]

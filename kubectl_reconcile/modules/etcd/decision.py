@@ -2,12 +2,12 @@
 
 The order, each line only where those above are settled:
 
-1. Paused: nothing. A pod that is going is waited for.
+1. Paused: nothing. A pod that is going is waited for, and a volume that goes without a pod.
 2. No members yet: one seed, and never a second one where data of an earlier one is left. Where a backup is to be restored: a volume, and then a
    seed on what was written to it.
 3. Members and pods are made to agree. A pod that is no member goes, and so does the volume of a slot that has neither. A member without a
-   pod gets one: a new one always, one that ran before on its own volume. Only a member whose data is gone, or refused by its
-   own etcd, is removed; a later step adds another.
+   pod gets one: a new one always, one that ran before on its own volume. Only a member whose data is gone, goes with its pod, or is
+   refused by its own etcd, is removed; a later step adds another.
 4. Members not known, or fewer than a majority that serve: no membership changes. What has a volume gets its pod back. Where no majority will
    come back, one member may go on alone if somebody approves (see ``recovery``).
 5. A learner that has caught up is promoted. Members that don't serve are waited for.
@@ -88,8 +88,9 @@ def _under_way(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context)
     for pod in _pods(s):
         if pod.is_going:
             yield EtcdStep(Do.WAIT, Why.RECOVERING, f"pod {pod.slot} is terminating", pod.slot, reason="PodTerminating")
+    has_majority = s.is_known and len(s.serving) >= s.quorum
     for volume in s.volumes.values():
-        if volume.is_going:
+        if volume.is_going and not (has_majority and volume.slot in s.pods):
             text = f"the volume claim of {volume.slot} is terminating"
             yield EtcdStep(Do.WAIT, Why.RECOVERING, text, volume.slot, reason="VolumeTerminating")
 
@@ -217,6 +218,35 @@ def _broken(_spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> 
             yield EtcdStep(Do.REMOVE, Why.RECOVERING, text, member.slot, member.id)
 
 
+def _doomed(spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+    """Yield members whose volume somebody has deleted, which goes once their pod ends: they are replaced while they serve."""
+    for member in sorted(_on_going_volumes(s), key=lambda each: each.id == s.leader):
+        if not _can_spare(s, member) or (s.serves(member) and len(s.voters) < spec.size):
+            continue
+        slot = member.slot
+        if member.id != s.leader:
+            text = f"remove {slot}: its volume claim was deleted, and its data goes with its pod; a new member takes its place"
+            yield EtcdStep(Do.REMOVE, Why.RECOVERING, text, slot, member.id)
+        for heir in (each for each in s.serving if each != member):
+            text = f"let {heir.slot} lead, so that {slot}, whose volume claim was deleted, can be replaced"
+            yield EtcdStep(Do.MOVE_LEADER, Why.RECOVERING, text, heir.slot, heir.id)
+
+
+def _indispensable(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+    """Yield members on such volumes that others can't do without: nobody ends their pods."""
+    for member in _on_going_volumes(s):
+        text = (
+            f"the volume claim of {member.slot} was deleted, and its data goes with its pod, which is left alone: the others are no majority"
+            " without it (hint: set .spec.size to 3 or more, and it is replaced)"
+        )
+        yield EtcdStep(Do.STOP, Why.RECOVERING, text, member.slot, reason="VolumeTerminating")
+
+
+def _on_going_volumes(s: Situation) -> list[EtcdMember]:
+    going = {slot for slot, volume in s.volumes.items() if volume.is_going}
+    return [each for each in s.members if each.slot in going]
+
+
 def _without_pod(spec: ClusterSpec, s: Situation, wanted: Wanted, member: EtcdMember) -> EtcdStep:
     """Return what becomes of a member that has no pod."""
     slot, volume = member.slot, s.volumes.get(member.slot)
@@ -326,5 +356,7 @@ def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> 
     return EtcdStep(Do.STOP, Why.UPGRADING, text, slot, reason="WouldLoseData")
 
 
-_ORDER = (_under_way, _without_majority, _alone, _strangers, _leftovers, _missing, _broken, _health, _size, _rollout)
+_ORDER = (
+    _under_way, _without_majority, _alone, _strangers, _leftovers, _missing, _doomed, _broken, _health, _size, _indispensable, _rollout,
+)  # fmt: skip
 """Where steps come from; the first one there is is taken."""

@@ -42,11 +42,19 @@ VOTER = f"{PREFIX}voter"
 """Label of pods whose member votes: a learner answers no clients."""
 
 _CRASHES = 3
+_KILLED = 137
+_TEXT = r'"((?:[^"\\]|\\.)*)"'
+_LOG_LINE = re.compile(rf'"msg":{_TEXT}(?:.*?"error":{_TEXT})?')
 _REFUSED_DATA = re.compile(
-    r"crc mismatch|wal: |walpb|snap: |failed to (read|open|recover|load) .*(wal|snap|db|backend)"
+    r"crc mismatch|wal: |walpb|\bproto: |raft log corrupted|snap: |failed to (read|open|recover|load) .*(wal|snap|db|backend)"
     r"|invalid (database|page)|(database|page|meta) .*(corrupt|invalid)|mvcc: .*corrupt",
     re.IGNORECASE,
 )
+_OUTER = re.compile(
+    r"no space left|permission denied|too many open files|input/output error|read-only file system|cannot allocate memory",
+    re.IGNORECASE,
+)
+"""What keeps an etcd from its data without that being wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +230,6 @@ def _pod(pod: Manifest, seen: Mapping[str, Any], ctx: Context) -> Pod:
     going = bool(metadata.get("deletionTimestamp"))
     container: Mapping[str, Any] = next(iter((pod.get("spec") or {}).get("containers") or ()), {})
     state: Mapping[str, Any] = next(iter((pod.get("status") or {}).get("containerStatuses") or ()), {})
-    fault = _fault(pod, state)
     return Pod(
         slot=name if number_of(ctx, name) >= 0 else "",
         manifest=pod,
@@ -232,8 +239,8 @@ def _pod(pod: Manifest, seen: Mapping[str, Any], ctx: Context) -> Pod:
         version=version_of(str(container.get("image", "")).rpartition(":")[2]),
         template=annotations_of(pod).get(TEMPLATE, ""),
         restarts=int(state.get("restartCount") or 0),
-        refuses_data=int(state.get("restartCount") or 0) >= _CRASHES and bool(_REFUSED_DATA.search(fault)),
-        fault=fault,
+        refuses_data=int(state.get("restartCount") or 0) >= _CRASHES and _refuses_data(state),
+        fault=_fault(pod, state),
         answers=is_it,
         is_synced=is_it and bool(answer.get("synced")),
         alarm=str(answer.get("alarm") or "") if is_it else "",
@@ -243,15 +250,36 @@ def _pod(pod: Manifest, seen: Mapping[str, Any], ctx: Context) -> Pod:
 def _fault(pod: Manifest, state: Mapping[str, Any]) -> str:
     """Return what keeps a pod from running, in the words of its node; empty where nothing does."""
     status = pod.get("status") or {}
-    waiting = (state.get("state") or {}).get("waiting") or {}
-    ended = (state.get("state") or {}).get("terminated") or (state.get("lastState") or {}).get("terminated") or {}
+    waiting, ended = (state.get("state") or {}).get("waiting") or {}, _end(state)
     words = [str(waiting.get("reason") or ""), str(waiting.get("message") or "")]
     if ended and not is_ready(pod):
-        words += [f"exit code {ended.get('exitCode')}", str(ended.get("message") or "")]
+        words += [f"exit code {ended.get('exitCode')}", _said(str(ended.get("message") or ""))]
     for each in status.get("conditions") or ():
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
             words += [str(each.get("reason") or ""), str(each.get("message") or "")]
     return ": ".join(word.strip() for word in words if word.strip() and word != "ContainerCreating")[:300]
+
+
+def _end(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return how a container ended last."""
+    return (state.get("state") or {}).get("terminated") or (state.get("lastState") or {}).get("terminated") or {}
+
+
+def _refuses_data(state: Mapping[str, Any]) -> bool:
+    """Tell whether an etcd ended by itself over what it read. One that was killed, or has no room or no rights, says nothing of its data."""
+    ended = _end(state)
+    said = _said(str(ended.get("message") or ""))
+    return ended.get("exitCode") != _KILLED and bool(_REFUSED_DATA.search(said)) and not _OUTER.search(said)
+
+
+def _said(message: str) -> str:
+    """Return what an etcd says last: a panic, or message and error of the last line of its log, else the end of whatever it is."""
+    for line in reversed(message.splitlines()):
+        if line.startswith("panic: "):
+            return line
+        if found := _LOG_LINE.search(line):
+            return ": ".join(filter(None, found.groups()))
+    return message.strip()[-200:]
 
 
 def _volume(claim: Manifest, ctx: Context, restore: RestoreState | None) -> Volume:

@@ -137,7 +137,7 @@ class PodContainers:
             ready or done,
             started,
             None if running else waiting,
-            self._folder.last_words(name),
+            self._folder.last_words(name, run),
         )
 
     async def do(self, step: PodStep) -> None:
@@ -167,7 +167,7 @@ class PodContainers:
             self._say("Warning", "Failed", f"container {name}: {error}")
             return
         if name in self.runs:
-            self._previous[name] = status.terminated(self.runs[name], self._folder.last_words(name))
+            self._previous[name] = status.terminated(self.runs[name], self._folder.last_words(name, self.runs[name]))
         for each in (self._waiting, self._failing):
             each.pop(name, None)
         self._started.discard(name)

@@ -15,13 +15,14 @@ from kubectl_reconcile.sandbox.images.image import Image
 from kubectl_reconcile.sandbox.pods import volumes
 from kubectl_reconcile.sandbox.pods.api import Api
 from kubectl_reconcile.sandbox.pods.decisions import resolve
-from kubectl_reconcile.sandbox.pods.decisions.resolve import Container, Facts, Pod, Sources
+from kubectl_reconcile.sandbox.pods.decisions.reported import Run
+from kubectl_reconcile.sandbox.pods.decisions.resolve import Container, Facts, Pod, Sources, container_of
 from kubectl_reconcile.sandbox.runtime.client import RuntimeClient, spec
 from kubectl_reconcile.sandbox.runtime.network import GATEWAY
 
 _PATHS = {"ConfigMap": "configmaps", "Secret": "secrets"}
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/gnu")
-_LAST_WORDS = 4096
+_LAST_WORDS, _LAST_LOG = 4096, 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +149,13 @@ class PodFolder:
                 path.unlink()
                 path.with_suffix(".old").unlink(missing_ok=True)
 
-    def last_words(self, container: str) -> str:
-        """Return what *container* has left as its termination message."""
-        return last_of(self._words(container))
+    def last_words(self, name: str, run: Run | None) -> str:
+        """Return the termination message of container *name* after its last *run*; the end of its log, where that is to do for one."""
+        left = last_of(self._words(name))
+        is_to_do = container_of(self.pod, name).get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        if left or not is_to_do or run is None or not run["exitCode"]:
+            return left
+        return end_of_log(last_of(self.log(name, run["attempt"])))
 
     def forget_words(self, container: str) -> None:
         """Begin with an empty termination message."""
@@ -227,6 +232,13 @@ def last_of(words: Path) -> str:
             return file.read(_LAST_WORDS).decode(errors="replace")
     except FileNotFoundError:
         return ""
+
+
+def end_of_log(text: str) -> str:
+    """Return what a container printed last, given the end of its log."""
+    lines = (line.split(" ", 3) for line in text.splitlines())
+    said = "\n".join(parts[3] for parts in lines if len(parts) > 3)
+    return said.encode()[-_LAST_LOG:].decode(errors="ignore")
 
 
 def _with_users(passwd: str, uids: set[int]) -> str:

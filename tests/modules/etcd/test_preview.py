@@ -87,8 +87,9 @@ def test_a_new_cluster_is_shown_to_its_last_member(size):
 
 @settings(max_examples=25)
 @example(
-    size=3, in_memory=False, lead=0, change={"version": "3.5.1", "size": 2}, env="x", later=4
+    size=3, in_memory=False, lead=0, change={"version": "3.5.1", "size": 2}, env="x", later=4, doomed=9
 )  # one of two is down
+@example(size=3, in_memory=False, lead=1, change={"size": 4}, env="", later=0, doomed=1)  # the leader, in a scaling
 @given(
     st.integers(1, 5),
     st.booleans(),
@@ -98,8 +99,9 @@ def test_a_new_cluster_is_shown_to_its_last_member(size):
     ),
     st.sampled_from(["", "x"]),
     st.integers(0, 6),
+    st.integers(0, 9),
 )
-def test_a_change_takes_the_steps_that_were_shown_before(size, in_memory, lead, change, env, later):
+def test_a_change_takes_the_steps_that_were_shown_before(size, in_memory, lead, change, env, later, doomed):
     world = World(size, in_memory=in_memory)
     world.settle(200)
     world.leader = world.voters[lead % len(world.voters)]["id"]
@@ -108,6 +110,8 @@ def test_a_change_takes_the_steps_that_were_shown_before(size, in_memory, lead, 
         world.cr["spec"]["pod"]["env"] = [{"name": "X", "value": env}]
     for _ in range(later):  # in the middle of it, too
         world.step()
+    if {f"db-{doomed}"} <= world.pods.keys() and not in_memory:
+        world.doom(f"db-{doomed}")
     world.taken.clear()
     shown = foreseen(world)
     world.settle(200)

@@ -129,6 +129,39 @@ def test_a_new_volume_of_an_old_name_is_no_data():
     assert world.taken == ["remove db-1", "delete volume db-1", *joins("db-1")]
 
 
+def test_a_member_whose_volume_was_deleted_under_it_is_replaced_while_it_serves():
+    world = formed()
+    world.doom("db-1")
+    world.settle()
+    assert world.taken == ["remove db-1", "delete db-1", *joins("db-1")]
+
+
+def test_the_leader_hands_over_before_it_is_replaced_for_its_volume():
+    world = formed()
+    for slot in ("db-0", "db-1", "db-2"):
+        world.doom(slot)
+    world.settle(200)
+    one_by_one = [
+        f"{verb} {slot}" for slot in ("db-1", "db-2") for verb in ("remove", "delete", "add", "create", "promote")
+    ]
+    assert world.taken == [*one_by_one, "move-leader db-1", "remove db-0", "delete db-0", *joins("db-0")]
+
+
+def test_a_member_that_can_not_be_spared_keeps_its_pod_though_its_volume_was_deleted():
+    world = formed(1)
+    world.doom("db-0")
+    world.cr["spec"]["version"] = "3.6.16"
+    outcome = world.settle()
+    assert world.taken == []
+    found = condition(outcome, "Degraded")
+    assert (found.reason, ".spec.size" in found.message) == ("VolumeTerminating", True)
+    world.cr["spec"]["size"] = 3
+    outcome = world.settle(200)
+    assert condition(outcome, "Ready").status == "True"
+    assert not world.is_doomed("db-0")
+    assert world.bootstraps == 1
+
+
 def test_in_memory_a_lost_pod_is_a_lost_member():
     world = formed(in_memory=True)
     world.objects.pop(("Pod", "db-2"))
@@ -204,8 +237,40 @@ def test_data_that_its_own_etcd_refuses_is_replaced():
     outcome = world.ask()
     (action,) = outcome.actions
     assert (action.verb, action.parameters["slot"]) == ("remove", "db-1")
-    state["lastState"]["terminated"]["message"] = "dial tcp: no such host"
-    assert world.ask().actions == ()
+    for what, says_so in LAST_WORDS.values():
+        ended |= what
+        assert [each.verb for each in world.ask().actions] == ["remove"] * says_so, what
+
+
+LONG = '{"level":"info","msg":"' + "x" * 1500 + '"}\n'
+LAST_WORDS = {
+    "something else": ({"message": "dial tcp: no such host"}, False),
+    "after much else": (
+        {"message": LONG + '{"level":"fatal","msg":"failed to read WAL, cannot be repaired","error":"walpb: crc mismatch"}'},
+        True,
+    ),
+    "the line is cut off, and its trace is long": (
+        {"message": 'go:95","msg":"failed to read WAL, cannot be repaired","error":"wal: slice bounds","stacktrace":"' + "y" * 900 + '"}'},
+        True,
+    ),
+    "a record of its log is none": (
+        {"message": '{"level":"fatal","msg":"discovery failed","error":"proto: integer overflow","stacktrace":"z"}'},
+        True,
+    ),
+    "it panics": (
+        {"message": LONG + "panic: tocommit(9) is out of range [lastIndex(7)]. Was the raft log corrupted, truncated, or lost?\n\ngoroutine 1 [running]:\nmain.main()"},
+        True,
+    ),
+    "said before, and it isn't why": (
+        {"message": '{"level":"warn","msg":"wal: "}\n{"level":"fatal","msg":"discovery failed"}'},
+        False,
+    ),
+    "no room": (
+        {"message": '{"level":"fatal","msg":"failed to open WAL","error":"write wal: no space left on device"}'},
+        False,
+    ),
+    "it was killed": ({"exitCode": 137, "message": '{"level":"warn","msg":"failed to read db-1.db"}'}, False),
+}  # fmt: skip
 
 
 def test_a_broken_new_version_is_taken_back():
@@ -253,6 +318,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("lead"), st.integers(0, 4)),
     st.tuples(st.just("delete"), st.integers(0, 4)),
     st.tuples(st.just("lose"), st.integers(0, 4)),
+    st.tuples(st.just("doom"), st.integers(0, 4)),
 )
 
 
@@ -273,7 +339,7 @@ def test_whatever_is_asked_and_befalls_it_the_cluster_keeps_its_majority_and_end
         assert len(world.voters) == len(world.members) == world.cr["spec"]["size"]
         assert {tag(pod) for pod in world.pods.values()} == {world.cr["spec"]["version"]}
     else:
-        assert condition(outcome, "Degraded").reason in {"VersionRefused", "WouldLoseData"}
+        assert condition(outcome, "Degraded").reason in {"VersionRefused", "WouldLoseData", "VolumeTerminating"}
     assert world.has_majority
     assert world.bootstraps == 1
 
@@ -290,11 +356,14 @@ def happen(world, what, value):
             serving = [each["id"] for each in world.serving()]
             if world.has_majority and serving:
                 world.leader = serving[value % len(serving)]
+        case "doom":
+            if {("Pod", slot), ("PersistentVolumeClaim", f"{slot}-data")} <= world.objects.keys():
+                world.doom(slot)
         case _:
             others = [each for each in world.serving() if slot_of(each) != slot]
             if slot not in world.pods or len(others) <= len(world.voters) // 2:
                 return
-            if what == "lose":
+            if what == "lose" or world.is_doomed(slot):
                 world.objects.pop(("PersistentVolumeClaim", f"{slot}-data"), None)
             world.objects.pop(("Pod", slot))
             world.run()

@@ -179,7 +179,7 @@ class World:
         wanted = {(each["kind"], each["metadata"]["name"]): each for each in outcome.children}
         done = [self.delete(*key) for key in [key for key in self.objects if key not in wanted]]
         for key, child in wanted.items():
-            if key not in self.objects:
+            if key not in self.objects and key_of(child) not in outcome.untouched:
                 made = adopt_child(copy.deepcopy(child), self.cr, EtcdCluster)
                 made["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
                 self.objects[key] = made
@@ -225,6 +225,8 @@ class World:
             self.objects.pop((kind, name))
             assert not before or sole or self.has_majority, f"deleting {name} takes away the majority"
             self.broken.discard(name)
+            if self.is_doomed(name):
+                self.objects.pop(("PersistentVolumeClaim", f"{name}-data"))
             return f"delete {name}"
         if kind == "PersistentVolumeClaim":
             slot = name.removesuffix("-data")
@@ -237,6 +239,15 @@ class World:
         assert len(self.voters) == 1, "a budget goes that is needed"
         self.objects.pop((kind, name))
         return ""
+
+    def is_doomed(self, slot):
+        """Whether the volume of a slot goes with its pod."""
+        claim = self.objects.get(("PersistentVolumeClaim", f"{slot}-data"))
+        return bool(claim and claim["metadata"].get("deletionTimestamp"))
+
+    def doom(self, slot):
+        """Delete a volume by hand that is in use: it goes with its pod."""
+        self.objects["PersistentVolumeClaim", f"{slot}-data"]["metadata"]["deletionTimestamp"] = NOW
 
     def act(self, action):
         given, had = action.parameters, self.has_majority

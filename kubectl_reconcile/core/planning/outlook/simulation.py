@@ -17,7 +17,7 @@ from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
 from kubectl_reconcile.core.module.adoption import with_owner_uid
 from kubectl_reconcile.core.module.api import Observation
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, annotations_of
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, annotations_of, map_at
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.module_call import BY_DAEMON, owned_view
@@ -183,8 +183,8 @@ class _Future:
         """Let other controllers do their work: workloads roll out, pods become ready, Jobs complete."""
         for ref, manifest in list(self.written.items()):
             if manifest is None:
-                continue
-            if ref.kind in {"Deployment", "StatefulSet"} and ref.group == "apps":
+                self._release_claims(ref)
+            elif ref.kind in {"Deployment", "StatefulSet"} and ref.group == "apps":
                 self.put(ref, _rolled_out(manifest))
                 for pod in _pods_of(manifest):
                     self.put(ObjectRef.of(pod), pod)
@@ -193,7 +193,18 @@ class _Future:
             elif ref.kind == "Job" and ref.group == "batch" and not manifest["spec"].get("suspend"):
                 self.put(ref, {**manifest, "status": _COMPLETE})
 
+    def _release_claims(self, ref: ObjectRef) -> None:
+        """Let the volume claims go that were deleted, and that only this pod has kept."""
+        pod = self._inputs.live.stored(ref) if ref.kind == "Pod" and not ref.group else None
+        volumes = (pod.manifest().get("spec") or {}).get("volumes") or () if pod else ()
+        for name in (map_at(each, "persistentVolumeClaim").get("claimName") for each in volumes):
+            claim = ObjectRef("", "PersistentVolumeClaim", ref.namespace, str(name))
+            metadata = (self.get(claim) or {}).get("metadata") or {}
+            if metadata.get("deletionTimestamp") and set(metadata.get("finalizers") or ()) <= {_IN_USE}:
+                self.put(claim, None)
 
+
+_IN_USE = "kubernetes.io/pvc-protection"
 _READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 _COMPLETE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
 
