@@ -13,7 +13,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv sandbox render demo test test-core test-operands mutants chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check format lock manifests dist clean
+.PHONY: help venv sandbox render demo test test-core test-operands mutants chaos etcd-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ oracle: sandbox ## Put N random cases (2000) to the API server and to the merge;
 
 chaos: sandbox ## Kill syncs of 300 objects at N random moments, and look for what leaked (N=50)
 	@$(BIN)/python -m tests.chaos $(or $(N),50) $(SEED)
+
+etcd-chaos: sandbox ## Let N faults (100) befall a real etcd that is written to, and look for writes that are lost (SEED=… repeats a run)
+	@$(BIN)/python -m tests.chaos.etcd $(or $(N),100) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 bench: sandbox $(READY_BENCH) ## Us against kubectl and a bare client, in one run (more than an hour; ARGS="--workload large")
 	@$(BIN)/python -m benchmarks $(ARGS)

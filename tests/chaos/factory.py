@@ -24,7 +24,6 @@ import argparse
 import contextlib
 import http.client
 import json
-import os
 import random
 import re
 import shutil
@@ -33,7 +32,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,13 +42,12 @@ from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionPr
 from kubectl_reconcile.core.objects import condition_of
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
+from tests.chaos.daemon import Daemon, until
 
 ROOT = Path(__file__).parents[2]
 FACTORY = ROOT / "examples" / "candy_factory.py"
-PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 FLAVORS = {"milk": 1, "dark": 3, "white": 0, "hazelnut": 2}
 COUNT = 18
-PATIENCE_S = 180.0
 
 # How much of each fault there is, in parts.
 FAULTS = {
@@ -64,20 +62,6 @@ FAULTS = {
     "daemon killed after the journal said started": 12,
 }
 ANSWERS = ("refuse", "lose", "slow", "stall")
-
-
-def until(condition: Callable[[], Any], what: str, *, timeout_s: float = PATIENCE_S, pause_s: float = 0.1) -> Any:
-    """Return what *condition* returns once that is true.
-
-    Raises:
-        TimeoutError: it isn't within *timeout_s*.
-    """
-    deadline_s = time.monotonic() + timeout_s
-    while not (found := condition()):
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"not within {timeout_s:g} s: {what}")
-        time.sleep(pause_s)
-    return found
 
 
 def ask(address: str, method: str, path: str, body: Any = None, type_: str = "application/json") -> Any:
@@ -124,32 +108,6 @@ class Factory:
     def pending(self) -> list[str]:
         """Faults that no request has met yet."""
         return list(self.ask("GET", "/faults")["next"])
-
-
-@dataclass
-class Daemon:
-    """The daemon as a process that can be killed."""
-
-    kubeconfig: str
-    namespace: str
-    folder: Path
-    factory: str
-    process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start it, and wait until it follows."""
-        command = [PROGRAM, "daemon", f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}"]
-        environ = {**os.environ, "KUBECTL_RECONCILE_SYSTEM_CANDY_FACTORY": f"http://{self.factory}"}
-        log = self.folder / "daemon.log"
-        said = len(log.read_bytes()) if log.exists() else 0
-        with log.open("ab") as out:
-            self.process = subprocess.Popen([*command, "--listen=127.0.0.1:0"], stdout=out, stderr=out, env=environ)
-        until(lambda: b" following " in log.read_bytes()[said:], "the daemon follows")
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait(30)
 
 
 @dataclass
@@ -391,7 +349,8 @@ def main() -> int:
         factory = Factory(folder / "factory.json")
         factory.start()
         stack.callback(factory.stop)
-        daemon = Daemon(kubeconfig, options.namespace, folder, factory.address)
+        system = {"KUBECTL_RECONCILE_SYSTEM_CANDY_FACTORY": f"http://{factory.address}"}
+        daemon = Daemon(kubeconfig, options.namespace, folder, system)
         daemon.start()
         stack.callback(daemon.kill)
         shift = Shift(candies, factory, daemon, random.Random(options.seed))

@@ -1,0 +1,281 @@
+"""One EtcdCluster of process pods, looked at and hurt past the program under test.
+
+Members are asked over connections that the runtime of process pods hands out, so that they are reached whatever becomes of the API server,
+of Services and of the daemon. A *slot* is the name that a member, its pod and its volume share, as in ``db-0``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubectl_reconcile.modules.etcd.situation import MEMBER
+from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.runtime.channel import CallError
+from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
+from tests.chaos.daemon import until
+
+API = "etcd.database.coreos.com/v1beta2"
+_ANSWER_S = 4.0
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+class MemberError(Exception):
+    """A member doesn't answer, or refuses."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Who is a member at a moment of rest, and on which volume: ids and uids by slot."""
+
+    cluster: str
+    members: Mapping[str, str]
+    volumes: Mapping[str, str]
+
+
+class LiveCluster:
+    """The EtcdCluster *name* in a namespace of a sandbox."""
+
+    def __init__(self, sandbox: Sandbox, namespace: str, name: str = "db") -> None:
+        self.sandbox, self.namespace, self.name = sandbox, namespace, name
+        self._runtime = RuntimeClient(sandbox.folder / "pods")
+
+    # --- what Kubernetes says -------------------------------------------------------------------------
+
+    def path(self, plural: str, name: str = "", api: str = "v1") -> str:
+        root = f"/apis/{api}" if "/" in api else f"/api/{api}"
+        return f"{root}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the API server answers, nothing where nothing is."""
+        status, answer = self.sandbox.request(method, path, body)
+        if status == 404:
+            return {}
+        if status >= 400:
+            raise RuntimeError(f"{method} {path}: {status} {answer[:300]!r}")
+        return json.loads(answer)
+
+    @property
+    def cr(self) -> dict[str, Any]:
+        return self.ask("GET", self.path("etcdclusters", self.name, API))
+
+    def condition(self, type_: str) -> dict[str, Any]:
+        found = self.cr.get("status", {}).get("conditions", [])
+        return next((each for each in found if each["type"] == type_), {"status": "", "reason": "", "message": ""})
+
+    def change(self, **spec: Any) -> None:
+        """Change the spec as somebody does who edits it."""
+
+        def is_changed() -> bool:
+            cr = self.cr
+            cr["spec"] |= spec
+            status, answer = self.sandbox.request("PUT", self.path("etcdclusters", self.name, API), cr)
+            assert status in {200, 409}, answer
+            return status == 200
+
+        until(is_changed, f"the spec is changed to {spec}")
+
+    def pods(self) -> dict[str, dict[str, Any]]:
+        items = self.ask("GET", f"{self.path('pods')}?labelSelector=etcd_cluster%3D{self.name}")["items"]
+        return {each["metadata"]["name"]: each for each in items}
+
+    def claims(self) -> dict[str, dict[str, Any]]:
+        items = self.ask("GET", f"{self.path('persistentvolumeclaims')}?labelSelector=etcd_cluster%3D{self.name}")
+        return {each["metadata"]["name"].removesuffix("-data"): each for each in items["items"]}
+
+    def delete_pod(self, slot: str, *, at_once: bool = False) -> None:
+        self.ask("DELETE", self.path("pods", slot) + ("?gracePeriodSeconds=0" if at_once else ""))
+
+    def delete_claim(self, slot: str) -> None:
+        self.ask("DELETE", self.path("persistentvolumeclaims", f"{slot}-data"))
+
+    def data(self, slot: str) -> Path:
+        """Return where the data of a slot lies on this machine."""
+        claim = self.claims()[slot]
+        volume = self.ask("GET", f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}")
+        return Path(volume["spec"]["hostPath"]["path"]) / "data" / "member"
+
+    # --- what members say -----------------------------------------------------------------------------
+
+    def containers(self) -> dict[str, dict[str, Any]]:
+        """Return address, attempt and whether it runs, of each pod's container."""
+        state = asyncio.run(self._runtime.call("state"))
+        mine = {
+            pod["name"]: pod
+            for pod in state["pods"].values()
+            if pod["namespace"] == self.namespace and "etcd" in pod["runs"]
+        }
+        return {
+            name: {"ip": pod["ip"], "attempt": pod["runs"]["etcd"]["attempt"], "runs": pod["runs"]["etcd"]["exitCode"] is None}
+            for name, pod in mine.items()
+        }  # fmt: skip
+
+    def tell(self, slot: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what a member answers.
+
+        Raises:
+            MemberError: it doesn't, or refuses.
+        """
+        found = self.containers().get(slot)
+        if found is None:
+            raise MemberError(f"{slot} has no container")
+        connection = http.client.HTTPConnection("member", timeout=_ANSWER_S)
+        try:
+            connection.sock = asyncio.run(self._runtime.dial(found["ip"], 2379, 3.0))
+            connection.sock.settimeout(_ANSWER_S)
+            connection.request("POST", path, json.dumps(body or {}), {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            content = answer.read()
+        except (OSError, CallError, http.client.HTTPException) as error:
+            raise MemberError(f"{slot}: {error}") from error
+        finally:
+            connection.close()
+        if answer.status >= 400:
+            raise MemberError(f"{slot}: {answer.status} {content[:300]!r}")
+        return json.loads(content)
+
+    def told(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what whichever member can answers.
+
+        Raises:
+            MemberError: none can.
+        """
+        said = ["there is none"]
+        for slot, each in sorted(self.containers().items()):
+            if each["runs"]:
+                try:
+                    return self.tell(slot, path, body)
+                except MemberError as error:
+                    said.append(str(error))
+        raise MemberError("; ".join(said))
+
+    def members(self) -> dict[str, dict[str, Any]]:
+        """Return the members by slot, as a majority says; by their address those that are none of ours."""
+        found = self.told("/v3/cluster/member/list", {"linearizable": True})["members"]
+        by_slot = {}
+        for each in found:
+            host = each["peerURLs"][0].partition("://")[2].partition(":")[0]
+            ours = host.endswith(f".{self.name}.{self.namespace}.svc")
+            by_slot[host.partition(".")[0] if ours else host] = {
+                "id": format(int(each["ID"]), "x"),
+                "name": each.get("name", ""),
+                "learner": bool(each.get("isLearner")),
+            }
+        return by_slot
+
+    def leader(self) -> str:
+        """Return the slot of who leads."""
+        leader = until(lambda: int(self._tried("/v3/maintenance/status").get("leader") or 0), "somebody leads")
+        return next(slot for slot, each in self.members().items() if each["id"] == format(leader, "x"))
+
+    def _tried(self, path: str) -> dict[str, Any]:
+        try:
+            return self.told(path)
+        except MemberError:
+            return {}
+
+    # --- at rest --------------------------------------------------------------------------------------
+
+    def rest(self) -> Rest:
+        """Return who is who."""
+        header = self.told("/v3/cluster/member/list", {"linearizable": True})["header"]
+        return Rest(
+            header["cluster_id"],
+            {slot: each["id"] for slot, each in self.members().items()},
+            {slot: each["metadata"]["uid"] for slot, each in self.claims().items()},
+        )
+
+    def unrest(self) -> str:
+        """Return what isn't as specified, nothing if all is: CR, pods, volumes and members agree, and hold the same data."""
+        try:
+            return next(
+                (why for look in (self._status, self._parts, self._hashes, self._status) if (why := look())), ""
+            )
+        except (MemberError, CallError, OSError, http.client.HTTPException, RuntimeError, KeyError) as error:
+            return f"{type(error).__name__}: {error}"
+
+    def _status(self) -> str:
+        cr = self.cr
+        status = cr.get("status", {})
+        if status.get("observedGeneration") != cr["metadata"]["generation"]:
+            return "the status isn't of this spec"
+        conditions = {each["type"]: each for each in status["conditions"]}
+        wrong = {"Ready": "True", "Available": "True", "Degraded": "False", "Recovering": "False", "Scaling": "False"}
+        for type_, right in wrong.items():
+            if (each := conditions[type_])["status"] != right:
+                return f"{type_} is {each['status']}: {each.get('reason')}: {each.get('message')}"
+        ready = status["members"]["ready"]
+        return "" if len(ready) == cr["spec"]["size"] else f"the status has {ready} ready"
+
+    def _parts(self) -> str:
+        members, pods, claims = self.members(), self.pods(), self.claims()
+        cr = self.cr
+        ready = cr["status"]["members"]["ready"]
+        if len(members) != cr["spec"]["size"]:
+            return f"members are {sorted(members)}"
+        if not sorted(members) == sorted(pods) == sorted(claims) == ready:
+            return f"members {sorted(members)}, pods {sorted(pods)}, volumes {sorted(claims)}, ready {ready}"
+        for slot, member in members.items():
+            if member["name"] != slot or member["learner"]:
+                return f"{slot} is {member}"
+            is_up = any(
+                each["type"] == "Ready" and each["status"] == "True" for each in pods[slot]["status"]["conditions"]
+            )
+            going = [one for one in (pods[slot], claims[slot]) if one["metadata"].get("deletionTimestamp")]
+            if not is_up or going:
+                return f"pod {slot} ready={is_up}, {len(going)} of pod and volume terminate"
+            if claims[slot]["metadata"]["annotations"].get(MEMBER) != member["id"]:
+                return f"the volume of {slot} isn't noted as that of {member['id']}"
+        return ""
+
+    def _hashes(self) -> str:
+        slots = sorted(self.members())
+        at = self.tell(slots[0], "/v3/kv/range", {"key": "AA==", "count_only": True})["header"]["revision"]
+        found = {slot: self.tell(slot, "/v3/maintenance/hashkv", {"revision": at}).get("hash") for slot in slots}
+        return "" if len(set(found.values())) == 1 else f"members hold different data at revision {at}: {found}"
+
+    def settled(self, *, timeout_s: float = 180.0) -> Rest:
+        """Wait until all is as specified.
+
+        Raises:
+            TimeoutError: it isn't; the text says what isn't.
+        """
+        try:
+            until(lambda: not self.unrest(), "all is as specified", timeout_s=timeout_s, pause_s=0.25)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {self.unrest()}") from None
+        return self.rest()
+
+    # --- what is done to it ---------------------------------------------------------------------------
+
+    def crash(self, *slots: str, also: Callable[[str], None] = lambda _: None) -> None:
+        """Kill members at once, and return when each has been started again; *also* is done right before."""
+        before = {slot: self.containers()[slot]["attempt"] for slot in slots}
+        for slot in slots:
+            also(slot)
+            self.sandbox.pods.signal(self.namespace, slot, "KILL")
+        until(
+            lambda: all(self.containers().get(slot, {"attempt": 0})["attempt"] > attempt for slot, attempt in before.items()),
+            f"{', '.join(slots)} are started again",
+        )  # fmt: skip
+
+    def spoil_log(self, slot: str) -> None:
+        """Write over what a member has in its write-ahead log."""
+        newest = max((self.data(slot) / "wal").glob("*.wal"))
+        with newest.open("r+b") as file:
+            file.seek(256)
+            file.write(b"\xff" * 64)
+
+    def remove_member(self, slot: str) -> None:
+        """Remove a member as somebody does with etcdctl."""
+        other = next(each for each in self.members() if each != slot)
+        self.tell(other, "/v3/cluster/member/remove", {"ID": str(int(self.members()[slot]["id"], 16))})
+
+    def add_stranger(self, host: str, *, is_learner: bool = False) -> None:
+        """Add a member that nobody here knows."""
+        self.told("/v3/cluster/member/add", {"peerURLs": [f"http://{host}:2380"], "isLearner": is_learner})
