@@ -88,9 +88,8 @@ def _under_way(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context)
     for pod in _pods(s):
         if pod.is_going:
             yield EtcdStep(Do.WAIT, Why.RECOVERING, f"pod {pod.slot} is terminating", pod.slot, reason="PodTerminating")
-    has_majority = s.is_known and len(s.serving) >= s.quorum
     for volume in s.volumes.values():
-        if volume.is_going and not (has_majority and volume.slot in s.pods):
+        if volume.is_going and volume.slot not in s.pods:
             text = f"the volume claim of {volume.slot} is terminating"
             yield EtcdStep(Do.WAIT, Why.RECOVERING, text, volume.slot, reason="VolumeTerminating")
 
@@ -146,8 +145,9 @@ def _beginning(s: Situation, ctx: Context) -> EtcdStep:
 
 def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iterator[EtcdStep]:
     """Yield the pods to be deleted because they will never run, and those to be created on volumes that hold data."""
+    lasting = _lasting(s)
     for pod in _pods(s):
-        if pod.has_ended and pod.slot in s.volumes:
+        if pod.has_ended and pod.slot in lasting:
             yield EtcdStep(
                 Do.DELETE_POD, why, f"delete {pod.slot}, which has ended; it comes back on its volume", pod.slot
             )
@@ -166,8 +166,13 @@ def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iter
 def _is_misfit(pod: Pod, s: Situation, wanted: Wanted) -> bool:
     """Tell whether a pod doesn't run, nothing is lost with it, and another one may."""
     member = s.member(pod.slot)
-    keeps = pod.slot in s.volumes or (not s.is_formed) or (member is not None and not member.is_started)
+    keeps = pod.slot in _lasting(s) or (not s.is_formed) or (member is not None and not member.is_started)
     return keeps and not pod.is_ready and not pod.answers and wanted.is_outdated(pod)
+
+
+def _lasting(s: Situation) -> set[str]:
+    """Return the slots whose volume outlives their pod."""
+    return {slot for slot, volume in s.volumes.items() if not volume.is_going}
 
 
 def _faults(s: Situation) -> str:

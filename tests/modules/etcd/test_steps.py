@@ -162,6 +162,16 @@ def test_a_member_that_can_not_be_spared_keeps_its_pod_though_its_volume_was_del
     assert world.bootstraps == 1
 
 
+def test_a_deleted_volume_keeps_no_pod_from_coming_back():
+    world = formed(2)
+    world.doom("db-1")
+    world.objects.pop(("Pod", "db-0"))
+    world.run()
+    outcome = world.settle()
+    assert world.taken == ["create db-0"]
+    assert condition(outcome, "Degraded").reason == "VolumeTerminating"
+
+
 def test_in_memory_a_lost_pod_is_a_lost_member():
     world = formed(in_memory=True)
     world.objects.pop(("Pod", "db-2"))
