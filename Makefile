@@ -34,8 +34,8 @@ sandbox: $(READY) ## Build the sandbox's control plane (some six minutes the fir
 render: $(READY) ## Build the program that renders overlays and charts (some minutes the first time)
 	@program=$$($(BIN)/python -m kubectl_reconcile.source.render) && echo "==> the program that renders overlays and charts is $$program"
 
-demo: sandbox ## See it work: git push to running pods on a real control plane (KEEP=1 leaves it running)
-	@$(BIN)/python examples/demo.py $(if $(KEEP),--keep)
+demo: sandbox ## See it work: git push to running pods on a real control plane (ETCD=1: to a real database; KEEP=1 leaves it running)
+	@$(BIN)/python examples/$(if $(ETCD),etcd_demo,demo).py $(if $(KEEP),--keep)
 
 test: sandbox render ## Run all tests, on a real API server and a real Git server
 	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operands

@@ -31,7 +31,7 @@ from kubectl_reconcile.source.render import program
 
 EXAMPLES = Path(__file__).parent
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 
 
 def styled(text: str, code: str) -> str:
@@ -49,9 +49,13 @@ class Stage:
 
     sandbox: Sandbox
     folder: Path
-    repository: Path
+    name: str
     url: str
     pace_s: float
+
+    @property
+    def repository(self) -> Path:
+        return self.folder / self.name
 
     @property
     def environ(self) -> dict[str, str]:
@@ -90,15 +94,16 @@ class Stage:
         started = time.monotonic()
         while not holds():
             if time.monotonic() - started > PATIENCE_S:
-                self.show("kubectl reconcile status shop")
+                self.show(f"kubectl reconcile status {self.name}")
                 self.show(f"tail -n 20 {self.folder}/daemon.log")
                 sys.exit(f"gave up after {PATIENCE_S:.0f} s waiting until: {what} (make demo KEEP=1 leaves it running)")
             time.sleep(0.05)
         print(styled(f"  … {what} after {time.monotonic() - started:.1f} s", "32"), flush=True)
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(described: str, name: str, fill: Callable[[Path], None], play: Callable[[Stage], None]) -> None:
+    """Play what is *described* with a repository called *name*, which *fill* puts files into."""
+    arguments = argparse.ArgumentParser(description=described, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument(
         "--keep", action="store_true", help="leave sandbox, Git server and daemon running until Ctrl-C"
     )
@@ -106,16 +111,22 @@ def main() -> None:
         "--pace", type=float, default=1.0, metavar="SECONDS", help="pause after each command (default: 1)"
     )
     chosen = arguments.parse_args()
-    with suppress(KeyboardInterrupt), staged(chosen.pace) as stage:
+    with suppress(KeyboardInterrupt), staged(chosen.pace, name, fill) as stage:
         try:
+            started = time.monotonic()
             play(stage)
+            spent_s = time.monotonic() - started
+            print(
+                f"\nThat was all real, in {spent_s:.0f} s. Go on with the README, or play here: make demo KEEP=1",
+                flush=True,
+            )
         finally:
             if chosen.keep:
                 keep_on(stage)
 
 
 @contextmanager
-def staged(pace_s: float) -> Iterator[Stage]:
+def staged(pace_s: float, name: str, fill: Callable[[Path], None]) -> Iterator[Stage]:
     """Set everything up, and clean it all up again."""
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="reconcile-demo-"))
@@ -127,25 +138,22 @@ def staged(pace_s: float) -> Iterator[Stage]:
         stack.callback(sandbox.down)
         sandbox.up(binaries=build(print))
         server = stack.enter_context(GitServer(folder / "served"))
-        bare = server.create("shop")
-        stage = Stage(sandbox, folder, folder / "shop", bare.url, pace_s)
-        clone(stage, bare.url)
+        stage = Stage(sandbox, folder, name, server.create(name).url, pace_s)
+        clone(stage, fill)
         stack.enter_context(daemon(stage))
         yield stage
 
 
-def clone(stage: Stage, url: str) -> None:
-    """Fill the served repository with the shop of the examples."""
+def clone(stage: Stage, fill: Callable[[Path], None]) -> None:
+    """Make the first commit of the served repository."""
     stage.repository.mkdir()
-    for command in ("git init --quiet --initial-branch=main", f"git remote add origin {url}"):
+    for command in ("git init --quiet --initial-branch=main", f"git remote add origin {stage.url}"):
         stage.run(command, cwd=stage.repository)
-    shutil.copytree(EXAMPLES / "shop", stage.repository / "shop")
-    for command in ("git add --all", "git commit --quiet -m 'Open the shop'", "git push --quiet origin main"):
+    fill(stage.repository)
+    for command in ("git add --all", "git commit --quiet -m 'How it begins'", "git push --quiet origin main"):
         done = stage.run(command, cwd=stage.repository)
         if done.returncode:
             sys.exit(f"{command} failed: {done.stderr}")
-    sync = re.sub(r"url: .*", f"url: {url}", (EXAMPLES / "sync.yaml").read_text())
-    (stage.folder / "sync.yaml").write_text(sync.replace("interval: 30s", "interval: 1s"))
 
 
 @contextmanager
@@ -167,17 +175,19 @@ def daemon(stage: Stage) -> Iterator[None]:
         log.close()
 
 
+def fill(repository: Path) -> None:
+    shutil.copytree(EXAMPLES / "shop", repository / "shop")
+
+
 def play(stage: Stage) -> None:
-    started = time.monotonic()
+    sync = re.sub(r"url: .*", f"url: {stage.url}", (EXAMPLES / "sync.yaml").read_text())
+    (stage.folder / "sync.yaml").write_text(sync.replace("interval: 30s", "interval: 1s"))
     first_sync(stage)
     push_a_change(stage)
     promote(stage)
     drift(stage)
     remove(stage)
     break_something(stage)
-    print(
-        f"\nThat was all real, in {time.monotonic() - started:.0f} s. Go on with the README, or play here: make demo KEEP=1"
-    )
 
 
 def synced(stage: Stage, name: str = "shop") -> bool:
@@ -298,4 +308,4 @@ def keep_on(stage: Stage) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__ or "", "shop", fill, play)
