@@ -103,7 +103,7 @@ class Chaos:
                 gone = fault(Scene(self.live, self.daemon, self.dice, rest))
                 after = self.live.settled()
             except (TimeoutError, AssertionError, MemberError, RuntimeError) as error:
-                self.fault(f"{number}, {name}: {error}")
+                self.fault(f"{number}, {name}: {error}; {self.live.unrest()}")
                 return
             self.compare(f"{number}, {name}", rest, after, gone)
             self.look_for_lost_writes()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from kubectl_reconcile.modules.etcd.situation import MEMBER
 from kubectl_reconcile.sandbox.controlplane import Sandbox
@@ -265,11 +266,14 @@ class LiveCluster:
         )  # fmt: skip
 
     def spoil_log(self, slot: str) -> None:
-        """Write over what a member has in its write-ahead log."""
+        """Change a byte of what a member has in its write-ahead log: in the middle of it, so that nothing was torn at its end."""
         newest = max((self.data(slot) / "wal").glob("*.wal"))
         with newest.open("r+b") as file:
-            file.seek(256)
-            file.write(b"\xff" * 64)
+            end = max(islice(_records(file), 20), key=lambda each: each[1] - each[0])[1]
+            file.seek(end - 1)
+            (byte,) = file.read(1)
+            file.seek(end - 1)
+            file.write(bytes([byte ^ 0xFF]))
 
     def remove_member(self, slot: str) -> None:
         """Remove a member as somebody does with etcdctl."""
@@ -279,3 +283,16 @@ class LiveCluster:
     def add_stranger(self, host: str, *, is_learner: bool = False) -> None:
         """Add a member that nobody here knows."""
         self.told("/v3/cluster/member/add", {"peerURLs": [f"http://{host}:2380"], "isLearner": is_learner})
+
+
+def _records(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    """Yield where the records of a write-ahead log begin and end: each follows its size, and fills up eight bytes."""
+    at = 0
+    while size := int.from_bytes(_read_at(file, at, 7), "little"):
+        yield at + 8, at + 8 + size
+        at += 8 + -(-size // 8) * 8
+
+
+def _read_at(file: BinaryIO, at: int, count: int) -> bytes:
+    file.seek(at)
+    return file.read(count)
