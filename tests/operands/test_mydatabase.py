@@ -64,7 +64,7 @@ class Db:
         found = self.real.kubectl.json("get", "secret", f"db-{of}", "-n", self.real.namespace)
         return base64.b64decode(found["data"]["password"]).decode()
 
-    def sql(self, text, *, password=None):
+    def sql(self, text, *, password=None, at="db"):
         """What the user is answered through the Service."""
         login = f"PGPASSWORD={self.password() if password is None else password}"
         command = [
@@ -72,7 +72,7 @@ class Db:
             login,
             "psql",
             "-h",
-            "db",
+            at,
             "-U",
             "shop",
             "-d",
@@ -84,8 +84,8 @@ class Db:
         ]
         return self.real.kubectl("exec", "-n", self.real.namespace, "db-0", "--", *command).split()
 
-    def uid(self):
-        return self.real.pod("db-0").get("metadata", {}).get("uid")
+    def uid(self, pod="db-0"):
+        return self.real.pod(pod).get("metadata", {}).get("uid")
 
     def end(self):
         self.real.kubectl(
@@ -154,6 +154,58 @@ def test_passwords_are_those_of_secrets_and_nobody_comes_in_without(db):
     assert db.sql("select current_user") == ["shop"]
     said = f"{db.daemon.log}{json.dumps(db.cr)}{real.logs('db-0')}"
     assert not any(each in said for each in (first, db.password(), db.password("superuser")))
+
+
+def test_replicas_follow_answer_reads_come_back_and_leave_nothing_when_they_go(db):
+    real = db.real
+    db.apply()
+    db.settled()
+    db.sql("create table rows (n int); insert into rows select generate_series(1, 1000)")
+    db.apply(replicas=2)
+    db.settled()
+    assert [(each["pod"], each["role"], each["ready"]) for each in db.cr["status"]["instances"]] == [
+        ("db-0", "primary", True), ("db-1", "replica", True),
+    ]  # fmt: skip
+
+    def behind(number):
+        return db.sql("select coalesce(max(n), 0), pg_is_in_recovery() from rows", at="db-ro") != [f"{number}|t"]
+
+    real.eventually(lambda: not behind(1000), "the copy has all rows", timeout_s=30)
+    db.sql("insert into rows values (1001)")
+    real.eventually(lambda: not behind(1001), "the replica follows", timeout_s=30)
+    with pytest.raises(KubectlError, match="read-only transaction"):
+        db.sql("insert into rows values (1002)", at="db-ro")
+
+    uid = db.uid("db-1")
+    real.sandbox.pods.signal(real.namespace, "db-1", "KILL")
+    real.eventually(lambda: db.uid("db-1") not in {uid, None}, "its pod is replaced", timeout_s=60)
+    db.settled()
+    db.sql("insert into rows values (1002)")
+    real.eventually(lambda: not behind(1002), "it follows again", timeout_s=30)
+
+    db.apply(replicas=1)
+    real.gone("db-1")
+    db.settled()
+    real.eventually(lambda: "db-1-data" not in claims(real), "its volume goes", timeout_s=60)
+    db.settled()
+    slots = real.kubectl(
+        "exec",
+        "-n",
+        real.namespace,
+        "db-0",
+        "--",
+        "psql",
+        "-U",
+        "postgres",
+        "-Atc",
+        "select slot_name from pg_replication_slots",
+    )
+    assert slots.split() == []
+    assert db.sql("select count(*) from rows") == ["1002"]
+
+
+def claims(real):
+    return {each["metadata"]["name"] for each in real.kubectl.json("get", "pvc", "-n", real.namespace)["items"]}
 
 
 def secrets(real):

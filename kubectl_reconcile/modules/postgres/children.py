@@ -14,21 +14,25 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from kubectl_reconcile.module_api import Context, Manifest
 from kubectl_reconcile.modules.postgres.situation import (
     MAJOR,
     PRIMARY,
+    REPLICA,
     ROLE,
+    SERVES,
     SYSTEM,
     TEMPLATE,
     Instance,
     InstanceVolume,
     claim_name,
+    slot_id,
     would_shrink,
 )
-from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, VolumeWish, superuser_secret
+from kubectl_reconcile.modules.postgres.spec import REPLICATOR, SUPERUSER, MyDatabaseSpec, VolumeWish, secret_of
 
 PORT = 5432
 _DATA = "/var/lib/postgresql/data"
@@ -45,11 +49,22 @@ if [ "$BEGIN" = initdb ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
     --data-checksums --auth=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8
   mv "$PGDATA.new" "$PGDATA"
 fi
+if [ "$BEGIN" = replica ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
+  rm -rf "$PGDATA.new"
+  pg_basebackup --pgdata="$PGDATA.new" --dbname="$SOURCE application_name=copy" --slot="$SLOT" \\
+    --wal-method=stream --checkpoint=fast --no-password
+  mv "$PGDATA.new" "$PGDATA"
+fi
 found=$(cat "$PGDATA/PG_VERSION") || { echo "the volume holds no database"; exit 3; }
 [ "$found" = "$MAJOR" ] || { echo "the volume holds data of PostgreSQL $found, not $MAJOR"; exit 4; }
 rm -f "$PGDATA/standby.signal" "$PGDATA/recovery.signal"
 printf '%s\\n' "$PARAMETERS" > "$PGDATA/postgresql.auto.conf"
-printf '%s\\n' 'local all postgres trust' 'local all all scram-sha-256' 'host all all all scram-sha-256' > "$PGDATA/pg_hba.conf"
+if [ "$BEGIN" = replica ]; then
+  printf '%s\\n' "primary_conninfo = '$SOURCE'" "primary_slot_name = '$SLOT'" >> "$PGDATA/postgresql.auto.conf"
+  touch "$PGDATA/standby.signal"
+fi
+printf '%s\\n' 'local all postgres trust' 'local all all scram-sha-256' 'host replication replicator all scram-sha-256' \\
+  'host all all all scram-sha-256' > "$PGDATA/pg_hba.conf"
 sync
 """
 _SERVE = """postgres "$@" &
@@ -79,12 +94,23 @@ _FIXED = {
 }
 
 
+class Begin(StrEnum):
+    """How an instance begins."""
+
+    INITDB = "initdb"
+    """As the first one: it makes the database, unless its volume holds it already."""
+    PRIMARY = "primary"
+    """On the data that its volume holds."""
+    REPLICA = "replica"
+    """As a standby, on a copy of the primary's data, which it makes where its volume is empty."""
+
+
 # --- pods -----------------------------------------------------------------------------------------
 
 
-def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, *, seed: bool) -> Manifest:
-    """Return the pod of a slot: of the *seed*, to begin a database, of any other on the data that its volume holds."""
-    begun = {"BEGIN": "initdb" if seed else "keep", "PARAMETERS": parameter_lines(spec.parameters)}
+def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begin: Begin) -> Manifest:
+    """Return the pod of a slot, which begins in this way."""
+    begun = {"BEGIN": begin.value, "PARAMETERS": parameter_lines(spec.parameters)}
     return _pod(spec, ctx, slot, begun, "")
 
 
@@ -117,7 +143,7 @@ def labels_of_all(ctx: Context) -> dict[str, str]:
 
 
 def _pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str], role: str) -> Manifest:
-    labels = {**labels_of_all(ctx), **({ROLE: role} if role else {})}
+    labels = {**labels_of_all(ctx), **({ROLE: role, SERVES: "true"} if role else {})}
     metadata = {"name": slot, "labels": labels, "annotations": {TEMPLATE: template_of(spec, ctx)}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(spec, ctx, slot, begun)}
 
@@ -155,7 +181,7 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
             {"name": "tmp", "emptyDir": {}},
         ],
         "initContainers": [
-            {**common, "name": "prepare", "command": ["sh", "-c", _PREPARE], "env": _prepared_by(spec, ctx, begun)}
+            {**common, "name": "prepare", "command": ["sh", "-c", _PREPARE], "env": _prepared_by(spec, ctx, slot, begun)}
         ],
         "containers": [
             {
@@ -163,7 +189,7 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
                 "name": "postgres",
                 "command": ["sh", "-c", _SERVE, "postgres"],
                 "args": ["-D", _PGDATA, *(part for name, value in sorted(arguments.items()) for part in ("-c", f"{name}={value}"))],
-                "env": [{"name": "PGDATA", "value": _PGDATA}],
+                "env": [{"name": "PGDATA", "value": _PGDATA}, _replication_password(ctx)],
                 "ports": [{"name": "postgres", "containerPort": PORT, "protocol": "TCP"}],
                 "resources": dict(spec.resources),
                 "readinessProbe": {
@@ -175,15 +201,25 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
     }  # fmt: skip
 
 
-def _prepared_by(spec: MyDatabaseSpec, ctx: Context, begun: Mapping[str, str]) -> list[dict[str, Any]]:
-    password = {"secretKeyRef": {"name": superuser_secret(ctx), "key": "password"}}
+def _prepared_by(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str]) -> list[dict[str, Any]]:
+    password = {"secretKeyRef": {"name": secret_of(ctx, SUPERUSER), "key": "password"}}
+    source = f"host={ctx.name()}.{ctx.namespace}.svc port={PORT} user={REPLICATOR} connect_timeout=5"
     return [
         {"name": "BEGIN", "value": begun.get("BEGIN", "")},
+        {"name": "SOURCE", "value": source},
+        {"name": "SLOT", "value": slot_id(slot)},
         {"name": "PARAMETERS", "value": begun.get("PARAMETERS", "")},
         {"name": "MAJOR", "value": str(spec.version)},
         {"name": "PGDATA", "value": _PGDATA},
         {"name": "PASSWORD", "valueFrom": password},
+        _replication_password(ctx),
     ]
+
+
+def _replication_password(ctx: Context) -> dict[str, Any]:
+    """Return the variable with which a standby logs in, once there is a Secret with it."""
+    key = {"name": secret_of(ctx, REPLICATOR), "key": "password", "optional": True}
+    return {"name": "PGPASSWORD", "valueFrom": {"secretKeyRef": key}}
 
 
 def _spread(ctx: Context) -> dict[str, Any]:
@@ -196,10 +232,12 @@ def _spread(ctx: Context) -> dict[str, Any]:
 # --- what surrounds them --------------------------------------------------------------------------
 
 
-def claim(wanted: VolumeWish, ctx: Context, volume: InstanceVolume, told: Mapping[str, Any]) -> Manifest:
+def claim(
+    wanted: VolumeWish, ctx: Context, volume: InstanceVolume, told: Mapping[str, Any], *, is_primary: bool
+) -> Manifest:
     """Return the volume claim of a slot; *told* is what its server answers. A volume grows, and is never made smaller."""
     system, major = str(told.get("system") or volume.system), str(told.get("major") or volume.major)
-    noted = {SYSTEM: system, MAJOR: major}
+    noted = {SYSTEM: system, MAJOR: major, ROLE: PRIMARY if is_primary else ""}
     size = volume.size if would_shrink(volume, wanted.size) else wanted.size
     return {
         "apiVersion": "v1",
@@ -221,8 +259,8 @@ def services(ctx: Context) -> tuple[Manifest, ...]:
     """Return the Services for the primary, for replicas, and for any instance."""
     return (
         _service(ctx, ctx.name(), {ROLE: PRIMARY}),
-        _service(ctx, ctx.name("ro"), {ROLE: "replica"}),
-        _service(ctx, ctx.name("r"), {}),
+        _service(ctx, ctx.name("ro"), {ROLE: REPLICA}),
+        _service(ctx, ctx.name("r"), {SERVES: "true"}),
     )
 
 

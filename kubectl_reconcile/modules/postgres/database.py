@@ -38,15 +38,10 @@ from kubectl_reconcile.modules.postgres.children import (
     services,
     template_of,
 )
-from kubectl_reconcile.modules.postgres.decision import (
-    ACTIONS,
-    DatabaseStep,
-    NextDo,
-    next_step,
-    refusal_of,
-)
+from kubectl_reconcile.modules.postgres.decision import next_step, refusal_of
 from kubectl_reconcile.modules.postgres.situation import (
     PRIMARY,
+    REPLICA,
     ROLE,
     DatabaseState,
     Instance,
@@ -55,6 +50,7 @@ from kubectl_reconcile.modules.postgres.situation import (
     state_of,
 )
 from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, VolumeWish, database_spec, secrets_named
+from kubectl_reconcile.modules.postgres.steps import ACTIONS, DatabaseStep, NextDo
 
 _BUSY_S, _IDLE_S = 2.0, 15.0
 _BY_ENGINE = ("conditions", "observedGeneration")
@@ -76,7 +72,7 @@ def _volumes_left(cr: Manifest) -> Select:
     observe_s=12.0,
 )
 class MyDatabase:
-    """Run PostgreSQL with users, databases and parameters as specified.
+    """Run PostgreSQL: a primary and replicas, with users, databases and parameters as specified.
 
     An instance that dies comes back on its volume, and none ever begins with an empty one where there was data. Passwords stand in Secrets,
     which are made where they are missing; a new password in one is set in the server.
@@ -122,7 +118,11 @@ class MyDatabase:
         pods, volumes = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
         stay = map_at(cr, "spec").get("deletionPolicy") != "Delete"
         of_class = text_at(cr, "spec", "storage", "storageClassName")
-        claims = tuple(claim(VolumeWish(each.size, of_class), ctx, each, {}) for each in volumes.values() if stay)
+        claims = tuple(
+            claim(VolumeWish(each.size, of_class), ctx, each, {}, is_primary=each.is_primary)
+            for each in volumes.values()
+            if stay
+        )
         left = [*pods, *volumes]
         text = f"{len(pods)} pods are left; {len(volumes)} volumes {'stay' if stay else 'go too'}"
         return Outcome(
@@ -149,7 +149,7 @@ def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: C
         made = kept_pod(spec, ctx, instance, _role(instance, s)) if is_at_rest else None
         yield made or _named("Pod", slot)
     if step.do is NextDo.CREATE_POD:
-        yield new_pod(spec, ctx, step.about, seed=step.seed)
+        yield new_pod(spec, ctx, step.about, step.begin)
 
 
 def _role(instance: Instance, s: DatabaseState) -> str:
@@ -157,20 +157,27 @@ def _role(instance: Instance, s: DatabaseState) -> str:
 
     One that doesn't answer for the moment stays what it was: whether it is ready, its own probe says.
     """
-    was_it = labels_of(instance.manifest).get(ROLE) == PRIMARY
-    is_it = instance.is_writable if instance.answer else was_it
-    return PRIMARY if is_it and instance.slot == s.named_primary and len(s.writable) <= 1 else ""
+    before = labels_of(instance.manifest).get(ROLE, "")
+    if instance.slot == s.named_primary:
+        is_it = instance.is_writable if instance.answer else before == PRIMARY
+        return PRIMARY if is_it and len(s.writable) <= 1 else ""
+    if not instance.answer or not s.writable:
+        return before if before == REPLICA else ""
+    return REPLICA if s.streams(instance) else ""
 
 
 def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Manifest]:
     for slot, volume in s.volumes.items():
+        if step.do is NextDo.DELETE_VOLUME and step.about == slot:
+            continue
         instance = s.instances.get(slot)
         if volume.is_going:
             yield _named("PersistentVolumeClaim", claim_name(slot))
         else:
-            yield claim(spec.storage, ctx, volume, instance.answer if instance else {})
+            is_it = slot == s.named_primary if len(s.writable) == 1 else volume.is_primary
+            yield claim(spec.storage, ctx, volume, instance.answer if instance else {}, is_primary=is_it)
     if step.do is NextDo.CREATE_POD and step.about not in s.volumes:
-        yield claim(spec.storage, ctx, InstanceVolume(step.about), {})
+        yield claim(spec.storage, ctx, InstanceVolume(step.about), {}, is_primary=False)
 
 
 def _named(kind: str, name: str) -> Manifest:
@@ -197,6 +204,8 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
         match step.do:
             case NextDo.SET_USER:
                 holds[f"roles.{given['user']}"] = s.roles.get(given["user"])
+            case NextDo.MAKE_SLOT | NextDo.DROP_SLOT:
+                holds[f"slots.{given['slot']}"] = s.slots.get(given["slot"])
             case NextDo.SET_PARAMETERS:
                 holds[f"pods.{slot}.settings"] = dict(instance.settings)
             case _:
@@ -224,14 +233,16 @@ def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any
         "phase": phase,
         "reason": step.text if step.do is NextDo.STOP else "",
         "instances": [_line(each, s) for _, each in sorted(s.instances.items())],
-        "readyInstances": sum(each.serves for each in s.instances.values()),
+        "readyInstances": sum(s.is_healthy(each) for each in s.instances.values()),
         **{name: value for name, value in known.items() if value},
     }
 
 
 def _line(instance: Instance, s: DatabaseState) -> dict[str, Any]:
-    role = PRIMARY if instance.slot == s.named_primary else "unknown"
-    return {"pod": instance.slot, "role": role, "ready": instance.serves}
+    role = PRIMARY if instance.slot == s.named_primary else REPLICA
+    lag = map_at(s.followers, instance.slot).get("lagBytes")
+    told = {"lagBytes": lag} if isinstance(lag, int) and role == REPLICA else {}
+    return {"pod": instance.slot, "role": role, "ready": s.is_healthy(instance), **told}
 
 
 def _kept_status(cr: Manifest) -> dict[str, Any]:
@@ -246,7 +257,12 @@ def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep) -> I
         reason = step.reason or ("PrimaryNotServing" if s.is_formed else "Starting")
         yield Condition("Available", "False", reason, step.text)
     if step.do is NextDo.NOTHING and not refused:
-        yield Condition("Ready", "True", "AsSpecified", f"{s.named_primary} is as specified")
+        yield Condition(
+            "Ready",
+            "True",
+            "AsSpecified",
+            f"{len(s.instances)} instances are as specified, {s.named_primary} the primary",
+        )
     else:
         yield Condition("Ready", "False", step.reason or refused or step.why.value, step.text or why)
     at_it = step.do not in {NextDo.NOTHING, NextDo.STOP}

@@ -4,7 +4,8 @@ The superuser logs in with the password of its Secret, by SCRAM, in sessions tha
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
 Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, settings, restarts, pending, error);
-``writable``, the instances that take writes, in one line; of the first of these, ``roles`` and ``databases`` so far as the spec names them.
+``writable``, the instances that take writes, in one line; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
+from it, and how far behind, coarsely) and replication ``slots``. What changes all the time, such as positions in the log, isn't among them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from typing import Any
 
 from kubectl_reconcile.module_api import Action, Context, Facts, Io, Manifest, SilentPodError, is_alive
 from kubectl_reconcile.modules.postgres.children import PORT, labels_of_all
-from kubectl_reconcile.modules.postgres.decision import ABSENT, OK, NextDo
 from kubectl_reconcile.modules.postgres.protocol import (
     PostgresError,
     Proof,
@@ -34,9 +34,9 @@ from kubectl_reconcile.modules.postgres.spec import (
     MyDatabaseSpec,
     database_spec,
     parts_of,
-    superuser_secret,
-    user_secret,
+    secret_of,
 )
+from kubectl_reconcile.modules.postgres.steps import ABSENT, OK, NextDo
 
 _INSTANCE = """select json_build_object(
   'recovery', pg_is_in_recovery(),
@@ -47,12 +47,19 @@ _INSTANCE = """select json_build_object(
   'settings', (select coalesce(json_object_agg(name, setting), '{{}}') from pg_file_settings where sourcefile like '%/postgresql.auto.conf'),
   'restarts', (select coalesce(json_agg(name order by name), '[]') from pg_settings where context = 'postmaster'
       and (name = any (array[{names}]::text[]) or name in (select name from pg_file_settings where sourcefile like '%/postgresql.auto.conf'))),
+  'limits', (select json_object_agg(name, setting::int) from pg_settings where name in
+      ('max_connections', 'max_worker_processes', 'max_prepared_transactions', 'max_locks_per_transaction')),
   'pending', (select coalesce(json_agg(name order by name), '[]') from pg_settings where pending_restart))"""
 _WITHIN = """select json_build_object(
   'roles', (select coalesce(json_object_agg(rolname, json_build_object('verifier', rolpassword, 'login', rolcanlogin,
-      'superuser', rolsuper, 'createDatabase', rolcreatedb)), '{{}}') from pg_authid where rolname = any (array[{users}]::name[])),
+      'superuser', rolsuper, 'createDatabase', rolcreatedb, 'replication', rolreplication)), '{{}}') from pg_authid where rolname = any (array[{users}]::name[])),
   'databases', (select coalesce(json_object_agg(datname, pg_get_userbyid(datdba)), '{{}}') from pg_database
-      where datname = any (array[{databases}]::name[])))"""
+      where datname = any (array[{databases}]::name[])),
+  'followers', (select coalesce(json_object_agg(application_name, json_build_object('state', state,
+      'lag', coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0))), '{{}}') from pg_stat_replication where application_name <> 'copy'),
+  'slots', (select coalesce(json_object_agg(slot_name, json_build_object('active', active, 'status', wal_status)), '{{}}')
+      from pg_replication_slots where slot_type = 'physical'))"""
+_LITTLE = 16 << 20
 _LOOKING = {"default_transaction_read_only": "on", "statement_timeout": "2500"}
 _ACTING = {
     "default_transaction_read_only": "off",
@@ -69,10 +76,10 @@ _ACTING = {
 async def observe(cr: Manifest, io: Io) -> Facts:
     """Return what the servers say, each asked at the same time, and what Secrets hold."""
     spec, ctx = database_spec(cr), Context("", "mydatabase", cr)
-    users = {user_secret(ctx, each.name): each.name for each in spec.users}
-    held = await _passwords(io, (superuser_secret(ctx), *users))
+    users = {secret_of(ctx, each): each for each in spec.roles}
+    held = await _passwords(io, (secret_of(ctx, SUPERUSER), *users))
     pods = [pod for pod in io.owned.of("Pod") if is_alive(pod) and (pod.get("status") or {}).get("podIP")]
-    password = held[superuser_secret(ctx)]
+    password = held[secret_of(ctx, SUPERUSER)]
     names = [pod["metadata"]["name"] for pod in pods]
     question = _INSTANCE.format(names=", ".join(map(literal, spec.parameters)))
     looks = (_look(io, name, password, question) for name in names)
@@ -86,6 +93,8 @@ async def observe(cr: Manifest, io: Io) -> Facts:
         "writable": ",".join(writable),
         "roles": {name: _role(role, known.get(name)) for name, role in (within.get("roles") or {}).items()},
         "databases": within.get("databases") or {},
+        "followers": {name: _follower(each) for name, each in (within.get("followers") or {}).items()},
+        "slots": within.get("slots") or {},
     }  # fmt: skip
 
 
@@ -114,6 +123,12 @@ def _role(role: Mapping[str, Any], password: str | None) -> dict[str, Any]:
     return {**{name: value for name, value in role.items() if name != "verifier"}, "password": matches}
 
 
+def _follower(each: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is told of a standby: its lag as a power of two, nothing below 16 MiB."""
+    lag = int(each.get("lag") or 0)
+    return {"state": str(each.get("state") or ""), "lagBytes": 0 if lag < _LITTLE else 1 << lag.bit_length()}
+
+
 async def _look(io: Io, name: str, password: str | None, question: str) -> dict[str, Any]:
     """Return what a server says of itself; ``error`` where it says nothing."""
     try:
@@ -124,10 +139,8 @@ async def _look(io: Io, name: str, password: str | None, question: str) -> dict[
 
 
 async def _within(io: Io, spec: MyDatabaseSpec, name: str, password: str | None) -> Mapping[str, Any]:
-    users = ", ".join(literal(each.name) for each in spec.users)
+    users = ", ".join(map(literal, spec.roles))
     databases = ", ".join(literal(each.name) for each in spec.databases)
-    if not users and not databases:
-        return {}
     async with _session(io, name, password, _LOOKING) as session:
         return _read(await session.ask(_WITHIN.format(users=users, databases=databases)))
 
@@ -177,7 +190,7 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         }
         await io.make_secret(str(given["secret"]), values, labels_of_all(ctx))
         return ""
-    own = superuser_secret(ctx)
+    own = secret_of(ctx, SUPERUSER)
     password = (await _passwords(io, (own,)))[own]
     async with _session(io, str(given["instance"]), password, _ACTING) as session:
         match action.verb:
@@ -189,13 +202,17 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
                 await session.ask(
                     f"alter database {identifier(given['database'])} owner to {identifier(given['owner'])}"
                 )
+            case NextDo.MAKE_SLOT:
+                await session.ask(f"select pg_create_physical_replication_slot({literal(given['slot'])}, true)")
+            case NextDo.DROP_SLOT:
+                await session.ask(f"select pg_drop_replication_slot({literal(given['slot'])})")
             case _:
                 await _set_parameters(session, given)
     return ""  # fmt: skip
 
 
 async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mapping[str, Any]) -> None:
-    user, name = str(given["user"]), user_secret(ctx, str(given["user"]))
+    user, name = str(given["user"]), secret_of(ctx, str(given["user"]))
     password = (await _passwords(io, (name,)))[name]
     if _worth(password) != OK:
         raise PostgresError(f"Secret {name} holds no password that can be used")
@@ -207,6 +224,7 @@ async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mappi
         "login",
         "superuser" if given["superuser"] else "nosuperuser",
         "createdb" if given["createDatabase"] else "nocreatedb",
+        "replication" if given["replication"] else "noreplication",
         f"password {literal(stored)}",
     ]
     await session.ask(f"{'alter' if found else 'create'} role {identifier(user)} {' '.join(options)}")

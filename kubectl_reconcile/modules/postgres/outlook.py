@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import Action, Context, Facts, Owned, annotations_of, is_alive, map_at
-from kubectl_reconcile.modules.postgres.decision import ABSENT, OK, NextDo
-from kubectl_reconcile.modules.postgres.situation import SYSTEM, claim_name, state_of
-from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, superuser_secret, user_secret
+from kubectl_reconcile.modules.postgres.children import Begin
+from kubectl_reconcile.modules.postgres.situation import SYSTEM, claim_name, slot_id, state_of
+from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, secret_of
+from kubectl_reconcile.modules.postgres.steps import ABSENT, OK, NextDo
 
 _NEW = "new"
 
@@ -23,22 +24,26 @@ def after_action(facts: Facts, action: Action) -> Facts:
         case NextDo.MAKE_SECRET:
             return {**facts, "secrets": {**map_at(facts, "secrets"), given["secret"]: OK}}
         case NextDo.SET_USER:
-            role = {
-                "login": True,
-                "password": True,
-                "superuser": given["superuser"],
-                "createDatabase": given["createDatabase"],
-            }
+            allowed = {name: given[name] for name in ("superuser", "createDatabase", "replication")}
+            role = {"login": True, "password": True, **allowed}
             return {**facts, "roles": {**map_at(facts, "roles"), given["user"]: role}}
         case NextDo.MAKE_DATABASE | NextDo.SET_OWNER:
             return {**facts, "databases": {**map_at(facts, "databases"), given["database"]: given["owner"]}}
+        case NextDo.MAKE_SLOT:
+            return {
+                **facts,
+                "slots": {**map_at(facts, "slots"), given["slot"]: {"active": False, "status": "reserved"}},
+            }
+        case NextDo.DROP_SLOT:
+            left = {name: value for name, value in map_at(facts, "slots").items() if name != given["slot"]}
+            return {**facts, "slots": left}
         case _:
             pods, name = map_at(facts, "pods"), given["instance"]
             before = map_at(pods, name)
-            left = {key: value for key, value in map_at(before, "settings").items() if key not in given["reset"]}
+            kept = {key: value for key, value in map_at(before, "settings").items() if key not in given["reset"]}
             changed = {*given["set"], *given["reset"]}
             pending = sorted({*(before.get("pending") or ()), *(changed & {*(before.get("restarts") or ())})})
-            told = {**before, "settings": {**left, **given["set"]}, "pending": pending}
+            told = {**before, "settings": {**kept, **given["set"]}, "pending": pending}
             return {**facts, "pods": {**pods, name: told}}  # fmt: skip
 
 
@@ -56,13 +61,18 @@ def once_running(spec: MyDatabaseSpec, owned: Owned, facts: Facts, ctx: Context)
         answer = before if is_same else _started(spec, state.instances[name].begun, _system(owned, name, state.system))
         pods[name] = {**answer, "uid": uid, "ready": True}
     secrets = map_at(facts, "secrets")
-    named = (superuser_secret(ctx), *(user_secret(ctx, each.name) for each in spec.users))
+    writable = sorted(name for name, each in pods.items() if each.get("recovery") is False)
+    replicas = [name for name, each in pods.items() if each.get("recovery") is True]
+    slots = map_at(facts, "slots")
+    active = {slot_id(name) for name in replicas} if writable else set()
     return {
         **facts,
         "pods": pods,
-        "writable": ",".join(sorted(name for name, each in pods.items() if each.get("recovery") is False)),
-        "secrets": {name: secrets.get(name, ABSENT) for name in named},
-    }
+        "writable": ",".join(writable),
+        "secrets": {name: secrets.get(name, ABSENT) for name in (secret_of(ctx, each) for each in (SUPERUSER, *spec.roles))},
+        "followers": {name: {"state": "streaming", "lagBytes": 0} for name in replicas if writable},
+        "slots": {name: {**map_at(slots, name), "active": name in active} for name in slots},
+    }  # fmt: skip
 
 
 def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dict[str, Any]:
@@ -70,8 +80,8 @@ def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dic
     lines = (line.partition(" = ") for line in begun.get("PARAMETERS", "").splitlines())
     settings = {name: value[1:-1].replace("''", "'").replace("\\\\", "\\") for name, _, value in lines}
     return {
-        "recovery": False, "system": system, "timeline": 1, "version": str(spec.version), "major": str(spec.version),
-        "settings": settings, "restarts": [], "pending": [], "error": "",
+        "recovery": begun.get("BEGIN") == Begin.REPLICA, "system": system, "timeline": 1, "version": str(spec.version), "major": str(spec.version),
+        "settings": settings, "restarts": [], "limits": {}, "pending": [], "error": "",
     }  # fmt: skip
 
 

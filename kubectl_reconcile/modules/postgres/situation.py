@@ -42,8 +42,10 @@ SYSTEM = f"{PREFIX}system-identifier"
 MAJOR = f"{PREFIX}major"
 """On volumes: the major version of PostgreSQL that has written them."""
 ROLE = f"{PREFIX}role"
-"""Label of pods: what clients may use them for."""
-PRIMARY = "primary"
+"""Label of pods: what clients may use them for. On volumes: whose data is the primary's."""
+PRIMARY, REPLICA = "primary", "replica"
+SERVES = f"{PREFIX}serves"
+"""Label of pods that clients may use for something."""
 
 _ACTIONS = "reconcile.dev/actions"
 _FAULT_MAX = 400
@@ -104,13 +106,14 @@ class InstanceVolume:
     slot: str
     system: str = ""
     major: str = ""
+    is_primary: bool = False
     is_going: bool = False
     size: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """Everything that is known. *failed* are the messages of actions that failed when they were last tried, by key."""
+    """Everything that is known. *followers* are what the primary says of those who stream from it, by slot; *slots* are its replication slots; *failed* are the messages of actions that failed when they were last tried, by key."""
 
     instances: Mapping[str, Instance] = field(default_factory=dict)
     volumes: Mapping[str, InstanceVolume] = field(default_factory=dict)
@@ -119,6 +122,8 @@ class DatabaseState:
     secrets: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, Any] = field(default_factory=dict)
     databases: Mapping[str, str] = field(default_factory=dict)
+    followers: Mapping[str, Any] = field(default_factory=dict)
+    slots: Mapping[str, Any] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -135,6 +140,21 @@ class DatabaseState:
     def primary(self) -> Instance | None:
         """The instance of the primary's slot, None where it has no pod."""
         return self.instances.get(self.named_primary)
+
+    @property
+    def ordered(self) -> list[Instance]:
+        """The instances by number."""
+        return sorted(self.instances.values(), key=lambda each: (len(each.slot), each.slot))
+
+    def streams(self, instance: Instance) -> bool:
+        """Tell whether an instance is a replica that follows the primary: it stands by, and the primary sends to it."""
+        stands_by = bool(instance.answer) and instance.answer.get("recovery") is True
+        return stands_by and map_at(self.followers, instance.slot).get("state") == "streaming"
+
+    def is_healthy(self, instance: Instance) -> bool:
+        """Tell whether an instance serves as what it is."""
+        is_it = instance.is_writable if instance.slot == self.named_primary else self.streams(instance)
+        return instance.serves and is_it
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -160,6 +180,11 @@ def claim_name(slot: str) -> str:
     return f"{slot}-data"
 
 
+def slot_id(slot: str) -> str:
+    """Return the name of the replication slot that an instance follows by."""
+    return slot.replace("-", "_")
+
+
 def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> DatabaseState:
     """Return what is known of the database of *cr*."""
     seen = map_at(facts, "pods")
@@ -172,7 +197,10 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
     told = (str(each.answer.get("system") or "") for each in instances.values())
     named = text_at(cr, "status", "currentPrimary")
     writable = sorted((each.slot for each in instances.values() if each.is_writable), key=lambda slot: slot != named)
-    holding = sorted((each.slot for each in volumes.values() if each.system), key=lambda slot: number_of(ctx, slot))
+    holding = sorted(
+        (each.slot for each in volumes.values() if each.system),
+        key=lambda slot: (not volumes[slot].is_primary, number_of(ctx, slot)),
+    )
     return DatabaseState(
         instances=instances,
         volumes=volumes,
@@ -181,6 +209,8 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
         secrets=map_at(facts, "secrets"),
         roles=map_at(facts, "roles"),
         databases=map_at(facts, "databases"),
+        followers=map_at(facts, "followers"),
+        slots=map_at(facts, "slots"),
         failed=dict(_failed(cr)),
     )
 
@@ -239,6 +269,7 @@ def _volume(claim: Manifest) -> InstanceVolume:
         slot=name.removesuffix("-data") if name.endswith("-data") else "",
         system=noted.get(SYSTEM, ""),
         major=noted.get(MAJOR, ""),
+        is_primary=noted.get(ROLE) == PRIMARY,
         is_going=bool(metadata.get("deletionTimestamp")),
         size=str(asked or ""),
     )

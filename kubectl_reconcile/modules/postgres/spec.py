@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from kubectl_reconcile.module_api import (
+    Between,
     Context,
     Manifest,
     Select,
@@ -22,11 +23,12 @@ from kubectl_reconcile.module_api import (
 
 REPOSITORY = "docker.io/library/postgres"
 MAJORS = (14, 15, 16, 17, 18)
-SUPERUSER = "postgres"
+SUPERUSER, REPLICATOR = "postgres", "replicator"
 NAME = r"[a-z](?:[a-z0-9_]*[a-z0-9])?"
 NAME_MAX = 30
+REPLICAS_MAX = 7
 
-_RESERVED = frozenset({SUPERUSER, "replicator", "template0", "template1", "public", "none"})
+_RESERVED = frozenset({SUPERUSER, REPLICATOR, "template0", "template1", "public", "none"})
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]i|[kMGTP]|)")
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
@@ -102,6 +104,7 @@ class MyDatabaseSpec:
 
     version: int
     storage: VolumeWish
+    replicas: Annotated[int, Between(1, REPLICAS_MAX)] = 1
     image: str = ""
     resources: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -109,6 +112,11 @@ class MyDatabaseSpec:
     users: tuple[UserWish, ...] = ()
     paused: bool = False
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Everybody who logs in with the password of a Secret, the superuser aside."""
+        return (*((REPLICATOR,) if self.replicas > 1 else ()), *(each.name for each in self.users))
 
     @property
     def server_image(self) -> str:
@@ -193,14 +201,11 @@ def _check_owners(spec: MyDatabaseSpec) -> None:
 # --- Secrets --------------------------------------------------------------------------------------
 
 
-def superuser_secret(ctx: Context) -> str:
-    """Return the name of the superuser's Secret."""
-    return ctx.name("superuser")
-
-
-def user_secret(ctx: Context, user: str) -> str:
-    """Return the name of a user's Secret."""
-    return ctx.name(f"user-{user.replace('_', '-')}")
+def secret_of(ctx: Context, user: str) -> str:
+    """Return the name of the Secret with a user's password."""
+    if user == SUPERUSER:
+        return ctx.name("superuser")
+    return ctx.name("replication" if user == REPLICATOR else f"user-{user.replace('_', '-')}")
 
 
 def secrets_named(cr: Manifest) -> Select:
@@ -208,4 +213,4 @@ def secrets_named(cr: Manifest) -> Select:
     ctx = Context("", "mydatabase", cr)
     users = (each.get("name") for each in maps_in(map_at(cr, "spec").get("users")))
     known = (name for name in users if isinstance(name, str) and re.fullmatch(NAME, name) and len(name) <= NAME_MAX)
-    return Select(names=(superuser_secret(ctx), *(user_secret(ctx, name) for name in known)))
+    return Select(names=tuple(secret_of(ctx, name) for name in (SUPERUSER, REPLICATOR, *known)))

@@ -57,6 +57,8 @@ def foreseen(world):
 def told(change):
     if change.action:
         return step_of(change.action)
+    if change.ref.kind == "PersistentVolumeClaim" and change.op is Op.DELETE:
+        return f"delete volume {change.ref.name.removesuffix('-data')}"
     is_one = change.ref.kind == "Pod" and change.op in {Op.CREATE, Op.DELETE}
     return f"{change.op.value} {change.ref.name}" if is_one else ""
 
@@ -66,11 +68,12 @@ CHANGES = st.fixed_dictionaries(
     {},
     optional={
         "parameters": st.dictionaries(
-            st.sampled_from(["work_mem", "max_connections", "jit"]), st.sampled_from(["1", "it's", "on"])
+            st.sampled_from(["work_mem", "max_connections", "jit"]), st.sampled_from(["30", "300"])
         ),
         "users": st.sampled_from([[], USERS[:1], USERS]),
         "databases": st.sampled_from([[], [{"name": "a"}], [{"name": "a"}, {"name": "b"}]]),
         "image": st.sampled_from(["", "postgres:17.6"]),
+        "replicas": st.integers(1, 4),
     },
 )
 
@@ -78,7 +81,7 @@ CHANGES = st.fixed_dictionaries(
 def test_a_new_database_is_shown_to_its_end():
     world = World(users=USERS, databases=[{"name": "orders", "owner": "shop"}], parameters={"work_mem": "8MB"})
     shown = foreseen(world)
-    world.settle()
+    world.settle(200)
     assert shown == world.taken
     assert len(shown) == 7
 
@@ -88,11 +91,11 @@ def test_a_new_database_is_shown_to_its_end():
 @given(CHANGES, CHANGES, st.integers(0, 5))
 def test_a_change_takes_the_steps_that_were_shown_before(before, change, later):
     world = World(**before)
-    world.settle()
+    world.settle(200)
     world.cr["spec"] |= change
     for _ in range(later):  # in the middle of it, too
         world.step()
     world.taken.clear()
     shown = foreseen(world)
-    world.settle()
+    world.settle(200)
     assert shown == world.taken

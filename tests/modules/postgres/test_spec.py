@@ -14,6 +14,7 @@ def cr(**spec):
 REFUSED = {
     "an unknown major version": ({"version": 9}, ".spec.version: must be a major version that is known here, one of 14, 15"),
     "a minor version": ({"version": "17.6"}, ".spec.version: must be a whole number"),
+    "no replicas": ({"replicas": 0}, ".spec.replicas: must be between 1 and 7, not 0"),
     "no storage": ({"storage": None}, ".spec.storage: is required"),
     "a size of nothing": ({"storage": {"size": "0Gi"}}, ".spec.storage.size: must be a quantity as in 10Gi, not '0Gi'"),
     "a size of words": ({"storage": {"size": "large"}}, ".spec.storage.size: must be a quantity"),
@@ -58,9 +59,9 @@ def test_what_makes_sense_is_read():
 
 def test_secrets_are_named_whatever_the_spec_looks_like():
     assert secrets_named(cr(users=[{"name": "my_shop"}, {"name": "A"}, {}, 3, {"name": 4}])).names == (
-        "db-superuser", "db-user-my-shop",
+        "db-superuser", "db-replication", "db-user-my-shop",
     )  # fmt: skip
-    assert secrets_named({"metadata": {"name": "db"}, "spec": 3}).names == ("db-superuser",)
+    assert secrets_named({"metadata": {"name": "db"}, "spec": 3}).names == ("db-superuser", "db-replication")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_it_begins_with_a_secret_and_an_instance_and_is_filled_then():
     names = sorted(name for kind, name in world.objects if kind == "Service")
     assert names == ["db", "db-r", "db-ro"]
     assert world.claim("db-0")["metadata"]["annotations"] == {
-        "example.com/system-identifier": "7000", "example.com/major": "17",
+        "example.com/system-identifier": "7000", "example.com/major": "17", "example.com/role": "primary",
     }  # fmt: skip
 
 
@@ -276,3 +276,194 @@ def test_names_of_any_length_give_keys_that_are_names():
     world.cr["metadata"]["name"] = "d" * 50
     for action in (action for _ in range(6) for action in world.ask().actions):
         assert len(action.key) <= 63
+
+
+# --- replicas -------------------------------------------------------------------------------------
+
+
+def joins(number):
+    return [f"make-slot db_{number}", f"create db-{number}"]
+
+
+def leaves(number):
+    return [f"delete db-{number}", f"drop-slot db_{number}", f"delete volume db-{number}"]
+
+
+THREE = {"replicas": 3, **SHOP}
+
+
+def test_replicas_come_one_after_the_other_each_with_a_slot_and_a_copy():
+    world = World(replicas=3)
+    outcome = world.settle()
+    assert world.taken == [
+        "make-secret db-superuser", "create db-0", "make-secret db-replication", "set-user replicator", *joins(1), *joins(2),
+    ]  # fmt: skip
+    assert condition(outcome, "Ready").status == "True"
+    assert [world.role(f"db-{at}") for at in range(3)] == ["primary", "replica", "replica"]
+    assert world.cr["status"]["readyInstances"] == 3
+    assert world.cr["status"]["instances"][1] == {"pod": "db-1", "role": "replica", "ready": True, "lagBytes": 0}
+    assert world.claim("db-0")["metadata"]["annotations"]["example.com/role"] == "primary"
+    assert "example.com/role" not in world.claim("db-1")["metadata"]["annotations"]
+
+
+SCALED = {
+    "two more": (3, 5, [*joins(3), *joins(4)]),
+    "one less": (3, 2, leaves(2)),
+    "the primary alone": (3, 1, [*leaves(2), *leaves(1)]),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "steps"), SCALED.values(), ids=SCALED)
+def test_what_another_number_of_replicas_takes(before, after, steps):
+    world = formed(replicas=before)
+    world.cr["spec"]["replicas"] = after
+    outcome = world.settle()
+    assert world.taken == steps
+    assert condition(outcome, "Ready").status == "True"
+    assert world.primary["name"] == "db-0"
+    assert sorted(world.pods) == [f"db-{at}" for at in range(after)]
+    assert len(world.disks) == after
+
+
+def test_the_primary_is_never_the_one_that_goes():
+    world = formed(replicas=3)
+    world.running[world.pods["db-2"]["metadata"]["uid"]]["standby"] = False  # somebody has promoted it by hand
+    world.disks[world.claim("db-2")["metadata"]["uid"]]["slots"] = {"db_0", "db_1"}
+    world.delete("Pod", "db-0")
+    world.run()
+    world.settle()
+    assert world.cr["status"]["currentPrimary"] == "db-2"
+    world.taken.clear()
+    world.cr["spec"]["replicas"] = 1
+    world.settle()
+    assert world.taken == [*leaves(1), *leaves(0)]
+    assert world.role("db-2") == "primary"
+
+
+def test_a_replica_that_dies_comes_back_on_its_volume_and_one_without_its_volume_with_a_new_copy():
+    world = formed(**THREE)
+    world.kill("db-1")
+    world.settle()
+    assert world.taken == ["delete db-1", "create db-1"]
+    world.taken.clear()
+    disk = uid(world.claim("db-1"))
+    world.delete("Pod", "db-1")
+    del world.disks[uid(world.objects.pop(("PersistentVolumeClaim", "db-1-data")))]
+    world.settle()
+    assert world.taken == ["create db-1"]
+    assert uid(world.claim("db-1")) != disk
+    assert world.role("db-1") == "replica"
+
+
+def test_a_replica_that_stays_away_keeps_nobody_from_filling_the_primary():
+    world = formed(replicas=2)
+    world.broken.add("db-1")
+    world.running.pop(uid(world.pods["db-1"]))
+    world.cr["spec"] |= {**SHOP, "parameters": {"work_mem": "9MB"}}
+    outcome = world.settle()
+    filled = ["make-secret db-user-shop", "set-user shop", "make-database orders", "set-parameters db-0"]
+    assert world.taken == [*filled, "delete db-1", "create db-1"]
+    assert condition(outcome, "Available").status == "True"
+    assert condition(outcome, "Ready").message.startswith("db-1 doesn't serve yet")
+
+
+def test_nobody_waits_for_a_surplus_replica_whose_node_does_not_let_it_go():
+    world = formed(replicas=2)
+    world.pods["db-1"]["metadata"]["deletionTimestamp"] = "2026-11-20T11:00:00Z"
+    world.cr["spec"] |= {"replicas": 1, **SHOP}
+    outcome = world.settle()
+    assert world.taken == ["make-secret db-user-shop", "set-user shop", "make-database orders"]
+    assert (condition(outcome, "Ready").status, condition(outcome, "Ready").message) == (
+        "False",
+        "pod db-1 is terminating",
+    )
+    world.delete("Pod", "db-1")
+    world.settle()
+    assert world.taken[3:] == ["drop-slot db_1", "delete volume db-1"]
+    assert condition(world.ask(), "Ready").status == "True"
+
+
+ROLLED = {
+    "an image": ({"image": "postgres:17.6"}, [f"{verb} db-{at}" for at in (1, 2, 0) for verb in ("delete", "create")]),
+    "more connections, replicas first": (
+        {"parameters": {"max_connections": "200"}},
+        [*(f"set-parameters db-{at}" for at in range(3)), *(f"{verb} db-{at}" for at in (1, 2, 0) for verb in ("delete", "create"))],
+    ),
+    "fewer connections, the primary first": (
+        {"parameters": {"max_connections": "50"}},
+        [*(f"set-parameters db-{at}" for at in range(3)), *(f"{verb} db-{at}" for at in (0, 1, 2) for verb in ("delete", "create"))],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "steps"), ROLLED.values(), ids=ROLLED)
+def test_a_change_is_rolled_out_one_instance_at_a_time(change, steps):
+    world = formed(replicas=3)
+    world.cr["spec"] |= change
+    world.settle()
+    assert world.taken == steps
+
+
+def test_replicas_serve_reads_while_the_primary_is_away_and_none_that_follows_nobody():
+    world = formed(replicas=2)
+    world.broken.add("db-0")
+    world.running.pop(uid(world.pods["db-0"]))
+    world.settle()
+    assert world.role("db-1") == "replica"
+    world.broken.clear()
+    world.run()
+    world.disks[uid(world.claim("db-0"))]["slots"].clear()
+    world.step()
+    assert world.role("db-1") is None
+
+
+def test_two_servers_that_take_writes_get_no_clients():
+    world = formed(replicas=2)
+    facts = world.facts()
+    facts["pods"]["db-1"]["recovery"] = False
+    facts["writable"] = "db-0,db-1"
+    world.facts = lambda: facts
+    outcome = world.step()
+    assert condition(outcome, "Degraded").reason == "TwoPrimaries"
+    assert [world.role(name) for name in ("db-0", "db-1")] == [None, None]
+
+
+def test_a_slot_that_is_lost_is_made_anew_for_a_new_copy():
+    world = formed(replicas=2)
+    facts = world.facts
+    world.facts = lambda: {**facts(), "slots": {"db_1": {"active": False, "status": "lost"}}, "followers": {}}
+    outcome = world.step()
+    assert "delete the pod and its volume claim db-1-data" in condition(outcome, "Ready").message
+    world.delete("Pod", "db-1")
+    del world.disks[uid(world.objects.pop(("PersistentVolumeClaim", "db-1-data")))]
+    world.step()
+    world.facts = facts
+    world.settle()
+    assert world.taken == ["drop-slot db_1", *joins(1)]
+
+
+def test_without_the_primarys_volume_nothing_is_begun_while_there_are_copies():
+    world = formed(replicas=2)
+    world.delete("Pod", "db-0")
+    del world.disks[uid(world.objects.pop(("PersistentVolumeClaim", "db-0-data")))]
+    outcome = world.settle()
+    assert world.taken == []
+    assert condition(outcome, "Degraded").reason == "DataLost"
+    assert "promote one of db-1" in condition(outcome, "Degraded").message
+
+
+def test_a_database_with_replicas_that_was_deleted_knows_its_primary_again():
+    world = formed(replicas=2)
+    for name in ("db-0", "db-1"):
+        world.delete("Pod", name)
+        world.claim(name)["metadata"]["annotations"].pop("example.com/role", None)
+    world.claim("db-1")["metadata"]["annotations"]["example.com/role"] = "primary"
+    world.disks[uid(world.claim("db-1"))]["slots"] = {"db_0"}
+    del world.cr["status"]
+    world.settle()
+    assert world.taken == ["create db-1", "create db-0"]
+    assert world.primary["name"] == "db-1"
+
+
+def uid(manifest):
+    return manifest["metadata"]["uid"]

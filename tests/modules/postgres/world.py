@@ -71,26 +71,62 @@ class World:
 
     def start(self, name, pod):
         told = {each["name"]: each.get("value") for each in pod["spec"]["initContainers"][0]["env"]}
+        disk, primary = uid_of(self.claim(name)), self.primary
         if "db-superuser" not in self.secrets:
             return False
-        disk = uid_of(self.claim(name))
-        if disk not in self.disks:
-            if told["BEGIN"] != "initdb":
-                return False
-            assert not self.disks, f"{name} begins a second database"
-            self.disks[disk] = {
-                "system": "7000",
-                "roles": {},
-                "databases": {},
-                "password": self.secrets["db-superuser"],
-            }
+        if disk not in self.disks and not self.filled(name, disk, told, primary):
+            return False
+        assert told["BEGIN"] == "replica" or primary is None, f"{name} is a second server that takes writes"
         settings = dict(line.split(" = ") for line in told["PARAMETERS"].splitlines())
+        settings = {key: value[1:-1].replace("''", "'") for key, value in settings.items()}
+        standby = told["BEGIN"] == "replica"
+        if standby and primary and room(settings) < primary["room"]:
+            return False  # a standby with less room than its primary doesn't start
         self.running[uid_of(pod)] = {
             "disk": disk,
-            "settings": {key: value[1:-1].replace("''", "'") for key, value in settings.items()},
+            "slot": told["SLOT"],
+            "standby": standby,
+            "settings": settings,
+            "room": room(settings),
             "pending": [],
         }
         return True
+
+    def filled(self, name, disk, told, primary):
+        if told["BEGIN"] == "initdb":
+            return self.begun(name, disk)
+        return told["BEGIN"] == "replica" and self.copied(name, disk, told, primary)
+
+    def begun(self, name, disk):
+        assert not self.disks, f"{name} begins a second database"
+        own = {"password": self.secrets["db-superuser"]}
+        self.disks[disk] = {"system": "7000", "roles": {}, "databases": {}, "slots": set(), **own}
+        return True
+
+    def copied(self, name, disk, told, primary):
+        """A copy of the primary's data, if that can be had: it takes a user, a slot, and a Service that leads there."""
+        if primary is None or self.role(primary["name"]) != "primary":
+            return False
+        source = self.disks[primary["disk"]]
+        role = source["roles"].get("replicator", {})
+        assert told["SLOT"] in source["slots"], f"{name} copies without a slot of its own"
+        assert role.get("replication"), f"{name} copies as nobody"
+        self.disks[disk] = {**copy.deepcopy(source), "slots": set()}
+        return True
+
+    @property
+    def primary(self):
+        """The server that takes writes, None where there is none."""
+        names = {uid_of(pod): name for name, pod in self.pods.items()}
+        found = [
+            {**one, "name": names[uid]} for uid, one in self.running.items() if uid in names and not one["standby"]
+        ]
+        assert len(found) <= 1, f"{found} take writes"
+        return found[0] if found else None
+
+    def follows(self, name):
+        server, primary = self.running.get(uid_of(self.pods[name])), self.primary
+        return bool(server and primary and server["standby"] and server["slot"] in self.disks[primary["disk"]]["slots"])
 
     def kill(self, slot):
         """The server of a pod ends; nobody restarts it."""
@@ -99,28 +135,36 @@ class World:
         self.pods[slot]["status"] = {"phase": "Failed", "containerStatuses": [{"name": "postgres", "state": ended}]}
 
     def facts(self):
-        pods, within = {}, {}
+        pods = {}
         for name, pod in self.pods.items():
             server = self.running.get(uid_of(pod))
             if server is None or self.disks[server["disk"]]["password"] != self.secrets.get("db-superuser"):
                 pods[name] = {"uid": uid_of(pod), "error": "silent"}
                 continue
-            within = self.disks[server["disk"]]
             pods[name] = {
-                "uid": uid_of(pod), "error": "", "recovery": False, "system": within["system"], "timeline": 1, "version": "17.6", "major": "17",
-                "settings": dict(server["settings"]), "pending": list(server["pending"]), "restarts": sorted(RESTARTS),
+                "uid": uid_of(pod), "error": "", "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
+                "timeline": 1, "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
+                "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]},
             }  # fmt: skip
+        writable = sorted(name for name, each in pods.items() if not each["error"] and not each["recovery"])
+        within = self.disks[self.running[uid_of(self.pods[writable[0]])]["disk"]] if writable else {}
         users = {each["name"]: secret_of(each["name"]) for each in self.cr["spec"].get("users", ())}
-        named = ("db-superuser", *users.values())
+        if self.cr["spec"].get("replicas", 1) > 1:
+            users["replicator"] = "db-replication"
+        following = {name for name in pods if writable and self.follows(name)}
         return {
-            "secrets": {name: "ok" if name in self.secrets else "absent" for name in named},
+            "secrets": {name: "ok" if name in self.secrets else "absent" for name in ("db-superuser", *users.values())},
             "pods": pods,
-            "writable": ",".join(sorted(name for name, each in pods.items() if not each["error"])),
+            "writable": ",".join(writable),
             "roles": {
                 name: {**role, "password": role["password"] == self.secrets.get(users[name])}
                 for name, role in within.get("roles", {}).items() if name in users
             },
             "databases": dict(within.get("databases", {})),
+            "followers": {name: {"state": "streaming", "lagBytes": 0} for name in following},
+            "slots": {
+                slot: {"active": slot.replace("_", "-") in following, "status": "reserved"} for slot in within.get("slots", ())
+            },
         }  # fmt: skip
 
     # --- what the module does -----------------------------------------------------------------------
@@ -159,6 +203,12 @@ class World:
         return outcome
 
     def delete(self, kind, name):
+        if kind == "PersistentVolumeClaim":
+            slot = name.removesuffix("-data")
+            assert slot not in self.pods, f"the volume of {slot} is in use"
+            assert self.primary["disk"] != uid_of(self.claim(slot)), "the primary's data is deleted"
+            self.disks.pop(uid_of(self.objects.pop((kind, name))), None)
+            return f"delete volume {slot}"
         assert kind == "Pod", f"{kind} {name} is deleted"
         self.objects.pop((kind, name))
         return f"delete {name}"
@@ -177,12 +227,17 @@ class World:
                 role = {"login": True, "password": password}
                 disk["roles"][given["user"]] = {
                     **role,
-                    **{name: given[name] for name in ("superuser", "createDatabase")},
+                    **{name: given[name] for name in ("superuser", "createDatabase", "replication")},
                 }
             case "make-database" | "set-owner":
                 assert (given["database"] in disk["databases"]) == (action.verb == "set-owner")
                 assert given["owner"] in {"postgres", *disk["roles"]}
                 disk["databases"][given["database"]] = given["owner"]
+            case "make-slot":
+                assert given["slot"] not in disk["slots"]
+                disk["slots"].add(given["slot"])
+            case "drop-slot":
+                disk["slots"].remove(given["slot"])
             case _:
                 server["settings"] |= given["set"]
                 for name in given["reset"]:
@@ -199,7 +254,14 @@ class World:
         raise AssertionError(f"it never settles: {self.taken[-20:]}")
 
 
+def room(settings):
+    """How many connections a server that starts with these settings has room for."""
+    return int(settings.get("max_connections", 100))
+
+
 def secret_of(user):
+    if user == "replicator":
+        return "db-replication"
     return f"db-user-{user.replace('_', '-')}"
 
 
@@ -209,7 +271,9 @@ def uid_of(manifest):
 
 def step_of(action):
     about = next(
-        action.parameters[name] for name in ("secret", "database", "user", "instance") if name in action.parameters
+        action.parameters[name]
+        for name in ("secret", "slot", "database", "user", "instance")
+        if name in action.parameters
     )
     return f"{action.verb} {about}"
 

@@ -1,0 +1,129 @@
+"""What is in a server, held against the spec: users with their passwords, databases, parameters.
+
+Pure: a state and a spec in, steps out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubectl_reconcile.module_api import Context, map_at
+from kubectl_reconcile.modules.postgres.situation import DatabaseState, Instance, number_of
+from kubectl_reconcile.modules.postgres.spec import (
+    OWNED_PARAMETERS,
+    REPLICATOR,
+    MyDatabaseSpec,
+    parts_of,
+    secret_of,
+)
+from kubectl_reconcile.modules.postgres.steps import (
+    ABSENT,
+    OK,
+    DatabaseStep,
+    NextDo,
+    Purpose,
+    restart,
+    secret_made,
+    stop,
+)
+
+_USUAL = {
+    "max_connections": "100",
+    "max_worker_processes": "8",
+    "max_prepared_transactions": "0",
+    "max_locks_per_transaction": "64",
+}
+"""What PostgreSQL takes by itself of what a standby must have as much of as its primary."""
+
+
+def users(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield what is to be done about who may log in."""
+    for user, wanted in _roles(spec):
+        name = secret_of(ctx, user)
+        known = s.secrets.get(name, ABSENT)
+        if known == ABSENT:
+            yield secret_made(ctx, user, Purpose.CHANGING)
+        if known != OK:
+            yield stop(f"Secret {name} {known}", "SecretUnusable")
+        if lacks := _lacks(s.roles.get(user), wanted):
+            yield DatabaseStep(
+                NextDo.SET_USER, Purpose.CHANGING, f"{lacks} user {user}", user, parameters={"user": user, **wanted}
+            )
+
+
+def _roles(spec: MyDatabaseSpec) -> Iterator[tuple[str, dict[str, bool]]]:
+    """Yield who is to log in, each with what is allowed to it."""
+    if spec.replicas > 1:
+        yield REPLICATOR, {"superuser": False, "createDatabase": False, "replication": True}
+    for user in spec.users:
+        yield user.name, {"superuser": user.superuser, "createDatabase": user.create_database, "replication": False}
+
+
+def _lacks(found: Mapping[str, Any] | None, wanted: Mapping[str, bool]) -> str:
+    """Return what is to be done about a user, nothing where it is as specified."""
+    if found is None:
+        return "make"
+    if not found.get("password"):
+        return "set the password of"
+    is_so = found.get("login") and all(found.get(name) == value for name, value in wanted.items())
+    return "" if is_so else "set what is allowed to"
+
+
+def databases(spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield what is to be done about databases."""
+    for wanted in spec.databases:
+        found = s.databases.get(wanted.name)
+        parameters = {"database": wanted.name, "owner": wanted.owner}
+        if found is None:
+            text = f"make database {wanted.name} of {wanted.owner}"
+            yield DatabaseStep(NextDo.MAKE_DATABASE, Purpose.CHANGING, text, wanted.name, parameters=parameters)
+        elif found != wanted.owner:
+            text = f"give database {wanted.name} to {wanted.owner}; it is {found}'s"
+            yield DatabaseStep(NextDo.SET_OWNER, Purpose.CHANGING, text, wanted.name, parameters=parameters)
+
+
+def parameters_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield what is to be done about parameters, and a restart of the primary where replicas can only follow it."""
+    for instance in s.ordered:
+        if not instance.answer:
+            continue
+        changed, gone = changes_of(spec, instance)
+        if changed or gone:
+            words = [
+                *(f"{name} = {value}" for name, value in changed.items()),
+                *(f"{name} as it comes" for name in gone),
+            ]
+            yield DatabaseStep(
+                NextDo.SET_PARAMETERS, Purpose.CHANGING, f"set on {instance.slot}: {', '.join(words)}", str(number_of(ctx, instance.slot)),
+                parameters={"instance": instance.slot, "set": changed, "reset": gone},
+            )  # fmt: skip
+    if s.primary is not None and s.primary.pending and _leads(spec, s.primary):
+        yield restart(s.primary)
+
+
+def _leads(spec: MyDatabaseSpec, primary: Instance) -> bool:
+    """Tell whether the primary restarts before its replicas: none of these runs with less room for something than the primary has."""
+    limits = map_at(primary.answer, "limits")
+    return any(
+        _less(spec.parameters.get(name, _USUAL.get(name)), limits.get(name))
+        for name in primary.pending
+        if name in limits
+    )
+
+
+def _less(wanted: Any, had: Any) -> bool:
+    return str(wanted).isdecimal() and int(wanted) < int(had)
+
+
+def changes_of(spec: MyDatabaseSpec, instance: Instance) -> tuple[dict[str, str], list[str]]:
+    """Return the parameters to set on an instance, and those to set back."""
+    wanted = {name: str(value) for name, value in spec.parameters.items()}
+    settings = instance.settings
+    changed = {
+        name: value
+        for name, value in sorted(wanted.items())
+        if name not in settings or parts_of(name, settings[name]) != parts_of(name, value)
+    }
+    gone = sorted(name for name in instance.settings if name not in wanted and name not in OWNED_PARAMETERS)
+    return changed, gone

@@ -1,0 +1,125 @@
+"""Steps: what can be done for a database, and how a step is told to people.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.modules.postgres.children import Begin
+from kubectl_reconcile.modules.postgres.situation import DatabaseState, Instance
+from kubectl_reconcile.modules.postgres.spec import secret_of
+
+OK, ABSENT = "ok", "absent"
+"""What is known of a Secret; anything else says what is wrong with it."""
+
+
+class NextDo(StrEnum):
+    """What a step does."""
+
+    NOTHING = "nothing"
+    """All is as specified."""
+    WAIT = "wait"
+    """Something under way must come to its end."""
+    STOP = "stop"
+    """Nobody but a person can go on."""
+    CREATE_POD = "create-pod"
+    """With its volume, where it has none yet."""
+    DELETE_POD = "delete-pod"
+    DELETE_VOLUME = "delete-volume"
+    MAKE_SECRET = "make-secret"  # noqa: S105 - a verb
+    SET_USER = "set-user"
+    """Make a user, or set its password and what it may."""
+    MAKE_DATABASE = "make-database"
+    SET_OWNER = "set-owner"
+    SET_PARAMETERS = "set-parameters"
+    MAKE_SLOT = "make-slot"
+    """Have the primary keep what a replica hasn't got yet."""
+    DROP_SLOT = "drop-slot"
+
+
+ACTIONS = frozenset(
+    {
+        NextDo.MAKE_SECRET,
+        NextDo.SET_USER,
+        NextDo.MAKE_DATABASE,
+        NextDo.SET_OWNER,
+        NextDo.SET_PARAMETERS,
+        NextDo.MAKE_SLOT,
+        NextDo.DROP_SLOT,
+    }
+)
+"""Steps that aren't a matter of children."""
+
+
+class Purpose(StrEnum):
+    """What a step is for."""
+
+    CREATING = "Creating"
+    RECOVERING = "Recovering"
+    SCALING = "Scaling"
+    CHANGING = "Changing"
+    SETTLED = "Settled"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseStep:
+    """The one thing to do. *about* names it among its kind (a pod by its slot), *text* says it to people, *reason* is a word for a condition.
+
+    *begin* is how a pod begins; *parameters* are for the driver.
+    """
+
+    do: NextDo
+    why: Purpose
+    text: str
+    about: str = ""
+    reason: str = ""
+    begin: Begin = Begin.REPLICA
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The key of the action that it is."""
+        return f"{self.do.value}-{self.about.replace('_', '-')}"
+
+
+SETTLED = DatabaseStep(NextDo.NOTHING, Purpose.SETTLED, "")
+
+
+# --- steps that are taken in several places -------------------------------------------------------
+
+
+def secret_made(ctx: Context, user: str, why: Purpose) -> DatabaseStep:
+    """Make a user's Secret."""
+    name = secret_of(ctx, user)
+    text = f"make Secret {name} with a random password"
+    parameters = {"secret": name, "user": user, "host": f"{ctx.name()}.{ctx.namespace}.svc"}
+    return DatabaseStep(NextDo.MAKE_SECRET, why, text, user, parameters=parameters)
+
+
+def restart(instance: Instance) -> DatabaseStep:
+    """End an instance, which comes back with the parameters that take a restart."""
+    text = (
+        f"delete {instance.slot}, so that it restarts with {', '.join(instance.pending)}; it comes back on its volume"
+    )
+    return DatabaseStep(NextDo.DELETE_POD, Purpose.CHANGING, text, instance.slot)
+
+
+def why_now(s: DatabaseState) -> Purpose:
+    """Return what a step is for that brings something up."""
+    return Purpose.RECOVERING if s.is_formed else Purpose.CREATING
+
+
+def stop(text: str, reason: str) -> DatabaseStep:
+    """Leave it to a person."""
+    return DatabaseStep(NextDo.STOP, Purpose.RECOVERING, text, reason=reason)
+
+
+def wait(text: str, reason: str, s: DatabaseState) -> DatabaseStep:
+    """Wait until something has come to its end."""
+    return DatabaseStep(NextDo.WAIT, why_now(s), text, reason=reason)
