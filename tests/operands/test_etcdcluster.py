@@ -184,11 +184,7 @@ def test_what_is_left_of_a_majority_that_is_gone_goes_on_once_somebody_approves(
     assert "answers, with revision 2 and term" in told
     assert not real.pod("db-2")
 
-    environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
-    approve = [PROGRAM, "approve", "etcdcluster/db", "-n", real.namespace, "--yes"]
-    answer = subprocess.run(approve, env=environ, capture_output=True, text=True, timeout=120, check=False)
-    assert answer.returncode == 0, answer.stderr
-    assert "approved recover-" in answer.stdout
+    assert "approved recover-" in approved(real)
     real.eventually(lambda: len(aside(real)) == 1, "the other volume is put aside", timeout_s=90)
     (name,) = aside(real)
     db.settled(4, timeout_s=120)
@@ -201,6 +197,15 @@ def test_what_is_left_of_a_majority_that_is_gone_goes_on_once_somebody_approves(
     assert db.etcdctl("db-4", "get", "first", "--print-value-only") == "1\n"
     assert list(aside(real)) == [name]
     assert aside(real)[name] == format(before[name], "x")
+
+
+def approved(real):
+    """Let through what is held of the cluster, and return what is said to that."""
+    environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
+    command = [PROGRAM, "approve", "etcdcluster/db", "-n", real.namespace, "--yes"]
+    answer = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
 
 
 def aside(real):

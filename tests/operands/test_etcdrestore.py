@@ -18,6 +18,7 @@ from tests.operands.test_etcdbackup import (  # noqa: F401 - fixtures
     reason,
     status,
 )
+from tests.operands.test_etcdcluster import approved, aside
 
 API = "etcd.database.coreos.com/v1beta2"
 
@@ -108,8 +109,39 @@ def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_da
     assert done["seed"]["memberID"] == format(db.members()["db-0"], "x")
     assert done["sha256"] == status(real, "once")["sha256"]
 
-    restore(real, "late")  # into the same one, which has data
+    restore(real, "late")  # into the same one, which has data, and doesn't ask for it
     assert "stays as it is" in waits_for(real, "late", "ClusterExists")
     real.kubectl("delete", "etcdrestore", "--all", "-n", real.namespace, "--timeout=60s")
     db.settled(3)
     assert db.etcdctl("db-1", "get", "first", "--print-value-only") == "1\n"
+
+
+def test_a_cluster_with_data_goes_back_to_its_backup_once_somebody_approves(db):  # noqa: F811 - a fixture
+    real = db.real
+    real.apply(claim("backups"))
+    db.apply(version=NEW)
+    db.settled(3)
+    db.etcdctl("db-0", "put", "first", "1")
+    backup(real, "once")
+    reason(real, "once", "BackedUp")
+    file = status(real, "once")["file"]
+    for number in range(5):
+        db.etcdctl("db-0", "put", "second", str(number))
+
+    restore(real, "back")
+    db.apply(version=NEW, restoreFrom={"name": "back"})
+    assert f"{file} is whole" in waits_for(real, "back", "ApprovalNeeded")
+    real.eventually(lambda: "5 revisions by now" in db.condition("Ready")["message"], "the cluster tells what is lost")
+    assert db.condition("Ready")["reason"] == "RestoreOffered"
+    assert db.etcdctl("db-1", "get", "second", "--print-value-only") == "4\n"
+    assert sorted(db.members()) == ["db-0", "db-1", "db-2"]
+
+    assert "approved replace-" in approved(real)
+    waits_for(real, "back", "Restored", timeout_s=150)
+    db.settled(3, timeout_s=120)
+    assert db.etcdctl("db-5", "get", "first", "--print-value-only") == "1\n"
+    assert not db.etcdctl("db-3", "get", "second", "--print-value-only").strip()
+    assert sorted(aside(real)) == ["db-0", "db-1", "db-2"]
+    real.kubectl("delete", "etcdrestore", "--all", "-n", real.namespace, "--timeout=60s")
+    db.settled(3)
+    assert db.etcdctl("db-4", "get", "first", "--print-value-only") == "1\n"

@@ -18,6 +18,7 @@ from kubectl_reconcile.modules.etcd.situation import (
     ALONE,
     ASIDE,
     MEMBER,
+    SEED,
     TEMPLATE,
     VOTER,
     EtcdMember,
@@ -230,6 +231,8 @@ def _certificates(prefix: str, folder: str, demand: str) -> dict[str, str]:
 def claim(spec: ClusterSpec, ctx: Context, volume: Volume, member: str) -> Manifest:
     """Return the volume claim of a slot; *member* is who was seen on it, if anybody was."""
     known = {MEMBER: member or volume.member} if member or volume.member else {}
+    if volume.seed_for:
+        known[SEED] = volume.seed_for
     if volume.aside:
         known = {ASIDE: volume.aside}
     return {

@@ -24,6 +24,7 @@ from kubectl_reconcile.module_api import (
     Reads,
     Select,
     key_of,
+    map_at,
     module,
 )
 from kubectl_reconcile.modules.etcd import driver, outlook
@@ -51,8 +52,15 @@ from kubectl_reconcile.modules.etcd.recovery import (
     recovery_of,
     voters_told,
 )
+from kubectl_reconcile.modules.etcd.replacing import (
+    given_up_for,
+    is_given_up,
+    new_seed,
+    replacement_key,
+    replacement_of,
+)
 from kubectl_reconcile.modules.etcd.restored import restore_named
-from kubectl_reconcile.modules.etcd.situation import Situation, Volume, peer_url, situation_of
+from kubectl_reconcile.modules.etcd.situation import Situation, peer_url, situation_of
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, cluster_spec
 from kubectl_reconcile.modules.etcd.steps import Do, EtcdStep, Why
 
@@ -97,6 +105,8 @@ class EtcdCluster:
     def foresee(self, cr: Manifest, owned: Owned, facts: Facts) -> Facts:
         """Say what the pods will answer once they run."""
         ctx, tls = Context("", "etcdcluster", cr), bool(cluster_spec(cr).TLS)
+        if is_given_up(cr, facts):
+            return outlook.once_given_up(facts, is_noted=bool(map_at(cr, "status", "replacing")))
         if is_decided(cr, facts):
             return outlook.once_alone(owned, facts, ctx, tls=tls)
         return outlook.once_running(owned, facts, ctx, tls=tls)
@@ -120,7 +130,7 @@ class EtcdCluster:
             actions=tuple(_action(spec, s, step, ctx)),
             status=_status(cr, spec, s, step, ctx),
             conditions=tuple(_conditions(spec, s, step, wanted)),
-            requeue_after_s=_IDLE_S if step.do in {Do.NOTHING, Do.STOP} else _BUSY_S,
+            requeue_after_s=_IDLE_S if step.do in {Do.NOTHING, Do.STOP, Do.REPLACE} else _BUSY_S,
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
@@ -176,7 +186,7 @@ def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
         after = laid_out(volume, step)
         yield _named("PersistentVolumeClaim", claim_name(slot)) if stays else claim(spec, ctx, after, seen)
     if step.do in {Do.CREATE_POD, Do.CREATE_VOLUME} and not spec.in_memory and step.slot not in s.volumes:
-        yield claim(spec, ctx, Volume(step.slot), "")
+        yield claim(spec, ctx, new_seed(step), "")
 
 
 def _named(kind: str, name: str, api: str = "v1") -> Manifest:
@@ -191,6 +201,10 @@ def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
     """Yield the step as an action on etcd, if it is one. What it was decided on must still be so when it runs."""
     if step.do is Do.RECOVER:
         yield _recovery(s, step, ctx)
+    if step.do is Do.REPLACE and s.restore is not None:
+        yield Action(
+            replacement_key(s.restore), step.do.value, step.text, {"slot": s.restore.name}, needs_approval=True
+        )
     if step.do not in {Do.ADD, Do.PROMOTE, Do.MOVE_LEADER, Do.REMOVE}:
         return
     via = next((each.slot for each in s.voters if each.id == s.leader), "")
@@ -229,11 +243,12 @@ def _status(cr: Manifest, spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: 
     is_lost = step.reason in {"DataLost", "DifferentClusters"}
     is_up, noted = s.has_majority, recovery_of(cr)
     phase = "Failed" if is_lost else "Running" if is_up or before.get("phase") == "Running" else "Creating"
-    alone = going_on_alone(s, noted)
+    alone, digest = going_on_alone(s, noted), given_up_for(s, replacement_of(cr))
     known: dict[str, Any] = {
         "clusterID": s.clusters[0] if len(s.clusters) == 1 and s.is_known else before.get("clusterID", ""),
-        "voters": voters_told(s) if s.is_known else before.get("voters"),
-        "recovery": {"slot": alone} if alone else None,
+        "voters": None if digest else voters_told(s) if s.is_known else before.get("voters"),
+        "recovery": {"slot": alone} if alone and not digest else None,
+        "replacing": {"digest": digest} if digest else None,
     }
     return {
         "phase": phase,
@@ -266,6 +281,7 @@ def _seed(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> dict
         "token": token(ctx),
         "image": image(spec, spec.target),
         "version": str(spec.target),
+        **({"approved": step.member} if step.member else {}),
     }
 
 
@@ -275,8 +291,7 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
     if s.has_majority:
         yield Condition("Available", "True", "MajorityServes", text)
     else:
-        lost = step.reason == "QuorumLost" or s.is_formed
-        yield Condition("Available", "False", "QuorumLost" if lost else "Starting", step.told or text)
+        yield Condition("Available", "False", _why_not(s, step), step.told or text)
     refused = wanted.refusal
     if step.do is Do.NOTHING and not refused:
         even = " (an even size survives no more failures than one less)" if spec.size % 2 == 0 else ""
@@ -296,6 +311,18 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
         "RestoreFailed",
     }:
         yield Condition("Degraded", "True", step.reason, step.told)
+
+
+def _why_not(s: Situation, step: EtcdStep) -> str:
+    """Return why no majority serves, in a word."""
+    if (
+        s.is_formed
+        and s.restore is not None
+        and step.do is not Do.RECOVER
+        and not any(each.member for each in s.volumes.values())
+    ):
+        return "Restoring"
+    return "QuorumLost" if step.reason == "QuorumLost" or s.is_formed else "Starting"
 
 
 def _blind(cr: Manifest, spec: ClusterSpec, why: str) -> Outcome:

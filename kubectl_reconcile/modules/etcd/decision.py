@@ -9,7 +9,8 @@ The order, each line only where those above are settled:
    pod gets one: a new one always, one that ran before on its own volume. Only a member whose data is gone, goes with its pod, or is
    refused by its own etcd, is removed; a later step adds another.
 4. Members not known, or fewer than a majority that serve: no membership changes. What has a volume gets its pod back. Where no majority will
-   come back, one member may go on alone if somebody approves (see ``recovery``).
+   come back, one member may go on alone if somebody approves (see ``recovery``). Before all that: where somebody has approved that a backup replaces
+   all data (see ``replacing``).
 5. A learner that has caught up is promoted. Members that don't serve are waited for.
 6. Size: a learner more, or a member less, never the leader.
 7. Version and template: one pod at a time while all serve, the leader last, after another has taken over; one minor at a time, never back.
@@ -20,16 +21,23 @@ Pure: a situation and a spec in, a step out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubectl_reconcile.module_api import Context
 from kubectl_reconcile.modules.etcd.recovery import alone, back_among_others, knowledge, lost, offered, recovery_of
-from kubectl_reconcile.modules.etcd.situation import EtcdMember, Pod, Situation, number_of, slot_name
+from kubectl_reconcile.modules.etcd.replacing import replacement_of, replacement_offered, replacing
+from kubectl_reconcile.modules.etcd.situation import (
+    ASIDE,
+    MEMBER,
+    EtcdMember,
+    Pod,
+    Situation,
+    free_slot,
+    number_of,
+    slot_name,
+)
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
 from kubectl_reconcile.modules.etcd.steps import SETTLED, Do, EtcdStep, Why
-
-SLOTS = 100
-"""Slots are numbered below this; a cluster has seven members at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,14 @@ def _pods(s: Situation) -> list[Pod]:
     return sorted(s.pods.values(), key=lambda pod: (len(pod.slot), pod.slot))
 
 
+def _replaced(_spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    return replacing(s, replacement_of(ctx.cr), ctx)
+
+
+def _replaceable(_spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    return replacement_offered(s, ctx)
+
+
 # --- no majority ----------------------------------------------------------------------------------
 
 
@@ -112,7 +128,15 @@ def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Con
         yield _beginning(s, ctx)
     yield from _pods_put_back(s, wanted, ctx, why)
     if s.is_formed:
+        for step in replacement_offered(s, ctx):
+            yield replace(step, reason="QuorumLost", situation=f"{lost(s, noted)}; {step.told}")
         yield from offered(s, noted, ctx)
+    if s.is_formed and not s.pods and s.volumes and all(each.aside for each in s.volumes.values()):
+        text = (
+            "all volumes are put aside (hint: name an EtcdRestore by .spec.restoreFrom, or give a volume to its member again, whose id is in the annotation:"
+            f" kubectl annotate pvc {next(iter(s.volumes))}-data {MEMBER}=ID {ASIDE}-)"
+        )
+        yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="AllPutAside")
     if s.is_formed and not s.pods and not any(each.holds for each in s.volumes.values()):
         text = "every member is gone, and what they held in memory with them (hint: delete this cluster and create it anew, or restore a backup)"
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DataLost")
@@ -127,7 +151,7 @@ def _beginning(s: Situation, ctx: Context) -> EtcdStep:
     """Return the first step of all: a seed, or a volume for a restore to write to."""
     if s.restore is None:
         left = [slot for slot, volume in s.volumes.items() if not volume.aside]
-        seed = min(left, default=_free_slot(s, ctx), key=lambda slot: number_of(ctx, slot))
+        seed = min(left, default=free_slot(s, ctx), key=lambda slot: number_of(ctx, slot))
         return EtcdStep(Do.CREATE_POD, Why.CREATING, f"create {seed}, the first member", seed, seed=True)
     slot, name = slot_name(ctx, 0), s.restore.name
     if not s.restore.is_there:
@@ -317,17 +341,12 @@ def _learner(spec: ClusterSpec, s: Situation, wanted: Wanted, member: EtcdMember
 def _size(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
     have, want = len(s.voters), spec.size
     if have < want:
-        slot = _free_slot(s, ctx)
+        slot = free_slot(s, ctx)
         why = Why.CREATING if have == 1 else Why.SCALING
         yield EtcdStep(Do.ADD, why, f"add {slot} as a learner, for size {want}", slot)
     elif have > want:
         gone = [each for each in s.voters if each.id != s.leader][-1]
         yield EtcdStep(Do.REMOVE, Why.SCALING, f"remove {gone.slot}, for size {want}", gone.slot, gone.id)
-
-
-def _free_slot(s: Situation, ctx: Context) -> str:
-    taken = {*s.pods, *s.volumes, *(each.slot for each in s.members)}
-    return next(name for name in (slot_name(ctx, at) for at in range(SLOTS)) if name not in taken)
 
 
 def _rollout(_spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
@@ -362,6 +381,7 @@ def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> 
 
 
 _ORDER = (
-    _under_way, _without_majority, _alone, _strangers, _leftovers, _missing, _doomed, _broken, _health, _size, _indispensable, _rollout,
+    _under_way, _replaced, _without_majority, _alone, _strangers, _leftovers, _missing, _doomed, _broken, _health, _size, _indispensable,
+    _rollout, _replaceable,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

@@ -1,7 +1,8 @@
 """How etcd is asked and told, by the JSON gateway of its client port: the only file of the module that does I/O.
 
 Numbers of 64 bits are text in its JSON; ids are kept in hexadecimal, as etcdctl shows them. What changes all the time, such as
-revisions, isn't among the facts, unless there is no majority: then nothing changes it.
+revisions, isn't among the facts, unless there is no majority: then nothing changes it; or somebody is asked whether
+a backup may replace them.
 
 Facts: ``members`` (id, name, peer, learner), told by a majority if ``quorum``, else by whoever knows most; ``leader`` (an id); ``version`` (of the
 cluster); ``pods`` by name (uid, id, version, learner, synced, alarm, cluster, error; without a majority also revision, term and index); ``membership`` and ``answering``, each in one line.
@@ -23,6 +24,7 @@ from kubectl_reconcile.module_api import (
     PodIo,
     PodTls,
     SilentPodError,
+    condition_of,
     is_alive,
 )
 from kubectl_reconcile.modules.etcd.children import CLIENT_PORT
@@ -47,7 +49,7 @@ async def observe(cr: Manifest, io: Io) -> Facts:
     leader = next((each["leader"] for each in answers.values() if each.get("leader")), "")
     members, is_known = await _members(cr, io, answers, leader)
     found = {pod["metadata"]["name"]: _fact(pod, answers[pod["metadata"]["name"]], first) for pod in pods}
-    if not is_known:
+    if not is_known or (condition_of(cr, "Ready") or {}).get("reason") == "RestoreOffered":
         found = {name: {**each, **_held(answers[name])} for name, each in found.items()}
     versions = sorted(each["etcdcluster"] for each in answers.values() if each.get("etcdcluster"))
     return {
@@ -144,8 +146,8 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         SilentPodError: the pod that is told doesn't answer.
     """
     given = action.parameters
-    if action.verb == Do.RECOVER:
-        return f"decided that {given['slot']} goes on alone"
+    if action.verb in {Do.RECOVER, Do.REPLACE}:
+        return "decided"
     pod = _reach(cr, io, str(given["via"]))
     number = str(int(given["member"], 16)) if given["member"] else ""
     match action.verb:

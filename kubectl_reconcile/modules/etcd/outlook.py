@@ -26,6 +26,8 @@ def after_action(facts: Facts, action: Action) -> Facts:
             members = [each for each in members if each["id"] != given["member"]]
         case Do.RECOVER:
             return {**facts, "recovering": True}
+        case Do.REPLACE:
+            return {**facts, "replacing": True}
         case _:
             return {**facts, "leader": given["member"]}
     return told(facts, members)
@@ -72,6 +74,12 @@ def once_alone(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Facts:
     pods = {lone: _answer(there[lone], {**one, "learner": False})}
     kept = {name: value for name, value in facts.items() if name != "recovering"}
     return told({**kept, "pods": pods}, [{**one, "learner": False}])
+
+
+def once_given_up(facts: Facts, *, is_noted: bool) -> Facts:
+    """Return the facts while a cluster's data is given up: nobody is a member any more. *is_noted* tells that the status says so by now."""
+    kept = {name: value for name, value in facts.items() if not (is_noted and name == "replacing")}
+    return told({**kept, "pods": {}}, [])
 
 
 def _member_on(owned: Owned, slot: str) -> str:

@@ -29,7 +29,7 @@ from kubectl_reconcile.module_api import (
     seconds_between,
     text_at,
 )
-from kubectl_reconcile.modules.etcd.situation import EtcdMember, Pod, Situation, Volume, number_of
+from kubectl_reconcile.modules.etcd.situation import EtcdMember, Pod, Situation, Volume, in_order
 from kubectl_reconcile.modules.etcd.steps import Do, EtcdStep, Why
 
 PATIENCE_S = 300.0
@@ -72,7 +72,7 @@ def going_on_alone(s: Situation, noted: Recovery) -> str:
     """Return the slot whose data goes on alone by somebody's decision, nothing where a majority serves or nobody has decided."""
     if s.has_majority:
         return ""
-    slots = {_key(each, noted): each.slot for each in s.volumes.values() if each.holds}
+    slots = {_key(each, noted): each.slot for each in s.volumes.values() if each.holds and not each.is_going}
     for key in reversed(noted.done):  # the last decision counts
         if key in slots:
             return slots[key]
@@ -93,7 +93,7 @@ def _key(volume: Volume, noted: Recovery) -> str:
 def _best(s: Situation, noted: Recovery) -> Volume | None:
     """Return the volume of the voter that knows most of what was committed, None where nobody's data is there."""
     ids = {each.id for each in noted.voters}
-    able = [each for each in s.volumes.values() if _is_able(s, each) and (each.holds in ids or not ids)]
+    able = [each for each in s.volumes.values() if _is_able(s, each) and (each.holds in ids if ids else each.member)]
     return min(able, key=lambda each: (*_behind(s, each.slot), len(each.slot), each.slot), default=None)
 
 
@@ -106,9 +106,10 @@ def _is_refused(s: Situation, slot: str) -> bool:
     return pod is not None and pod.refuses_data
 
 
-def _behind(s: Situation, slot: str) -> tuple[int, int]:
-    told = _told_by(s, slot)
-    return -int(told.get("index") or 0), -int(told.get("revision") or 0)
+def _behind(s: Situation, slot: str) -> tuple[int, int, bool]:
+    """Return what puts a member behind others: who knows more comes first, and of equals who runs."""
+    told, pod = _told_by(s, slot), s.pods.get(slot)
+    return -int(told.get("index") or 0), -int(told.get("revision") or 0), pod is None or bool(pod.fault)
 
 
 def _told_by(s: Situation, slot: str) -> Mapping[str, Any]:
@@ -121,9 +122,11 @@ def _told_by(s: Situation, slot: str) -> Mapping[str, Any]:
 def offered(s: Situation, noted: Recovery, ctx: Context) -> Iterator[EtcdStep]:
     """Yield the action that lets one member go on alone, once no majority will come back."""
     best = _best(s, noted)
-    if best is None or not noted.lost_since or not (_is_for_good(s, noted) or _is_late(noted, ctx.now)):
+    if best is None or not noted.lost_since or _is_only(s, noted):
         return
-    others = [each.slot for each in _in_order(s, ctx) if each.slot != best.slot]
+    if not (_is_for_good(s, noted) or _is_late(noted, ctx.now)):
+        return
+    others = [each.slot for each in in_order(s, ctx) if each.slot != best.slot]
     aside = f"; the volumes of {', '.join(others)} are put aside" if others else ""
     text = f"let {best.slot}{_amount(s, best.slot)} go on alone, by --force-new-cluster{aside}; what was acknowledged without having reached it is lost"
     hint = f"kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}"
@@ -134,8 +137,9 @@ def offered(s: Situation, noted: Recovery, ctx: Context) -> Iterator[EtcdStep]:
     )  # fmt: skip
 
 
-def _in_order(s: Situation, ctx: Context) -> list[Volume]:
-    return sorted(s.volumes.values(), key=lambda each: number_of(ctx, each.slot))
+def _is_only(s: Situation, noted: Recovery) -> bool:
+    """Tell whether there is nobody whom a member could be let go on without."""
+    return len(noted.voters or s.voters or [each for each in s.volumes.values() if each.member]) < 2
 
 
 def _is_late(noted: Recovery, now: str) -> bool:
@@ -207,7 +211,7 @@ def alone(s: Situation, noted: Recovery, ctx: Context, is_outdated: Callable[[Po
     for pod in _pods_in_order(s):
         if pod.slot != slot:
             yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}: {slot} goes on alone", pod.slot)
-    others = [each.slot for each in _in_order(s, ctx) if each.slot != slot and not each.aside]
+    others = [each.slot for each in in_order(s, ctx) if each.slot != slot and not each.aside]
     if others or s.volumes[slot].aside:
         whose = ", ".join(others) or "the others"
         text = f"put aside the volumes of {whose}, so that nobody but {slot} goes on; they stay"
@@ -242,7 +246,7 @@ def laid_out(volume: Volume, step: EtcdStep) -> Volume:
     if step.do is not Do.PUT_ASIDE:
         return volume
     if volume.slot == step.slot:
-        return Volume(volume.slot, volume.holds, volume.is_going, volume.uid)
+        return Volume(volume.slot, volume.holds, volume.is_going, volume.uid, seed_for=volume.seed_for)
     return Volume(volume.slot, "", volume.is_going, volume.uid, aside=volume.holds or "nobody")
 
 

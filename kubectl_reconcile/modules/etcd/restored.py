@@ -16,7 +16,10 @@ from kubectl_reconcile.module_api import Manifest, Owned, Select, condition_of, 
 
 @dataclass(frozen=True, slots=True)
 class RestoreState:
-    """The EtcdRestore that a cluster begins with. *claim_uid* and *member* are of what it has written, empty until then; *says* is its own sentence."""
+    """The EtcdRestore that a cluster begins with. *claim_uid* and *member* are of what it has written, empty until then; *says* is its own sentence.
+
+    *digest*, *file* and *revision* are of the snapshot that it has checked to replace a cluster's data, empty where it hasn't, or is done.
+    """
 
     name: str
     is_there: bool = False
@@ -24,6 +27,10 @@ class RestoreState:
     says: str = ""
     claim_uid: str = ""
     member: str = ""
+    digest: str = ""
+    file: str = ""
+    revision: int = 0
+    is_done: bool = False
 
 
 def restore_named(cr: Manifest) -> Select:
@@ -42,6 +49,9 @@ def restore_of(cr: Manifest, owned: Owned) -> RestoreState | None:
     status = map_at(found, "status")
     seed = map_at(status, "seed")
     ready = condition_of(found, "Ready") or {}
+    is_ours = text_at(found, "spec", "clusterRef", "name") == cr["metadata"]["name"]
+    checked = map_at(status, "checked") if is_ours and status.get("phase") != "Succeeded" else {}
+    revision = checked.get("revision")
     return RestoreState(
         name,
         is_there=True,
@@ -49,6 +59,10 @@ def restore_of(cr: Manifest, owned: Owned) -> RestoreState | None:
         says=str(ready.get("message") or "it hasn't begun yet"),
         claim_uid=str(seed.get("claimUID") or ""),
         member=str(seed.get("memberID") or ""),
+        digest=text_at(checked, "digest"),
+        file=text_at(checked, "file"),
+        revision=revision if isinstance(revision, int) else 0,
+        is_done=status.get("phase") == "Succeeded",
     )
 
 

@@ -36,11 +36,15 @@ MEMBER = f"{PREFIX}member"
 """On volumes: the id of the member whose data they hold."""
 ASIDE = f"{PREFIX}put-aside"
 """On volumes that were put aside: the id of the member whose data they hold. Nobody starts on them, and they stay until somebody deletes them."""
+SEED = f"{PREFIX}seed"
+"""On volumes made for a restore to replace a cluster's data: what tells the snapshot."""
 ALONE = "--force-new-cluster"
 """What a pod's etcd is told to go on with its data as the only member."""
 VOTER = f"{PREFIX}voter"
 """Label of pods whose member votes: a learner answers no clients."""
 
+SLOTS = 100
+"""Slots are numbered below this; a cluster has seven members at most."""
 _CRASHES = 3
 _KILLED = 137
 _TEXT = r'"((?:[^"\\]|\\.)*)"'
@@ -100,7 +104,8 @@ class Pod:
 class Volume:
     """A volume claim; *member* is the id of the member whose data it holds, empty where no member was seen on it.
 
-    One that was put *aside* is nobody's; there the id stands, of whose data it holds still.
+    One that was put *aside* is nobody's; there the id stands, of whose data it holds still. *seed_for* tells the snapshot that
+    it was made for.
     """
 
     slot: str
@@ -108,6 +113,7 @@ class Volume:
     is_going: bool = False
     uid: str = ""
     aside: str = ""
+    seed_for: str = ""
 
     @property
     def holds(self) -> str:
@@ -178,6 +184,17 @@ def arguments_of(pod: Manifest) -> Sequence[str]:
 def slot_name(ctx: Context, number: int) -> str:
     """Return the name of a slot: member, pod and (with a suffix) volume share it."""
     return ctx.name(str(number))
+
+
+def free_slot(s: Situation, ctx: Context) -> str:
+    """Return the first slot that neither a member nor a pod nor a volume has."""
+    taken = {*s.pods, *s.volumes, *(each.slot for each in s.members)}
+    return next(name for name in (slot_name(ctx, at) for at in range(SLOTS)) if name not in taken)
+
+
+def in_order(s: Situation, ctx: Context) -> list[Volume]:
+    """Return the volumes by the numbers of their slots."""
+    return sorted(s.volumes.values(), key=lambda each: number_of(ctx, each.slot))
 
 
 def number_of(ctx: Context, slot: str) -> int:
@@ -290,4 +307,5 @@ def _volume(claim: Manifest, ctx: Context, restore: RestoreState | None) -> Volu
     written = restore.member if restore and uid and restore.claim_uid == uid else ""
     aside = annotations_of(claim).get(ASIDE, "")
     member = "" if aside else annotations_of(claim).get(MEMBER, "") or written
-    return Volume(slot if known else "", member, bool(metadata.get("deletionTimestamp")), uid, aside)
+    seed = annotations_of(claim).get(SEED, "")
+    return Volume(slot if known else "", member, bool(metadata.get("deletionTimestamp")), uid, aside, seed)

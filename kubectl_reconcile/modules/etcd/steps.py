@@ -35,6 +35,8 @@ class Do(StrEnum):
     REMOVE = "remove"
     RECOVER = "recover"
     """Let one member's data go on alone: an action that changes nothing but what follows."""
+    REPLACE = "replace"
+    """Give up all data for a backup: an action that changes nothing but what follows."""
 
 
 class Why(StrEnum):

@@ -1,6 +1,6 @@
-"""What an EtcdRestore is made of in Kubernetes: one Job.
+"""What an EtcdRestore is made of in Kubernetes: one Job, and before it one that checks the snapshot where data is to be replaced.
 
-Its pod has three containers, one after the other: our own image chooses and checks the snapshot, etcd's image restores it with etcdutl under a
+The first one's pod has three containers, one after the other: our own image chooses and checks the snapshot, etcd's image restores it with etcdutl under a
 name that no member reads, ours renames it.
 
 Pure: values in, manifests out.
@@ -22,6 +22,7 @@ AGENT = "kubectl_reconcile.modules.etcd_backup.agent.restore"
 MADE_FOR = "etcd.database.coreos.com/made-for"
 """On Jobs: the digest of what they were made for; the snapshot doesn't count where none is named."""
 FINISH = "finish"
+_OURS = ["python", "-m", AGENT]
 _BACKUPS, _WORK, _DATA = "/backups", "/work", "/var/etcd"
 _USER = 65532
 """Who the image runs as."""
@@ -39,32 +40,87 @@ def job(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup, target: SeedTar
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": job_name(ctx), "labels": ctx.labels(), "annotations": {MADE_FOR: made_for}},
-        "spec": _job_spec(spec, ctx, snapshot, target),
+        "spec": _job_spec(spec, ctx, _pod_spec(spec, ctx, snapshot, target)),
     }
+
+
+def check_name(ctx: Context) -> str:
+    """Return the name of the Job that checks a snapshot before anybody is asked."""
+    return ctx.name("check")
+
+
+def check_job(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup) -> Manifest:
+    """Return the Job that checks *snapshot*, and writes nothing."""
+    made_for = check_digest(spec, ctx, snapshot)
+    whole = _job_spec(spec, ctx, _check_pod_spec(spec, snapshot))
+    metadata = {"name": check_name(ctx), "labels": ctx.labels(), "annotations": {MADE_FOR: made_for}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": whole}
+
+
+def check_digest(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup) -> str:
+    """Return what tells a check of this from checks of anything else. A newer backup that has come meanwhile is nothing else."""
+    same = ChosenBackup(snapshot.claim, snapshot.folder, spec.backup.snapshot)
+    return _short([ctx.cr["metadata"].get("uid") or "", _job_spec(spec, ctx, _check_pod_spec(spec, same))])
+
+
+def snapshot_digest(ctx: Context, checked: Mapping[str, Any]) -> str:
+    """Return what tells a snapshot, as it was checked for this restore, from any other: an approval is of that."""
+    return _short(
+        [ctx.cr["metadata"].get("uid") or "", checked.get("file"), checked.get("sha256"), checked.get("revision")]
+    )
+
+
+def _short(whole: Any) -> str:
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def digest(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup, target: SeedTarget) -> str:
     """Return what tells a Job for this from Jobs for anything else. A newer backup that has come meanwhile is nothing else."""
     same = ChosenBackup(snapshot.claim, snapshot.folder, spec.backup.snapshot)
-    whole = [target.claim_uid, _job_spec(spec, ctx, same, target)]
-    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+    return _short([target.claim_uid, _job_spec(spec, ctx, _pod_spec(spec, ctx, same, target))])
 
 
-def _job_spec(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup, target: SeedTarget) -> dict[str, Any]:
+def _job_spec(spec: RestoreSpec, ctx: Context, pod: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "backoffLimit": spec.retries,
         "activeDeadlineSeconds": spec.timeout_in_second,
         "podReplacementPolicy": "Failed",
         "template": {
             "metadata": {"labels": {**spec.pod.labels, **ctx.labels()}, "annotations": dict(spec.pod.annotations)},
-            "spec": _pod_spec(spec, ctx, snapshot, target),
+            "spec": pod,
         },
     }
 
 
+def _check_pod_spec(spec: RestoreSpec, snapshot: ChosenBackup) -> dict[str, Any]:
+    made = _container(spec, "check", spec.image, _OURS, ["check", *_arguments_of(snapshot)])
+    mounts = [each for each in made["volumeMounts"] if each["name"] == "backups"]
+    return {
+        **_pod_basics(spec),
+        "volumes": [{"name": "backups", "persistentVolumeClaim": {"claimName": snapshot.claim}}],
+        "containers": [{**made, "volumeMounts": mounts}],
+    }
+
+
 def _pod_spec(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup, target: SeedTarget) -> dict[str, Any]:
-    ours = ["python", "-m", AGENT]
     arguments = _arguments(ctx, snapshot, target)
+    return {
+        **_pod_basics(spec),
+        "volumes": [
+            {"name": "backups", "persistentVolumeClaim": {"claimName": snapshot.claim}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": target.claim}},
+            {"name": "work", "emptyDir": {}},
+        ],
+        "initContainers": [
+            _container(spec, "prepare", spec.image, _OURS, ["prepare", *arguments]),
+            _container(spec, "restore", target.image, ["/usr/local/bin/etcdutl"], _etcdutl(target)),
+        ],
+        "containers": [_container(spec, FINISH, spec.image, _OURS, ["finish", *arguments])],
+        **target.place,
+    }
+
+
+def _pod_basics(spec: RestoreSpec) -> dict[str, Any]:
     secrets = {"imagePullSecrets": [dict(each) for each in spec.pod.image_pull_secrets]}
     return {
         "restartPolicy": "Never",
@@ -77,31 +133,26 @@ def _pod_spec(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup, target: S
             "fsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "volumes": [
-            {"name": "backups", "persistentVolumeClaim": {"claimName": snapshot.claim}},
-            {"name": "data", "persistentVolumeClaim": {"claimName": target.claim}},
-            {"name": "work", "emptyDir": {}},
-        ],
-        "initContainers": [
-            _container(spec, "prepare", spec.image, ours, ["prepare", *arguments]),
-            _container(spec, "restore", target.image, ["/usr/local/bin/etcdutl"], _etcdutl(target)),
-        ],
-        "containers": [_container(spec, FINISH, spec.image, ours, ["finish", *arguments])],
-        **target.place,
         **(secrets if spec.pod.image_pull_secrets else {}),
     }
 
 
 def _arguments(ctx: Context, snapshot: ChosenBackup, target: SeedTarget) -> list[str]:
     found: Mapping[str, Any] = {
-        "folder": f"{_BACKUPS}/{snapshot.folder}",
-        "snapshot": snapshot.file,
-        "sha256": snapshot.sha256,
-        "size": snapshot.size,
         "work": _WORK,
         "data": f"{_DATA}/{target.data}",
         "restore": ctx.cr["metadata"].get("uid") or "",
         "attempt": "$(POD_UID)",
+    }
+    return [*_arguments_of(snapshot), *(f"--{name}={value}" for name, value in found.items() if value)]
+
+
+def _arguments_of(snapshot: ChosenBackup) -> list[str]:
+    found: Mapping[str, Any] = {
+        "folder": f"{_BACKUPS}/{snapshot.folder}",
+        "snapshot": snapshot.file,
+        "sha256": snapshot.sha256,
+        "size": snapshot.size,
     }
     return [f"--{name}={value}" for name, value in found.items() if value]
 

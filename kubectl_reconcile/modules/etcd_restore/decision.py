@@ -3,7 +3,9 @@
 1. What has been written is never written again, as long as the cluster begins with it: then the restore is done for good.
 2. A claim that was made anew is empty: all begins again.
 3. What is in the way is told. A Job for anything else ends first, and its pods; then the Job for this.
-4. The data is in place once the Job is complete: then the cluster is told which claim holds it.
+4. Where the cluster has data, the snapshot is checked first; then the cluster asks for an approval, and until it has given its data up for this very
+   snapshot nothing is written.
+5. The data is in place once the Job is complete: then the cluster is told which claim holds it.
 
 Pure: a spec, live objects and the status before in, a decision out.
 """
@@ -11,15 +13,23 @@ Pure: a spec, live objects and the status before in, a decision out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest, Owned, annotations_of, map_at
-from kubectl_reconcile.modules.etcd_restore.children import MADE_FOR, digest, job_name
+from kubectl_reconcile.module_api import Context, Manifest, Owned, annotations_of, map_at, text_at
+from kubectl_reconcile.modules.etcd_restore.children import (
+    MADE_FOR,
+    check_digest,
+    check_name,
+    digest,
+    job_name,
+    snapshot_digest,
+)
 from kubectl_reconcile.modules.etcd_restore.progress import JobStory, RestoreProgress, is_at_work, story_of
 from kubectl_reconcile.modules.etcd_restore.source import ChosenBackup, RestoreObstacle, snapshot_of
 from kubectl_reconcile.modules.etcd_restore.spec import RestoreSpec
-from kubectl_reconcile.modules.etcd_restore.target import SeedTarget, target_of, too_old
+from kubectl_reconcile.modules.etcd_restore.target import FormedCluster, SeedTarget, target_of, too_old
 
 
 class RestorePhase(StrEnum):
@@ -39,7 +49,10 @@ class RestorePhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RestoreStep:
-    """What is so, and what is to be done: *begin* is a Job's snapshot and target, *keep* says whether the Job that is there stays."""
+    """What is so, and what is to be done: *begin* is a Job's snapshot and target, *keep* says whether Jobs that are there stay.
+
+    *check* is a snapshot that is to be checked first, since it would replace data, *checked* what was found.
+    """
 
     phase: RestorePhase
     reason: str
@@ -50,6 +63,8 @@ class RestoreStep:
     seed: Mapping[str, str] = field(default_factory=dict)
     snapshot: ChosenBackup | None = None
     story: JobStory | None = None
+    check: ChosenBackup | None = None
+    checked: Mapping[str, Any] = field(default_factory=dict)
 
 
 def next_step_of(cr: Manifest, spec: RestoreSpec, owned: Owned, ctx: Context) -> RestoreStep:
@@ -60,7 +75,8 @@ def next_step_of(cr: Manifest, spec: RestoreSpec, owned: Owned, ctx: Context) ->
     if before.get("phase") == RestorePhase.SUCCEEDED and seed:
         return _after(cr, spec, _done(seed, cluster))
     target = target_of(spec.cluster_ref.name, owned.other("EtcdCluster", spec.cluster_ref.name), ctx.name())
-    is_anew = isinstance(target, SeedTarget) and target.claim_uid != seed.get("claimUID")
+    asked = target.seed if isinstance(target, FormedCluster) else target
+    is_anew = isinstance(asked, SeedTarget) and asked.claim_uid != seed.get("claimUID")
     if seed and not is_anew:
         return _after(cr, spec, _starting(seed, cluster))
     return _before_it_is_written(spec, owned, ctx, target)
@@ -70,7 +86,7 @@ def next_step_of(cr: Manifest, spec: RestoreSpec, owned: Owned, ctx: Context) ->
 
 
 def _before_it_is_written(
-    spec: RestoreSpec, owned: Owned, ctx: Context, target: SeedTarget | RestoreObstacle
+    spec: RestoreSpec, owned: Owned, ctx: Context, target: SeedTarget | FormedCluster | RestoreObstacle
 ) -> RestoreStep:
     backup = owned.other("EtcdBackup", spec.backup.name)
     snapshot = snapshot_of(spec.backup, backup)
@@ -80,11 +96,61 @@ def _before_it_is_written(
         return _blocked(target)
     if obstacle := too_old(spec.cluster_ref.name, target, snapshot):
         return _blocked(obstacle)
+    if isinstance(target, FormedCluster):
+        return _replacing_step(spec, owned, ctx, snapshot, target)
     return _job_step(spec, owned, ctx, snapshot, target)
 
 
 def _blocked(obstacle: RestoreObstacle) -> RestoreStep:
     return RestoreStep(RestorePhase.PENDING, obstacle.reason, obstacle.message, is_for_a_person=not obstacle.passes)
+
+
+def _replacing_step(
+    spec: RestoreSpec, owned: Owned, ctx: Context, snapshot: ChosenBackup, cluster: FormedCluster
+) -> RestoreStep:
+    """Return what is to be done where a cluster has data: the snapshot is checked, somebody approves, the members end; then as with a new one."""
+    checked = map_at(ctx.cr, "status", "checked")
+    if checked.get("madeFor") != check_digest(spec, ctx, snapshot):
+        found = _check_step(spec, owned, ctx, snapshot)
+        if isinstance(found, RestoreStep):
+            return found
+        checked = found
+    pinned = ChosenBackup(
+        snapshot.claim, snapshot.folder, text_at(checked, "file").rpartition("/")[2], text_at(checked, "sha256"),
+        int(checked.get("sizeBytes") or 0), int(checked.get("revision") or 0), snapshot.version,
+    )  # fmt: skip
+    if cluster.seed is not None and cluster.approved == checked.get("digest"):
+        return replace(_job_step(spec, owned, ctx, pinned, cluster.seed), checked=checked)
+    if cluster.given_up_for == checked.get("digest"):
+        text = f"EtcdCluster {cluster.name} ends its members and puts their volumes aside"
+        return RestoreStep(RestorePhase.RESTORING, "ClusterEnds", text, checked=checked)
+    text = (
+        f"{checked.get('file')} is whole, with revision {checked.get('revision')}; EtcdCluster {cluster.name} has data, and goes on as it is until"
+        f" somebody approves that they are replaced (hint: kubectl reconcile approve etcd/{cluster.name})"
+    )
+    return RestoreStep(RestorePhase.PENDING, "ApprovalNeeded", text, is_for_a_person=True, checked=checked)
+
+
+def _check_step(
+    spec: RestoreSpec, owned: Owned, ctx: Context, snapshot: ChosenBackup
+) -> RestoreStep | Mapping[str, Any]:
+    """Return what was found of a snapshot, or how far its check is."""
+    live, made_for = owned.get("Job", check_name(ctx)), check_digest(spec, ctx, snapshot)
+    text = f"{snapshot.folder}/{snapshot.file or 'the newest backup'} is checked, before anybody is asked to have it replace data"
+    if live is None:
+        return RestoreStep(RestorePhase.PENDING, "SnapshotIsChecked", text, check=snapshot)
+    if annotations_of(live).get(MADE_FOR) != made_for:
+        return RestoreStep(RestorePhase.PENDING, "EarlierJobEnds", "an earlier Job ends first")
+    story = story_of(live, owned.read("Pod"))
+    if story.progress is RestoreProgress.FAILED:
+        hint = f"correct what is wrong, or delete Job {check_name(ctx)} to try again"
+        text = f"{story.message}{'' if '(hint: ' in story.message else f' (hint: {hint})'}; nothing has been replaced"
+        return RestoreStep(RestorePhase.FAILED, story.reason, text, is_for_a_person=True, keep=True, story=story)
+    if story.progress is RestoreProgress.RUNNING:
+        return RestoreStep(RestorePhase.PENDING, "SnapshotIsChecked", story.message or text, keep=True)
+    known = {"file": f"{snapshot.folder}/{snapshot.file}", "revision": snapshot.revision, "sizeBytes": snapshot.size}
+    found = {**known, "sha256": snapshot.sha256, **story.told, "madeFor": made_for}
+    return {**found, "digest": snapshot_digest(ctx, found)}
 
 
 def _job_step(spec: RestoreSpec, owned: Owned, ctx: Context, snapshot: ChosenBackup, target: SeedTarget) -> RestoreStep:

@@ -1,4 +1,4 @@
-"""EtcdRestore: a CR ``EtcdRestore`` is one backup that a new EtcdCluster begins with.
+"""EtcdRestore: a CR ``EtcdRestore`` is one backup that an EtcdCluster begins with.
 
 The EtcdCluster names the restore (``spec.restoreFrom``), makes the volume claim of its first member, and waits. The restore writes to it by a Job, checks
 first and renames last, and tells which claim holds the data; the cluster begins with that, and grows. What either waits for is in the other's status, so
@@ -25,7 +25,7 @@ from kubectl_reconcile.module_api import (
     module,
     text_at,
 )
-from kubectl_reconcile.modules.etcd_restore.children import job, job_name
+from kubectl_reconcile.modules.etcd_restore.children import check_job, check_name, job, job_name
 from kubectl_reconcile.modules.etcd_restore.decision import RestorePhase, RestoreStep, next_step_of
 from kubectl_reconcile.modules.etcd_restore.progress import story_of
 from kubectl_reconcile.modules.etcd_restore.spec import RestoreSpec, restore_spec
@@ -46,10 +46,10 @@ _KEPT = ("file", "revision", "sizeBytes", "sha256", "etcdVersion", "startTime", 
     ],
 )
 class EtcdRestore:
-    """Restore a backup into a new EtcdCluster, which names this restore.
+    """Restore a backup into an EtcdCluster, which names this restore.
 
     The snapshot is checked and restored by a Job onto the volume of the first member; the cluster begins with that member, and others are added
-    one by one. A cluster that has data is left alone.
+    one by one. A cluster that has data is left alone until somebody approves that they are replaced.
     """
 
     def reconcile(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
@@ -69,8 +69,11 @@ class EtcdRestore:
 def _children(spec: RestoreSpec, step: RestoreStep, owned: Owned, ctx: Context) -> Iterator[Manifest]:
     if step.begin is not None:
         yield job(spec, ctx, *step.begin)
-    elif step.keep and owned.get("Job", job_name(ctx)) is not None:
-        yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": job_name(ctx)}}
+    if step.check is not None:
+        yield check_job(spec, ctx, step.check)
+    for name in (job_name(ctx), check_name(ctx)):
+        if step.keep and owned.get("Job", name) is not None:
+            yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}}
 
 
 def _status(cr: Manifest, spec: RestoreSpec, step: RestoreStep, owned: Owned, ctx: Context) -> dict[str, Any]:
@@ -81,6 +84,7 @@ def _status(cr: Manifest, spec: RestoreSpec, step: RestoreStep, owned: Owned, ct
         "reason": step.text if step.is_for_a_person else "",
         **({name: before[name] for name in _KEPT if name in before} if is_begun and step.begin is None else {}),
         **_known(step, owned, ctx),
+        "checked": dict(step.checked),
         "seed": dict(step.seed),
     }
     if is_begun:

@@ -39,13 +39,27 @@ class SeedTarget:
         return _id(int(self.member_id, 16).to_bytes(8, "big"))
 
 
+@dataclass(frozen=True, slots=True)
+class FormedCluster:
+    """A cluster that has data and names the restore. It stays as it is until somebody approves, there, that a snapshot replaces them.
+
+    *given_up_for* is the digest of the snapshot for which somebody has; *seed* is there once all members have ended, and *approved* says for which one.
+    """
+
+    name: str
+    version: str
+    given_up_for: str = ""
+    approved: str = ""
+    seed: SeedTarget | None = None
+
+
 def _id(data: bytes) -> str:
     first = hashlib.sha1(data, usedforsecurity=False).digest()[:8]
     return format(int.from_bytes(first, "big"), "x")
 
 
-def target_of(name: str, cluster: Manifest | None, restore: str) -> SeedTarget | RestoreObstacle:
-    """Return the member that EtcdCluster *name* wants EtcdRestore *restore* to make, or why there is none."""
+def target_of(name: str, cluster: Manifest | None, restore: str) -> SeedTarget | FormedCluster | RestoreObstacle:
+    """Return the member that EtcdCluster *name* wants EtcdRestore *restore* to make, the cluster itself where it has data, or why there is none."""
     field_ = ".spec.clusterRef.name"
     hint = f".spec.restoreFrom.name: {restore}"
     if cluster is None:
@@ -57,14 +71,17 @@ def target_of(name: str, cluster: Manifest | None, restore: str) -> SeedTarget |
     spec, status = map_at(cluster, "spec"), map_at(cluster, "status")
     is_meant = text_at(spec, "restoreFrom", "name") == restore
     seed = map_at(status, "seed")
-    if is_meant and seed.get("claimUID"):
-        return _seed(spec, seed)
-    if not is_meant or _has_data(status):
-        what = "has data already" if is_meant else "is there already, and doesn't begin with this restore"
+    made = _seed(spec, seed) if seed.get("claimUID") else None
+    if is_meant and made and not (status.get("clusterID") or seed.get("approved")):
+        return made
+    if is_meant and _has_data(status):
+        given_up = text_at(status, "replacing", "digest")
+        return FormedCluster(name, str(spec.get("version") or ""), given_up, str(seed.get("approved") or ""), made)
+    if not is_meant:
         return RestoreObstacle(
             "ClusterExists",
-            f"{field_}: EtcdCluster {name} {what}; it stays as it is (hint: restore into a cluster of another name; or delete this one and its volume"
-            f" claims, and make it anew with {hint})",
+            f"{field_}: EtcdCluster {name} is there already, and doesn't begin with this restore; it stays as it is (hint: restore into a cluster of another"
+            f" name; or give it {hint}, and approve that its data is replaced)",
         )
     ready = condition_of(cluster, "Ready") or {}
     said = f": {ready['message']}" if ready.get("message") else ""
@@ -92,7 +109,7 @@ def _has_data(status: Mapping[str, Any]) -> bool:
     return bool(status.get("clusterID") or members.get("ready") or members.get("unready"))
 
 
-def too_old(name: str, target: SeedTarget, snapshot: ChosenBackup) -> RestoreObstacle | None:
+def too_old(name: str, target: SeedTarget | FormedCluster, snapshot: ChosenBackup) -> RestoreObstacle | None:
     """Return why a cluster's etcd can't read a snapshot, None where it can."""
     theirs, ours = _line(snapshot.version), _line(target.version)
     if not theirs or not ours or ours >= theirs:

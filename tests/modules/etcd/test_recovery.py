@@ -138,6 +138,17 @@ def test_an_approval_is_of_one_loss_alone():
     assert [action.parameters["slot"] for action in world.held] == ["db-0"]
 
 
+def test_a_volume_that_is_being_deleted_loses_no_pod_to_go_on_alone():
+    world = stop(formed(), "db-1", "db-2")
+    waited(world)
+    world.approve()
+    world.step()
+    world.objects["PersistentVolumeClaim", "db-0-data"]["metadata"]["deletionTimestamp"] = world.now
+    world.settle()
+    assert world.taken == ["recover db-0"]
+    assert [action.parameters["slot"] for action in world.held] == ["db-1"]
+
+
 def test_who_knows_most_goes_on():
     world = formed(5)
     world.revisions = {"db-1": 41, "db-3": 43}
@@ -271,13 +282,18 @@ def test_whoever_goes_on_and_whatever_is_deleted_meanwhile_its_data_is_there_and
     for passes in events:
         for _ in range(passes):
             world.step()
-        world.objects.pop(("Pod", chosen), None)
+        if world.objects.pop(("Pod", chosen), None):
+            world.broken.discard(chosen)  # it comes back where it can run
         world.run()
     outcome = world.settle(200)
     if world.held:  # what it was approved on has changed before it began
         assert world.decided == ""
         world.approve()
         outcome = world.settle(200)
+    if not world.decided:  # a majority has come back before it began
+        assert world.has_majority
+        assert "put aside" not in world.taken
+        return
     assert condition(outcome, "Ready").status == "True", condition(outcome, "Ready").message
     assert world.decided in {each["id"] for each in world.voters}
     assert len(world.voters) == len(world.members) == loss[0]

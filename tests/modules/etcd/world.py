@@ -41,7 +41,7 @@ class World:
         self.ran = set()
         self.leader = ""
         self.version = ""
-        self.bootstraps = 0
+        self.bootstraps, self.cluster = 0, "c"
         self.broken = set()
         self.taken, self.held = [], []
         self.now, self.revisions, self.decided = NOW, {}, ""
@@ -142,12 +142,13 @@ class World:
             member = next((each for each in self.members if slot_of(each) == name), None)
             up = member is not None and self.runs(member) and pod["metadata"]["uid"] not in self.silent
             answer = (
-                {"id": member["id"], "learner": member["learner"], "cluster": "c", "error": ""}
+                {"id": member["id"], "learner": member["learner"], "cluster": self.cluster, "error": ""}
                 if up
                 else {"error": "x"}
             )
             pods[name] = {"uid": pod["metadata"]["uid"], "version": tag(pod), "synced": up, "alarm": "", **answer}
-            if up and not self.has_majority:
+            is_asked = "RestoreOffered" in str(self.cr.get("status"))
+            if up and (is_asked or not self.has_majority):
                 revision = self.revisions.get(name, 42)
                 pods[name] |= {"revision": revision, "term": 3, "index": revision + 8}
         answering = sorted(name for name, each in pods.items() if not each["error"])
@@ -223,7 +224,8 @@ class World:
             before = self.has_majority
             sole = len(self.voters) <= 2  # of two, one is no majority: whoever wants to write meanwhile asks for three
             self.objects.pop((kind, name))
-            assert not before or sole or self.has_majority, f"deleting {name} takes away the majority"
+            given_up = "replacing" in self.cr["status"]
+            assert not before or sole or given_up or self.has_majority, f"deleting {name} takes away the majority"
             self.broken.discard(name)
             if self.is_doomed(name):
                 self.objects.pop(("PersistentVolumeClaim", f"{name}-data"))
@@ -251,9 +253,9 @@ class World:
 
     def act(self, action):
         given, had = action.parameters, self.has_majority
-        if action.verb == "recover":
-            assert not had, "one member is let go on alone while there is a majority"
-            self.decided = given["member"]
+        if action.verb in {"recover", "replace"}:
+            assert not had or action.verb == "replace", "one member is let go on alone while there is a majority"
+            self.decided = given.get("member", "")
             return
         assert had, "etcd changes nothing without a majority"
         assert self.leader == next(each["id"] for each in self.members if slot_of(each) == given["via"])

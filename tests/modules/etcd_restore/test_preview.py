@@ -8,7 +8,7 @@ import pytest
 from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import Observation
-from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.outlook.simulation import passes
 from kubectl_reconcile.core.planning.plan import Op
@@ -17,9 +17,9 @@ from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.modules.etcd import EtcdCluster
+from kubectl_reconcile.modules.etcd.situation import ASIDE
 from kubectl_reconcile.modules.etcd_restore import EtcdRestore
 from tests.core.planning.changes import known
-from tests.modules.etcd.world import NOW
 from tests.modules.etcd_restore.world import RestoreWorld
 
 ROOT = Path(__file__).parents[3]
@@ -32,8 +32,8 @@ for file in sorted((ROOT / "crds").glob("etcd*.yaml")):
         KINDS |= dict(kinds_of_crd(located.manifest))
 
 
-def foreseen(world):
-    """The steps that a preview of both files shows, before either is there."""
+def foreseen(world, *live):
+    """The steps that a preview of both files shows, before either is there, or where *live* is there."""
     wanted = [{name: one[name] for name in ("apiVersion", "kind", "spec")} for one in (world.cr, world.restore)]
     for one, name in zip(wanted, ("db", "again"), strict=True):
         one["metadata"] = {"name": name, "namespace": "shop"}
@@ -41,16 +41,16 @@ def foreseen(world):
         sync=Sync(name="shop", namespace="shop"),
         revision=Revision("", "", {}),
         desired=[Located.of(one, "x.yaml", line) for line, one in enumerate(wanted, 1)],
-        live=Objects([world.backup]),
+        live=Objects([world.backup, *live]),
         kinds=KINDS,
         modules={one.gvk: one for one in (EtcdCluster, EtcdRestore)},
-        now=NOW,
+        now=world.now,
         grouped=False,
-        observed={ObjectRef.of(wanted[0]): Observation({})},
+        observed={ObjectRef.of(wanted[0]): Observation(world.facts() if live else {})},
     )
     first, shown, idle = build(inputs), [], 0
     for plan in itertools.chain([first], passes(inputs, first, build)):
-        steps = [step for change in plan.changes if change.writes and (step := step_of(change))]
+        steps = [*dict.fromkeys(step for change in plan.changes if change.writes and (step := step_of(change)))]
         shown += steps
         idle = 0 if steps else idle + 1
         if idle == 4:  # the schemas of pods aren't known here, so each pass would like to write them once more
@@ -64,8 +64,14 @@ def step_of(change):
         return f"{change.action.verb} {slot}" if slot else ""
     if change.ref.kind == "PersistentVolumeClaim" and change.op is Op.DELETE:
         return f"delete volume {change.ref.name.removesuffix('-data')}"
+    if is_aside(change.after) != is_aside(change.before):
+        return "put aside"
     is_step = change.ref.kind in {"Pod", "Job"} and change.op in {Op.CREATE, Op.DELETE}
     return f"{change.op.value} {change.ref.name}" if is_step else ""
+
+
+def is_aside(claim):
+    return ASIDE in annotations_of(claim or {})
 
 
 def test_the_kinds_are_known():

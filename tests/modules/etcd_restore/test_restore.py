@@ -77,9 +77,6 @@ OBSTACLES = {
     "a cluster that asks another": (
         lambda w: w.cr["spec"].update(restoreFrom={"name": "other"}), "ClusterExists", ".spec.restoreFrom.name: again",
     ),
-    "a cluster with data": (
-        lambda w: w.cr.update(status={"clusterID": "c0ffee"}), "ClusterExists", "has data already; it stays as it is",
-    ),
     "an older etcd": (
         lambda w: setattr(w, "backup", a_backup({**LINE, "etcdVersion": "3.6.1"})), "ClusterTooOld", "doesn't read data of etcd 3.6.1",
     ),
@@ -224,7 +221,7 @@ def test_a_restore_that_is_deleted_leaves_the_cluster_alone():
     assert condition(outcome).reason == "AsSpecified"
 
 
-def test_a_cluster_with_data_takes_no_notice_of_a_restore():
+def test_a_cluster_with_data_takes_no_notice_of_a_restore_that_isnt_checked():
     world = RestoreWorld()
     world.cr["spec"].pop("restoreFrom")
     world.restore = None
@@ -233,10 +230,11 @@ def test_a_cluster_with_data_takes_no_notice_of_a_restore():
     world.restore = a_restore()
     world.cr["spec"]["restoreFrom"] = {"name": "again"}
     for _ in range(6):
-        world.step()
         outcome = world.restore_step()
-    assert world.taken == []
-    assert condition(outcome).reason == "ClusterExists"
+        world.step()
+    assert world.taken == ["create again-check"]  # its Job doesn't end
+    assert condition(outcome).reason == "SnapshotIsChecked"
+    assert world.held == []
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,6 +9,7 @@ from kubectl_reconcile.core.module.call import outcome_of
 from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.modules.etcd import EtcdCluster
 from kubectl_reconcile.modules.etcd_restore import EtcdRestore
+from kubectl_reconcile.modules.etcd_restore.target import SeedTarget
 from tests.modules.etcd.world import NOW, World
 
 API = "etcd.database.coreos.com/v1beta2"
@@ -17,7 +18,6 @@ LINE = {
     "name": "nightly-1", "phase": "Succeeded", "file": f"nightly/{FILE}", "revision": 42, "sizeBytes": 20512, "sha256": "ab" * 32,
     "etcdVersion": "3.5.35",
 }  # fmt: skip
-TOLD = {"file": f"nightly/{FILE}", "revision": 42, "sizeBytes": 20512, "sha256": "ab" * 32}
 
 
 def a_backup(*lines, **spec):
@@ -32,6 +32,20 @@ def a_restore(**spec):
     metadata["creationTimestamp"] = NOW
     whole = {"clusterRef": {"name": "db"}, "backup": {"name": "nightly"}, **spec}
     return {"apiVersion": API, "kind": "EtcdRestore", "metadata": metadata, "spec": whole}
+
+
+def told_of(job):
+    """What a Job's pod says once it is done: of the snapshot that it was given."""
+    pod = job["spec"]["template"]["spec"]
+    args = (pod.get("initContainers") or pod["containers"])[0]["args"]
+    file = next((each.partition("=")[2] for each in args if each.startswith("--snapshot=")), FILE)
+    revision = int(file.partition("-r")[2].removesuffix(".db"))
+    return {"file": f"nightly/{file}", "revision": revision, "sizeBytes": 20512, "sha256": "ab" * 32}
+
+
+def seed_of(slot):
+    """Who the first member is where a backup was restored to the volume of a slot."""
+    return SeedTarget(slot, "", "", "", f"http://{slot}.db.shop.svc:2380", "shop.db", "", "")
 
 
 class RestoreWorld(World):
@@ -55,7 +69,10 @@ class RestoreWorld(World):
         place = self.place(pod)
         if not self.data.get(place) and place in self.written:
             self.bootstraps += 1
-            assert self.bootstraps == 1, f"{name} begins a second cluster"
+            old = [claim["metadata"] for (kind, _), claim in self.objects.items() if kind == "PersistentVolumeClaim"]
+            assert not [each["name"] for each in old if each["uid"] in self.data and not self.aside(each["name"][:-5])]
+            assert set(self.pods) == {name}, f"{name} begins another cluster while others run"
+            self.cluster = seed_of(name).cluster_id
             member = {
                 "id": self.written[place],
                 "name": name,
@@ -110,12 +127,16 @@ class RestoreWorld(World):
             if self.jobs_fail:
                 self.end(name, "Failed", self.jobs_fail, container="prepare")
                 continue
+            if name.endswith("-check"):
+                self.end(name, "Complete", json.dumps(told_of(job)), container="check")
+                continue
             claim = job["spec"]["template"]["spec"]["volumes"][1]["persistentVolumeClaim"]["claimName"]
             live = self.objects[("PersistentVolumeClaim", claim)]
             place = live["metadata"]["uid"]
             assert place not in self.data, "a Job writes where a member has its data"
-            self.written[place] = self.cluster_seed()
-            self.end(name, "Complete", json.dumps(TOLD))
+            assert not self.pods, "a Job writes while members run"
+            self.written[place] = seed_of(claim[:-5]).member_id
+            self.end(name, "Complete", json.dumps(told_of(job)))
 
     def cluster_seed(self):
         return "76b1d76d2f14e34b"  # as etcd itself counts it, of http://db-0.db.shop.svc:2380 and shop.db
@@ -148,7 +169,7 @@ class RestoreWorld(World):
     def note_cluster(self):
         """Let the cluster's status tell its id once its first member has run."""
         if self.has_majority:
-            self.cr["status"]["clusterID"] = "c449c485f1d776fc"
+            self.cr["status"]["clusterID"] = self.cluster
 
     def until(self, phase, most=60):
         """Go on until the restore is in *phase*. Returns its outcome."""

@@ -1,5 +1,6 @@
 """The program of a restore's Job, before and after etcdutl: ``python -m kubectl_reconcile.modules.etcd_backup.agent.restore prepare …``, then ``finish``.
 
+``check`` chooses and checks a backup, and writes nothing, before anybody is asked to have it replace data.
 ``prepare`` chooses and checks a backup, and leaves a link to it in the folder for work, where ``etcdutl snapshot restore`` finds it; ``finish`` puts what etcdutl has made in
 place. Exit status: 0 it is done, 1 it isn't; the last line says why.
 """
@@ -11,7 +12,7 @@ import contextlib
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -41,19 +42,19 @@ _MESSAGE_MAX = 3000
 def main(arguments: Sequence[str]) -> int:
     """Do one part of a restore; return the exit status."""
     parser = argparse.ArgumentParser(prog="etcd-restore", description=__doc__)
-    parser.add_argument("part", choices=["prepare", "finish"])
+    parser.add_argument("part", choices=list(_PARTS))
     parser.add_argument("--folder", type=Path, required=True, help="the folder of the backups")
     parser.add_argument("--snapshot", default="", help="the file; the newest without")
     parser.add_argument("--sha256", default="")
     parser.add_argument("--size", type=int, default=0)
-    parser.add_argument("--work", type=Path, required=True, help="folder that both parts and etcdutl share")
-    parser.add_argument("--data", type=Path, required=True, help="where the member keeps its data")
-    parser.add_argument("--restore", required=True, help="who restores: the same whenever it is tried again")
+    parser.add_argument("--work", type=Path, default=Path(), help="folder that both parts and etcdutl share")
+    parser.add_argument("--data", type=Path, default=Path(), help="where the member keeps its data")
+    parser.add_argument("--restore", default="", help="who restores: the same whenever it is tried again")
     parser.add_argument("--attempt", default="", help="what tells this attempt's folder from others")
     parser.add_argument("--termination-log", type=Path, default=Path("/dev/termination-log"))
     given = parser.parse_args(arguments)
     try:
-        found, status = (_prepared(given) if given.part == "prepare" else _finished(given)), 0
+        found, status = _PARTS[given.part](given), 0
     except tuple(_FAULTS) as error:
         reason = next(word for kind, word in _FAULTS.items() if isinstance(error, kind))
         found, status = {"error": reason, "message": str(error)[:_MESSAGE_MAX]}, 1
@@ -63,6 +64,10 @@ def main(arguments: Sequence[str]) -> int:
         if given.termination_log.exists():
             given.termination_log.write_text(line)
     return status
+
+
+def _checked(given: argparse.Namespace) -> dict[str, Any]:
+    return _told(chosen(given.folder, given.snapshot, sha256=given.sha256, size=given.size))
 
 
 def _prepared(given: argparse.Namespace) -> dict[str, Any]:
@@ -84,12 +89,23 @@ def _finished(given: argparse.Namespace) -> dict[str, Any]:
         shutil.rmtree(part, ignore_errors=True)
     else:
         SeedVolume(given.data, given.restore).put_in_place(part, snapshot)
+    return _told(snapshot)
+
+
+def _told(snapshot: ChosenSnapshot) -> dict[str, Any]:
     return {
         "file": snapshot.file,
         "revision": snapshot.revision,
         "sizeBytes": snapshot.size,
         "sha256": snapshot.sha256,
     }
+
+
+_PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "check": _checked,
+    "prepare": _prepared,
+    "finish": _finished,
+}
 
 
 if __name__ == "__main__":
