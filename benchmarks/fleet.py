@@ -175,7 +175,7 @@ class Fleet:
         self.figures.add("cold start, all Ready", took_s, "s", 25.0)
         self.figures.add("cold start against the floor", took_s / self.floor_s, "times")
         spent = await self.spent()
-        self.figures.add("CPU of it", spent.cpu_s, "s")
+        self.figures.add("CPU of the cold start", spent.cpu_s, "s")
         self.figures.add(
             "requests per object",
             spent.requests / (self.shape.syncs * self.shape.objects),
@@ -184,14 +184,14 @@ class Fleet:
         )
         self.note_memory()
 
-    async def rest(self) -> None:
+    async def rest(self, when: str = "") -> None:
         """Do nothing for a while, and see what that costs."""
         await asyncio.sleep(10)
         before = await self.spent()
         await asyncio.sleep(IDLE_S)
         after = await self.spent()
-        self.figures.add("CPU at rest", (after.cpu_s - before.cpu_s) / IDLE_S * 100, "%", 1.0)
-        self.figures.add("requests at rest", (after.requests - before.requests) / IDLE_S, "/s", 0.3)
+        self.figures.add(f"CPU at rest{when}", (after.cpu_s - before.cpu_s) / IDLE_S * 100, "%", 1.0)
+        self.figures.add(f"requests at rest{when}", (after.requests - before.requests) / IDLE_S, "/s", 0.3)
 
     async def restart(self) -> None:
         """Start again, and wait until all have been looked at."""
@@ -205,7 +205,7 @@ class Fleet:
 
         await until(looked, "all were looked at", pause_s=0.1)
         self.figures.add("restart until all were looked at", time.monotonic() - began_s, "s", 8.0)
-        self.figures.add("CPU of it", (await self.spent()).cpu_s, "s")
+        self.figures.add("CPU of the restart", (await self.spent()).cpu_s, "s")
         self.note_memory(", started again")
 
     async def pushed(self) -> None:
@@ -226,7 +226,7 @@ class Fleet:
         await asyncio.sleep(75)  # by then everybody's interval has passed
         after = await self.spent()
         self.figures.add("CPU of the push, all Syncs, with 75 s of rest", after.cpu_s - before.cpu_s, "s", 2.0 + 0.75)
-        self.figures.add("requests of it", after.requests - before.requests, "")
+        self.figures.add("requests of the push", after.requests - before.requests, "")
 
     async def busy(self) -> None:
         """Change objects by hand and files in Git at a steady rate, and see what that costs and how soon each is as it should be."""
@@ -278,7 +278,7 @@ class Fleet:
         await self.pushed()
         await self.busy()
         await self.restart()
-        await self.rest()
+        await self.rest(", started again")
 
 
 async def _steadily(rate: float, work: Callable[[], Awaitable[None]], took_s: list[float]) -> None:

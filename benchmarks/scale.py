@@ -2,8 +2,8 @@
 
     python -m benchmarks.scale [--large] [SYNCSxOBJECTSxREPOSITORIES[xREPLICAS] …]
 
-Prints a table as Markdown. The growth of a figure along Syncs, objects or repositories is the exponent *e* of ``value = c · n^e``: 0 is not at
-all, 1 as the number itself. ``--large`` adds ten thousand Syncs and a hundred thousand objects; that takes many minutes.
+Prints a table as Markdown. How a figure grows along Syncs, objects or repositories is told in two ways: as a straight line, a base and so much for
+each thousand; and as the exponent *e* of ``value = c · n^e``: 0 is not at all, 1 as the number itself. ``--large`` adds ten thousand Syncs and a hundred thousand objects; that takes many minutes.
 """
 
 # ruff: noqa: T201 - a script that prints
@@ -14,7 +14,8 @@ import argparse
 import asyncio
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from benchmarks.fleet import Shape, measured
 
@@ -52,8 +53,17 @@ def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def growth(found: Found, along: str) -> dict[str, float]:
-    """Return the exponent by which each figure grows with *along*, a field of shapes, where those with four objects of one repository differ in it alone."""
+@dataclass(frozen=True)
+class Growth:
+    """How a figure grows: *base* and so much *per_thousand* as a straight line, or with an *exponent*."""
+
+    base: float
+    per_thousand: float
+    exponent: float
+
+
+def growth(found: Found, along: str) -> dict[str, Growth]:
+    """Return how each figure grows with *along*, a field of shapes, where those with four objects of one repository differ in it alone."""
     rest = {"syncs": 100, "objects": 4, "repositories": 1}
     del rest[along]
     points = {
@@ -65,15 +75,17 @@ def growth(found: Found, along: str) -> dict[str, float]:
         return {}
     names = set.intersection(*(set(figures) for figures in points.values()))
     return {
-        name: slope(points, [figures[name] for figures in points.values()])
+        name: fitted(list(points), [figures[name] for figures in points.values()])
         for name in sorted(names)
         if all(figures[name] > 0 for figures in points.values())
     }
 
 
-def slope(numbers: Iterable[float], values: Iterable[float]) -> float:
-    """Return the exponent of the power law through these points."""
-    return statistics.linear_regression([math.log(each) for each in numbers], [math.log(each) for each in values]).slope
+def fitted(numbers: Sequence[float], values: Sequence[float]) -> Growth:
+    """Return the straight line and the power law through these points, of which there are two at least."""
+    line = statistics.linear_regression(numbers, values)
+    exponent = statistics.linear_regression([*map(math.log, numbers)], [*map(math.log, values)]).slope
+    return Growth(line.intercept, line.slope * 1000, exponent)
 
 
 def main() -> None:
@@ -86,8 +98,8 @@ def main() -> None:
     found = {shape: asyncio.run(measured(shape)).values for shape in shapes}
     print("", *table(found), sep="\n")
     for along in ("syncs", "objects", "repositories"):
-        for name, exponent in growth(found, along).items():
-            print(f"grows with {along}^{exponent:.2f}: {name}")
+        for name, each in growth(found, along).items():
+            print(f"{name}: {each.base:.3g} and {each.per_thousand:+.3g} per thousand {along} (n^{each.exponent:.2f})")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from benchmarks import races, results, workloads
+from benchmarks import races, results, scale, workloads
 from benchmarks.arena import Run
+from benchmarks.fleet import Shape
 
 
 def made(folder):
@@ -86,3 +87,15 @@ def test_a_run_in_parts_keeps_what_was_found_and_replaces_what_is_run_again(tmp_
     ]
     assert found.more == {"each step": {"merge, us": 18.0}}
     assert results.Findings.read(tmp_path / "nowhere") == results.Findings()
+
+
+def test_growth_is_told_as_a_line_and_as_a_power_of_what_grows_alone():
+    figures = {Shape(n, objects): {"memory": 80.0 + n * objects / 10} for n, objects in ((100, 4), (300, 4), (100, 12))}
+    grows = scale.growth(figures, "syncs")["memory"]
+    assert (round(grows.base), round(grows.per_thousand)) == (80, 400)
+    assert 0 < grows.exponent < 1
+    assert scale.growth(figures, "repositories") == {}
+
+
+def test_what_grows_as_its_number_does_has_the_exponent_one():
+    assert round(scale.fitted([100, 300, 1000], [1.0, 3.0, 10.0]).exponent, 3) == 1.0
