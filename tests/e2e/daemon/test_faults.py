@@ -254,7 +254,7 @@ def test_a_kind_and_an_object_of_it_come_in_one_push(follow, cluster, git_server
 
 
 def test_a_kind_that_gets_another_schema_concerns_those_who_have_objects_of_it_and_nobody_else(
-    daemon, follow, cluster, git_server, group, config_map
+    daemon, follow, cluster, git_server, group, config_map, eventually
 ):
     cluster.apply(a_kind(group))
     asked = {**a_widget(group), "spec": {"color": "red", "size": 3}}
@@ -262,6 +262,7 @@ def test_a_kind_that_gets_another_schema_concerns_those_who_have_objects_of_it_a
     sync, other = follow(git_server.url, path="a"), follow(git_server.url, "other", path="b")
     other.until_synced(sha)
     sync.until("ApplyFailed", sha)
+    eventually(lambda: "/other revision=" in daemon.log, "that the other one was looked at is logged, after its status")
     looked_at = daemon.log.count("/other revision=")
 
     wider = a_kind(group)
