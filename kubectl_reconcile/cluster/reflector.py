@@ -45,7 +45,7 @@ _LOG = logging.getLogger(__name__)
 
 _INITIAL_S = 60.0
 _WATCH_S = (13, 16)
-"""How long the server lets a watch live. At rest that costs a daemon of 45 feeds three requests a second and 0.3 to 0.4 % of a core; it is the
+"""How long the server lets a watch live. At rest that costs three requests a second for 45 feeds, and 0.3 to 0.4 % of a core; it is the
 longest with which a silent one is found out in less than twenty seconds. Bookmarks tell less: a server at rest leaves out some."""
 _ECHO_S = 8.0
 """How long after an own write the watch may take to tell the same: it takes milliseconds."""

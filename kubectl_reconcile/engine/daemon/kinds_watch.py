@@ -42,7 +42,6 @@ class KindsWatch:
     learnt: Callable[[Collection[GroupKind]], None]
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _touched: set[GroupKind] = field(default_factory=set)
-    _roots: list[Feed] = field(default_factory=list)
 
     def crd_changed(self, kind: GroupKind) -> None:
         """Look again soon, since the CRD of *kind* came, changed or went; and once more, since the server tells of schemas later."""
@@ -60,9 +59,7 @@ class KindsWatch:
                 return False
             with suppress(ApiError):
                 await session.refresh()
-        self._roots = self._root_feeds()
-        for feed, failure in (await self.context.view.ensure(self._roots)).items():
-            event(log, logging.ERROR, "not followed", kind=feed.resource.gvk.group_kind, error=failure)
+        await self.context.view.ensure(self._root_feeds())
         return True
 
     async def run(self) -> None:
@@ -74,8 +71,7 @@ class KindsWatch:
             self.changed.clear()
             try:
                 await self.context.session.refresh()
-                self._roots = self._root_feeds()
-                await self.context.view.ensure(self._roots)
+                await self.context.view.ensure(self._root_feeds())
             except ApiError as error:
                 event(log, logging.WARNING, "kinds not refreshed", error=error)
                 self.changed.set()
@@ -88,7 +84,7 @@ class KindsWatch:
     def trouble(self) -> str:
         """Return which of the feeds that all hangs on isn't followed for now, and why, or nothing."""
         cache = self.context.cache
-        late = next((feed for feed in self._roots if isinstance(cache.failure(feed), _PASSING)), None)
+        late = next((feed for feed in self._root_feeds() if isinstance(cache.failure(feed), _PASSING)), None)
         return f"{late} isn't followed: {cache.failure(late)}" if late else ""
 
     async def _is_told_to_end(self) -> bool:
@@ -97,6 +93,7 @@ class KindsWatch:
         return self.context.stopping.is_set()
 
     def _root_feeds(self) -> list[Feed]:
+        """Return what all else hangs on. What a module makes and reads is followed once there is a CR for it: its first pass has it followed."""
         session, modules = self.context.session, self.context.session.modules
         served = {
             gvk: found for gvk in (SYNC, *modules) if (found := session.discovery.find(gvk.api_version, gvk.kind))
@@ -104,7 +101,9 @@ class KindsWatch:
         feeds = [Feed(resource, namespace=self.namespace) for resource in served.values()]
         watched = (CRD,) if self.namespace else (CRD, NAMESPACE)
         feeds += [Feed(resource) for kind in watched if (resource := session.resource(kind))]
-        return feeds + gather.child_feeds(session, [modules[gvk] for gvk in served if gvk in modules])
+        live = self.context.cache.snapshot()
+        in_use = [modules[gvk] for gvk in served if gvk in modules and any(True for _ in live.of_kind(gvk.group_kind))]
+        return feeds + gather.child_feeds(session, in_use)
 
     def _is_unlisted(self) -> bool:
         """Tell whether some kind that is Established isn't among those that we know."""

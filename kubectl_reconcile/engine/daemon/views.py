@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import Context
@@ -29,6 +30,9 @@ from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.access_reviews import may
 from kubectl_reconcile.engine.daemon.sources.variables_watch import VariablesWatch
+from kubectl_reconcile.engine.telemetry.logs import event
+
+log = logging.getLogger("kubectl_reconcile.daemon")
 
 _SYNCED_WITHIN_S = 30.0
 _SECRET = GroupKind("", "Secret")
@@ -195,14 +199,21 @@ class FollowingView:
     ask: Ask
     members: MemberFeeds
     variables: VariablesWatch
+    _told: set[Feed] = field(default_factory=set)
 
     def of(self, sync: Sync) -> MembersView:
         """Return what a Sync sees."""
         return MembersView(sync, self.members, self.ask)
 
     async def ensure(self, feeds: Iterable[Feed]) -> Mapping[Feed, ApiError]:
-        """Follow these feeds; return those that could not be had, and why."""
-        return await followed(self.cache, feeds)
+        """Follow these feeds; return those that could not be had, and why, which is logged once of each."""
+        wanted = list(feeds)
+        failures = await followed(self.cache, wanted)
+        for feed in failures.keys() - self._told:
+            event(log, logging.ERROR, "not followed", kind=feed.resource.gvk.group_kind, error=failures[feed])
+        self._told.difference_update(wanted)
+        self._told.update(failures)
+        return failures
 
     def snapshot(self) -> Snapshot:
         """Return the live objects of all feeds so far."""
