@@ -276,13 +276,24 @@ class LiveCluster:
             file.write(bytes([byte ^ 0xFF]))
 
     def remove_member(self, slot: str) -> None:
-        """Remove a member as somebody does with etcdctl."""
-        other = next(each for each in self.members() if each != slot)
-        self.tell(other, "/v3/cluster/member/remove", {"ID": str(int(self.members()[slot]["id"], 16))})
+        """Remove a member as somebody does with etcdctl, again until etcd holds the others for healthy."""
+        found = self.members()
+        other = next(each for each in found if each != slot)
+        body = {"ID": str(int(found[slot]["id"], 16))}
+        until(lambda: self._is_done(other, "/v3/cluster/member/remove", body), f"{slot} is removed", pause_s=0.5)
 
     def add_stranger(self, host: str, *, is_learner: bool = False) -> None:
-        """Add a member that nobody here knows."""
-        self.told("/v3/cluster/member/add", {"peerURLs": [f"http://{host}:2380"], "isLearner": is_learner})
+        """Add a member that nobody here knows, likewise."""
+        body = {"peerURLs": [f"http://{host}:2380"], "isLearner": is_learner}
+        any_of_ours = next(iter(self.members()))
+        until(lambda: self._is_done(any_of_ours, "/v3/cluster/member/add", body), f"{host} is added", pause_s=0.5)
+
+    def _is_done(self, slot: str, path: str, body: Mapping[str, Any]) -> bool:
+        try:
+            self.tell(slot, path, body)
+        except MemberError:
+            return False
+        return True
 
 
 def _records(file: BinaryIO) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,142 @@
+"""Faults that befall an EtcdCluster on real members: who comes back as who they were, who is replaced, and what waits for people."""
+
+import base64
+import os
+import subprocess
+
+import pytest
+
+from kubectl_reconcile.sandbox.images import catalog
+from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
+from tests.chaos.daemon import until
+from tests.chaos.etcd.live import LiveCluster, MemberError
+from tests.e2e.conftest import PROGRAM
+from tests.operands.test_etcdcluster import _programs, crds, db, new_daemon  # noqa: F401 - fixtures
+
+NEW = catalog.ETCD_VERSIONS[-1]
+
+
+@pytest.fixture
+def live(db) -> LiveCluster:  # noqa: F811 - a fixture
+    """Three members at rest."""
+    db.apply(version=NEW)
+    live = LiveCluster(db.real.sandbox, db.real.namespace)
+    live.settled()
+    return live
+
+
+def put(live, slot, key, value):
+    live.tell(slot, "/v3/kv/put", {"key": text(key), "value": text(value)})
+
+
+def stored(live, slot, key):
+    found = live.tell(slot, "/v3/kv/range", {"key": text(key)}).get("kvs", [])
+    return [base64.b64decode(each["value"]).decode() for each in found]
+
+
+def text(of):
+    return base64.b64encode(of.encode()).decode()
+
+
+def is_gone(live, member):
+    """Tell whether a majority says that there is no such member."""
+    try:
+        return member not in {each["id"] for each in live.members().values()}
+    except MemberError:
+        return False
+
+
+def only_changed(slot, before, after):
+    """Whether one member is another one, on another volume, and all others are who they were."""
+    others = before.members.keys() - {slot}
+    is_same = all(
+        (before.members[each], before.volumes[each]) == (after.members[each], after.volumes[each]) for each in others
+    )
+    is_other = before.members[slot] != after.members[slot] and before.volumes[slot] != after.volumes[slot]
+    return is_same and is_other and before.cluster == after.cluster and len(before.members) == len(after.members)
+
+
+def test_members_that_crash_all_at_once_or_hang_come_back_as_who_they_were(live):
+    before = live.rest()
+    put(live, "db-0", "first", "1")
+    live.crash(*before.members)
+    assert live.settled() == before
+
+    leader = live.leader()
+    other = next(slot for slot in before.members if slot != leader)
+    term = int(live.tell(other, "/v3/maintenance/status")["raftTerm"])
+    live.sandbox.pods.pause(live.namespace, leader)
+    try:
+        until(lambda: int(live.tell(other, "/v3/maintenance/status")["raftTerm"]) > term, "another leads")
+        until(lambda: f"{leader} doesn't serve" in live.condition("Ready")["message"], "the status says who hangs")
+        assert live.condition("Available")["status"] == "True"
+        put(live, other, "second", "2")
+    finally:
+        live.sandbox.pods.heal(live.namespace, leader)
+    assert live.settled() == before
+    assert (stored(live, leader, "first"), stored(live, leader, "second")) == (["1"], ["2"])
+
+
+def test_what_people_take_away_is_replaced_and_what_they_add_waits_for_people(live):
+    before = live.rest()
+    put(live, "db-0", "first", "1")
+    live.delete_claim("db-1")
+    until(lambda: is_gone(live, before.members["db-1"]), "the member leaves before its volume does")
+    after = live.settled()
+    assert only_changed("db-1", before, after)
+
+    live.remove_member("db-2")
+    assert only_changed("db-2", after, rest := live.settled())
+    assert stored(live, "db-2", "first") == ["1"]
+
+    live.add_stranger("elsewhere.example.com")
+    until(lambda: live.condition("Ready")["reason"] == "Stranger", "the stranger is noticed")
+    assert "elsewhere.example.com" in live.members()
+    approve = [PROGRAM, "approve", "etcdcluster/db", "-n", live.namespace, "--yes"]
+    environ = {**os.environ, "KUBECONFIG": str(live.sandbox.kubeconfig)}
+    subprocess.run(approve, env=environ, check=True, timeout=60, capture_output=True)
+    assert live.settled() == rest
+
+
+def test_a_member_whose_log_is_damaged_is_replaced_by_one_that_learns_from_the_others(live):
+    before = live.rest()
+    put(live, "db-0", "first", "1")
+    live.crash("db-1", also=live.spoil_log)
+    until(lambda: is_gone(live, before.members["db-1"]), "its etcd refuses its data")
+    assert only_changed("db-1", before, live.settled())
+    assert stored(live, "db-1", "first") == ["1"]
+
+
+def in_runtime(live, script, *arguments):
+    """Run a script where the pods' volumes are mounted from, with the rights that the runtime has there."""
+    _, runtime = RuntimeClient(live.sandbox.folder / "pods").processes()
+    inside = ["nsenter", f"--target={runtime.pid}", "--user", "--preserve-credentials", "--mount"]
+    subprocess.run([*inside, "sh", "-euc", script, "sh", *map(str, arguments)], check=True, timeout=60)
+
+
+SHRUNK = """
+mkdir -p "$1.small"
+mount -t tmpfs -o size=1m small "$1.small"
+cp -a --sparse=always "$1/." "$1.small/"
+dd if=/dev/zero of="$1.small/filler" bs=4k status=none 2>/dev/null || true
+mount --bind "$1.small" "$1"
+"""
+
+
+def test_a_member_whose_disk_is_full_is_named_and_comes_back_as_who_it_was_once_there_is_room(live):
+    before, disk = live.rest(), live.data("db-1").parents[1]
+    live.sandbox.pods.pause(live.namespace, "db-1")
+    in_runtime(live, SHRUNK, disk)
+    live.crash("db-1")
+
+    def says_so():
+        put(live, "db-0", "meanwhile", "1")
+        return "no space left on device" in live.condition("Ready")["message"]
+
+    until(says_so, "the status says what is wrong")
+    until(lambda: live.containers()["db-1"]["attempt"] >= 4, "it has been tried some times")
+    assert live.condition("Available")["status"] == "True"
+    assert live.rest() == before
+    in_runtime(live, 'mount -o remount,size=400m "$1.small"', disk)
+    assert live.settled() == before
+    assert stored(live, "db-1", "meanwhile") == ["1"]
