@@ -177,6 +177,8 @@ def _children(spec: ClusterSpec, s: Situation, wanted: Wanted, step: EtcdStep, c
 
 
 def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> Iterator[Manifest]:
+    for volume in () if spec.in_memory else s.cut_short:
+        yield claim(spec, ctx, volume, "")
     for slot, volume in s.volumes.items():
         if step.do is Do.DELETE_VOLUME and step.slot == slot:
             continue

@@ -160,6 +160,13 @@ class Situation:
         """Whether a majority says who the members are, and serves."""
         return self.is_known and len(self.serving) >= self.quorum
 
+    @property
+    def cut_short(self) -> tuple[Volume, ...]:
+        """The volumes that pods were made without: whoever made both was killed. A member that has run gets no empty one."""
+        waiting = (pod.slot for pod in self.pods.values() if not (pod.is_going or pod.has_ended))
+        has_run = {slot: member.is_started if (member := self.member(slot)) else self.is_formed for slot in waiting}
+        return tuple(Volume(slot) for slot, ran in sorted(has_run.items()) if slot not in self.volumes and not ran)
+
     def serves(self, member: EtcdMember) -> bool:
         """Tell whether a member's pod serves."""
         pod = self.pods.get(member.slot)

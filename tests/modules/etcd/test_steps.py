@@ -162,6 +162,22 @@ def test_a_member_that_can_not_be_spared_keeps_its_pod_though_its_volume_was_del
     assert world.bootstraps == 1
 
 
+@pytest.mark.parametrize("slot", ["db-0", "db-1"])
+def test_a_pod_that_was_made_without_its_volume_gets_it(slot):
+    world = World(3)
+    world.broken.add(slot)
+    while f"create {slot}" not in world.taken:
+        world.step()
+    world.objects.pop(("PersistentVolumeClaim", f"{slot}-data"))  # whoever made both was killed in between
+    world.step()
+    assert ("PersistentVolumeClaim", f"{slot}-data") in world.objects
+    world.broken.clear()
+    world.run()
+    outcome = world.settle()
+    assert condition(outcome, "Ready").status == "True"
+    assert world.taken == ["create db-0", *joins("db-1"), *joins("db-2")]
+
+
 def test_a_deleted_volume_keeps_no_pod_from_coming_back():
     world = formed(2)
     world.doom("db-1")
