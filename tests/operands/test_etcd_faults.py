@@ -11,7 +11,8 @@ from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
 from tests.chaos.daemon import until
 from tests.chaos.etcd.live import LiveCluster, MemberError
 from tests.e2e.conftest import PROGRAM
-from tests.operands.test_etcdcluster import _programs, crds, db, new_daemon  # noqa: F401 - fixtures
+from tests.operands.interrupter import Interrupter
+from tests.operands.test_etcdcluster import Db, _programs, crds, db, new_daemon  # noqa: F401 - fixtures
 
 NEW = catalog.ETCD_VERSIONS[-1]
 
@@ -140,3 +141,47 @@ def test_a_member_whose_disk_is_full_is_named_and_comes_back_as_who_it_was_once_
     in_runtime(live, 'mount -o remount,size=400m "$1.small"', disk)
     assert live.settled() == before
     assert stored(live, "db-1", "meanwhile") == ["1"]
+
+
+@pytest.fixture
+def interrupted(real, crds, new_daemon, tmp_path):  # noqa: F811 - fixtures
+    """An EtcdCluster, and a daemon that is killed before each step that it takes for the first time."""
+    way = Interrupter(real.sandbox, tmp_path)
+    way.victim = daemon = new_daemon(way.kubeconfig, real.namespace).start()
+    found = Db(real, daemon)
+    yield found, way
+    way.is_armed = False
+    if not daemon.alive:
+        daemon.start()
+    found.end()
+    daemon.kill()
+    way.close()
+
+
+def test_a_daemon_that_is_killed_at_every_step_of_a_scaling_takes_each_once(interrupted):
+    db, way = interrupted  # noqa: F811 - of its own
+    db.apply(version=NEW, size=1)
+    live = LiveCluster(db.real.sandbox, db.real.namespace)
+    first = live.settled()
+
+    way.is_armed = True
+    db.apply(version=NEW, size=3)
+
+    def is_done():
+        if not db.daemon.alive:
+            db.daemon.process.wait(30)
+            db.daemon.start(ready=False)
+            way.is_armed = True
+        return not live.unrest()
+
+    until(is_done, "three members serve")
+    after = live.settled()
+    assert after.members["db-0"] == first.members["db-0"]
+    assert sorted(after.members) == ["db-0", "db-1", "db-2"]
+    for slot in ("db-1", "db-2"):
+        member = after.members[slot]
+        for step in (
+            f"add-{slot} started", f"add-{slot} done", f"PATCH persistentvolumeclaims/{slot}-data", f"PATCH pods/{slot}",
+            f"promote-{member} started", f"promote-{member} done",
+        ):  # fmt: skip
+            assert step in way.steps, way.steps
