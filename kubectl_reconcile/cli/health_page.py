@@ -38,7 +38,7 @@ The first that holds decides, else the general rule. A name with a capital is a 
 
 
 def page(now: str) -> str:
-    """Return the page as it must be: what is written by hand in *now*, and the rest made anew."""
+    """Return the page as it must be: what is written by hand in *now*, and the rest written again."""
     written = now.partition(MADE)[0]
     words = _WORDS.format(positive=_coded(general_rule.POSITIVE), negative=_coded(general_rule.NEGATIVE))
     said = "".join(f"| `phase` and the like: `{status}` | {_coded(each)} |\n" for status, each in _said())

@@ -148,7 +148,7 @@ def test_passwords_are_those_of_secrets_and_nobody_comes_in_without(db):
     with pytest.raises(KubectlError, match="password authentication failed"):
         db.sql("select 1", password="guessed")
     real.kubectl("delete", "secret", "db-user-shop", "-n", real.namespace)
-    real.eventually(lambda: "db-user-shop" in secrets(real), "the Secret is made anew", timeout_s=60)
+    real.eventually(lambda: "db-user-shop" in secrets(real), "the Secret is recreated", timeout_s=60)
     assert db.password() != first
     real.eventually(lambda: refuses(db, first), "the old password lets nobody in", timeout_s=60)
     assert db.sql("select current_user") == ["shop"]

@@ -5,7 +5,7 @@ approval never counts for another one. It comes once so many volumes are gone th
 
 What follows an approval, each step found again from what is there: the pods of all others end; their volumes are put aside, which is a mark
 that nobody starts on them any more, so that the old majority can't come back; the member starts with ``--force-new-cluster``, and clients don't
-reach it yet; once it serves as the only member it is started anew without that, and the cluster grows as any other. If a majority serves
+reach it yet; once it serves as the only member it is restarted without that, and the cluster grows as any other. If a majority serves
 before the first of these steps, none is taken.
 
 Pure: a situation in, steps out.

@@ -1,7 +1,7 @@
 """What an EtcdRestore does next, and what it says of itself.
 
 1. What has been written is never written again, as long as the cluster begins with it: then the restore is done for good.
-2. A claim that was made anew is empty: all begins again.
+2. A claim that was recreated is empty: all begins again.
 3. What is in the way is told. A Job for anything else ends first, and its pods; then the Job for this.
 4. Where the cluster has data, the snapshot is checked first; then the cluster asks for an approval, and until it has given its data up for this very
    snapshot nothing is written.

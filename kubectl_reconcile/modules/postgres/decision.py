@@ -107,7 +107,7 @@ def _superuser(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Con
     if known == ABSENT and not s.is_formed and not s.instances:
         yield secret_made(ctx, SUPERUSER, Purpose.CREATING)
     if known == ABSENT:
-        text = f"Secret {name} is gone, and with it the superuser's password (hint: make it anew with username postgres and the password that the server knows; in the pod, psql -U postgres sets another)"
+        text = f"Secret {name} is gone, and with it the superuser's password (hint: recreate it with username postgres and the password that the server knows; in the pod, psql -U postgres sets another)"
         yield stop(text, "SecretMissing")
     if known != OK:
         yield stop(f"Secret {name} {known}", "SecretUnusable")
@@ -138,7 +138,7 @@ def _ended(instance: Instance, s: DatabaseState) -> Iterator[DatabaseStep]:
         text = f"delete {instance.slot}, which has ended{fault}; it comes back on its volume"
         yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
     if instance.has_ended:
-        text = f"{instance.slot} has ended right after it was made, and is made anew in half a minute: {instance.fault}"
+        text = f"{instance.slot} has ended right after it was made, and is recreated in half a minute: {instance.fault}"
         yield wait(text, "InstanceFails", s)
 
 

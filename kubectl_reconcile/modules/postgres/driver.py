@@ -110,7 +110,7 @@ def _worth(password: str | None) -> str:
     if password is None:
         return ABSENT
     if not password:
-        return "lacks the key password (hint: put one in, or delete the Secret: it is made anew)"
+        return "lacks the key password (hint: put one in, or delete the Secret: it is recreated)"
     if not (password.isascii() and password.isprintable()):
         return "has a password with other characters than printable ASCII (hint: put in another)"
     return OK

@@ -137,7 +137,7 @@ def _another_pod(scene: Scene, slots: list[str], *, at_once: bool) -> None:
         now = scene.live.pods()
         return all(slot in now and now[slot]["metadata"]["uid"] != uid for slot, uid in before.items())
 
-    until(are_others, f"{', '.join(slots)} are made anew")
+    until(are_others, f"{', '.join(slots)} are recreated")
 
 
 def volume_deleted(scene: Scene) -> set[str]:

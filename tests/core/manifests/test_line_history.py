@@ -29,7 +29,7 @@ HISTORIES = {
     "a line in the middle": (("abc", "abc", "ac"), "898"),
     "a line that was changed": (("abc", "abc", "axc"), "898"),
     "lines that were moved down": (("xxabc", "xxabc", "abc", "ab"), "99778"),
-    "a file that was made anew": (("ab", "ab", None, "ab"), "99"),
+    "a file that was recreated": (("ab", "ab", None, "ab"), "99"),
     "a line that went and came": (("ab", "ab", "a", "ab"), "79"),
     "what was never committed": (("abx", "ab"), "99-"),
     "no history": (("ab",), "--"),

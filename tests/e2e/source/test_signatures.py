@@ -544,7 +544,7 @@ def test_a_repository_that_names_objects_by_sha256_will_do(own_git_server, sourc
     assert content == b"a: 1"
 
 
-def test_a_server_whose_repository_was_made_anew_by_sha256_is_followed(own_git_server, source, alice):
+def test_a_server_whose_repository_was_recreated_by_sha256_is_followed(own_git_server, source, alice):
     served = own_git_server()
     repository = SignedRepository(served)
     repository.push(APP, alice)

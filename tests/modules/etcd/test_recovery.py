@@ -227,7 +227,7 @@ def test_what_was_kept_in_memory_is_never_offered(size):
     assert world.held == []
 
 
-def test_volumes_that_were_put_aside_are_no_members_for_a_cluster_made_anew():
+def test_volumes_that_were_put_aside_are_no_members_for_a_cluster_recreated():
     world = stop(formed(), "db-1", "db-2")
     waited(world)
     world.approve()

@@ -179,7 +179,7 @@ def test_a_newer_backup_that_comes_meanwhile_changes_nothing():
     assert outcome.status["revision"] == 42
 
 
-def test_a_claim_that_was_made_anew_is_never_begun_with_but_written_again():
+def test_a_claim_that_was_recreated_is_never_begun_with_but_written_again():
     world = RestoreWorld()
     world.until("Starting")
     world.objects = {key: one for key, one in world.objects.items() if key[0] not in {"PersistentVolumeClaim", "Pod"}}

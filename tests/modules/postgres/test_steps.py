@@ -116,7 +116,7 @@ def test_a_pod_that_somebody_deletes_comes_back_on_its_volume():
     assert world.taken == ["create db-0"]
 
 
-def test_one_that_ends_right_after_it_was_made_is_made_anew_half_a_minute_later():
+def test_one_that_ends_right_after_it_was_made_is_recreated_half_a_minute_later():
     world = formed()
     world.kill("db-0")
     pod = world.pods["db-0"]
@@ -172,14 +172,14 @@ def test_a_new_password_in_a_secret_is_set_in_the_server():
     assert next(iter(world.disks.values()))["roles"]["shop"]["password"] == "another"
 
 
-def test_a_secret_of_a_user_that_was_deleted_is_made_anew():
+def test_a_secret_of_a_user_that_was_deleted_is_recreated():
     world = formed(**SHOP)
     del world.secrets["db-user-shop"]
     world.settle()
     assert world.taken == ["make-secret db-user-shop", "set-user shop"]
 
 
-def test_the_superusers_secret_is_never_made_anew():
+def test_the_superusers_secret_is_never_recreated():
     world = formed()
     del world.secrets["db-superuser"]
     outcome = world.settle()
@@ -428,7 +428,7 @@ def test_two_servers_that_take_writes_get_no_clients():
     assert [world.role(name) for name in ("db-0", "db-1")] == [None, None]
 
 
-def test_a_slot_that_is_lost_is_made_anew_for_a_new_copy():
+def test_a_slot_that_is_lost_is_recreated_for_a_new_copy():
     world = formed(replicas=2)
     facts = world.facts
     world.facts = lambda: {**facts(), "slots": {"db_1": {"active": False, "status": "lost"}}, "followers": {}}
