@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import asyncssh
@@ -42,8 +43,12 @@ def end_all():
 
 
 def masters() -> list[psutil.Process]:
-    """The masters that are children of ours."""
-    return [each for each in psutil.Process().children() if "-M" in each.cmdline()]
+    """The masters that are children of ours; a child may end while it is looked at."""
+    found = []
+    for each in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            found += [each] if "-M" in each.cmdline() else []
+    return found
 
 
 def test_a_connection_is_shared_once_the_server_has_taken_the_credentials_a_few_times(source, ssh_host, git_server):

@@ -86,7 +86,15 @@ def test_a_new_database_is_shown_to_its_end():
     assert len(shown) == 7
 
 
+def is_part(steps, of):
+    """Tell whether all steps are among others, in their order."""
+    rest = iter(of)
+    return all(step in rest for step in steps)
+
+
 @settings(max_examples=30, deadline=None)
+@example(before={}, change={"users": USERS[:1], "image": "postgres:17.6"}, later=3)
+@example(before={}, change={"parameters": {"work_mem": "30", "max_connections": "30"}, "replicas": 2}, later=4)
 @example(before={}, change={"parameters": {"max_connections": "1"}}, later=0)
 @given(CHANGES, CHANGES, st.integers(0, 5))
 def test_a_change_takes_the_steps_that_were_shown_before(before, change, later):
@@ -96,6 +104,10 @@ def test_a_change_takes_the_steps_that_were_shown_before(before, change, later):
     for _ in range(later):  # in the middle of it, too
         world.step()
     world.taken.clear()
+    is_known = bool(world.facts()["writable"])
     shown = foreseen(world)
     world.settle(200)
-    assert shown == world.taken
+    if is_known:
+        assert shown == world.taken
+    else:  # what a server holds that doesn't answer may be done already
+        assert is_part(world.taken, shown)
