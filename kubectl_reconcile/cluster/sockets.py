@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp.connector import AddrInfoType
@@ -25,6 +27,8 @@ _TLS_BUFFER = 64 * 1024
 _IDLE_S = 55.0
 _IDLE_WATCH_S = 1.0
 """How long a watch's connection waits for the next watch, which comes at once: one that waits longer may have died by then."""
+_CLOSING_S = 1.0
+"""How long closing may take at most: a turn or two of the loop."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 6, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
 """A dead peer is known after fifteen seconds, be the connection idle or not. By the system's names; it may lack some."""
 
@@ -40,15 +44,15 @@ class Connections:
         self.route = route
         self._waiting: set[asyncio.Timeout] = set()
         self._is_given_up = False
+        self._sockets: WeakSet[socket.socket] = WeakSet()
         context = route.tls.context() if route.server.startswith("https:") else None
         self.requests = self._open(context, limit=_CONNECTIONS, idle_s=_IDLE_S)
         self.watches = self._open(context, limit=0, idle_s=_IDLE_WATCH_S)
 
-    @staticmethod
-    def _open(context: ssl.SSLContext | None, *, limit: int, idle_s: float) -> aiohttp.ClientSession:
+    def _open(self, context: ssl.SSLContext | None, *, limit: int, idle_s: float) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=limit, ssl=context or True, keepalive_timeout=idle_s, socket_factory=_kept_alive
+                limit=limit, ssl=context or True, keepalive_timeout=idle_s, socket_factory=self._made
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_READ_BUFFER,
@@ -82,9 +86,20 @@ class Connections:
             limit.reschedule(asyncio.get_running_loop().time())
 
     async def close(self) -> None:
-        """Close them all."""
+        """Close them all at once: a TLS farewell isn't waited for, nor a connection that is being made for nobody any more."""
         await self.requests.close()
         await self.watches.close()
+        until_s = time.monotonic() + _CLOSING_S
+        while (left := [each for each in self._sockets if each.fileno() >= 0]) and time.monotonic() < until_s:
+            for each in left:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            await asyncio.sleep(0)
+
+    def _made(self, address: AddrInfoType) -> socket.socket:
+        made = _kept_alive(address)
+        self._sockets.add(made)
+        return made
 
 
 def _kept_alive(address: AddrInfoType) -> socket.socket:

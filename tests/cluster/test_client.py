@@ -797,3 +797,17 @@ async def test_the_environments_proxy_is_used_unless_excepted(monkeypatch):
     monkeypatch.setenv("https_proxy", "socks5://proxy.example.com")
     with pytest.raises(KubeconfigError, match="only http and https proxies"):
         await resolve(Access(server="https://api.example.com"))
+
+
+async def test_a_client_that_is_closed_leaves_no_connection_open(kubeconfig, namespace):
+    async with await Client.connect(Access(kubeconfig=kubeconfig)) as own:
+        await asyncio.gather(*(own.get("/version") for _ in range(3)))
+        with pytest.raises(NotFound):
+            await own.web_socket(
+                f"/api/v1/namespaces/{namespace}/pods/nobody/portforward", "v4.channel.k8s.io", ports=80
+            )
+        connections = own._transport._session
+        await connections.watches.get(f"{connections.route.server}/api/v1/namespaces?watch=true")
+        made = [*connections._sockets]
+        assert [each for each in made if each.fileno() >= 0]
+    assert [each for each in made if each.fileno() >= 0] == []
