@@ -113,6 +113,17 @@ def _kept_alive(address: AddrInfoType) -> socket.socket:
     return made
 
 
+async def end_web_socket(web_socket: aiohttp.ClientWebSocketResponse) -> None:
+    """Close a WebSocket, and its connection at once: a TLS farewell never comes where what the far side sends isn't read any more."""
+    connection = web_socket._response.connection  # noqa: SLF001 - aiohttp offers no other way to it
+    transport = connection.transport if connection is not None else None
+    try:
+        await web_socket.close()
+    finally:
+        if transport is not None:
+            transport.abort()
+
+
 def hang_up(response: aiohttp.ClientResponse) -> None:
     """Let go of an answer that may go on for minutes; waiting for a TLS farewell would keep its socket as long."""
     if response.connection is not None and response.connection.transport is not None:

@@ -14,6 +14,7 @@ import aiohttp
 
 from kubectl_reconcile.cluster.connection import ApiConnection
 from kubectl_reconcile.cluster.errors import printable
+from kubectl_reconcile.cluster.sockets import end_web_socket
 
 PROTOCOL = "v4.channel.k8s.io"
 
@@ -64,7 +65,7 @@ class PodTunnel:
                 self._end.shutdown(socket.SHUT_RDWR)
             try:
                 await asyncio.gather(*ways, return_exceptions=True)
-                await self._carrier.close()
+                await end_web_socket(self._carrier)
             finally:
                 self._end.close()
 
