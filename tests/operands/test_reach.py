@@ -76,7 +76,7 @@ async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl):
         with pytest.raises(SilentPodError, match="pod hangs didn't answer; it is asked again in 1 s"):
             await io.pod("hangs", 80).ask("/")
         assert (await io.pod("web", 80).ask("/x")).status == 200
-    assert time.monotonic() - began_s < 1
+    assert time.monotonic() - began_s < 3  # the time that it would be waited for
 
     stranger = Reach(outside.systems, outside.operands, outside.client.impersonate("stranger"))
     async with stranger.io(owned) as io:

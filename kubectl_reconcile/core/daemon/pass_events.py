@@ -325,7 +325,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class ForgetFailures:
-    """All went well: the next failure is the first."""
+    """All went well, or what may mend a failure has come: the next failure is the first."""
 
 
 @dataclass(frozen=True, slots=True)

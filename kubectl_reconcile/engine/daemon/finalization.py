@@ -97,6 +97,7 @@ class Finalization:
     def rights_changed(self) -> None:
         """Look at once at the Syncs whose deletion lacks a right."""
         for ref in self.stalled:
+            self.context.queue.succeeded(ref)
             self.context.queue.add(ref, Priority.PUSH)
 
     def forget(self, ref: ObjectRef) -> None:

@@ -83,7 +83,9 @@ class SyncController:
             self._followed.pop(ref, None)
         self._settle_reading(followed)
         for instruction in instructions:
-            if isinstance(instruction, on.LookAgain):
+            if isinstance(instruction, on.ForgetFailures):
+                self.context.queue.succeeded(ref)
+            elif isinstance(instruction, on.LookAgain):
                 self.context.queue.add(ref, instruction.priority, after_s=instruction.after_s)
 
     def notify_all(self, happened: on.Event) -> None:

@@ -157,6 +157,9 @@ class Replica:
         """Hand over what happens between turns, or in the middle of one."""
         instructions = self._step(happened)
         for each in instructions:
+            if isinstance(each, on.ForgetFailures):
+                self.failures = 0
+                continue
             assert isinstance(each, on.LookAgain), f"{happened} between turns led to {each}"
             self.add(each.priority, each.after_s)
 

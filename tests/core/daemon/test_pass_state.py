@@ -360,7 +360,7 @@ DUE_NOW = {
 def test_what_may_mend_a_failure_does_not_wait_for_the_pause_after_it(event, priority):
     failing = at_rest(is_due=False, settled=None, retry_s=NOW_S + 50, missing=frozenset({"shop"}))
     state, instructions = after(failing, event)
-    assert instructions == (on.LookAgain(priority),)
+    assert instructions == (on.ForgetFailures(), on.LookAgain(priority))
     assert kinds(after(state, turn(state))[1]) == [on.LookAgain, on.PlanSet]
 
 
@@ -374,7 +374,7 @@ def test_a_namespace_that_nobody_missed_is_no_news():
 def test_rights_that_changed_have_who_was_refused_something_try_again(told):
     failing = at_rest(settled=None, is_due=True, retry_s=NOW_S + 50, told=told)
     state, instructions = after(failing, on.RightsChanged())
-    assert instructions == (on.LookAgain(Priority.PUSH),)
+    assert instructions == (on.ForgetFailures(), on.LookAgain(Priority.PUSH))
     assert (state.is_due, state.retry_s, state.source.due_s) == (True, 0.0, 0.0)
 
 
