@@ -15,9 +15,9 @@ What stands here:
 
 - declaring a module: `module`, `Module`, `Reads`, `Select`;
 - what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`, and for pods of its own `PodIo`, `PodStream`, `PodTls`, `SilentPodError`;
-- what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; which actions have run by now: `actions_done`;
+- what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; children that stay as they are: `named`, `untouched_in`; a status that stays: `kept_status`; which actions have run by now: `actions_done`;
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
-- common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `available`, `is_alive`, `is_ready`;
+- common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`;
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
 - moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, `later`, `seconds_between`;
 - what our own Jobs run: `IMAGE`;
@@ -47,7 +47,7 @@ from kubectl_reconcile.core.module.inputs import (
     Select,
 )
 from kubectl_reconcile.core.module.jobs import container_states, last_words, pods_of_job, shortened, why_waiting
-from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn, key_of
+from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn, kept_status, key_of, named, untouched_in
 from kubectl_reconcile.core.module.schedules import CronSchedule, ScheduleError, ZoneError, later, seconds_between
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
 from kubectl_reconcile.core.module.workloads import (
@@ -56,7 +56,10 @@ from kubectl_reconcile.core.module.workloads import (
     deployment,
     is_alive,
     is_ready,
+    restricted_container,
+    restricted_pod,
     service,
+    spread_over_nodes,
     stateful_set,
 )
 from kubectl_reconcile.core.objects import (
@@ -113,6 +116,7 @@ __all__ = [
     "in_turn",
     "is_alive",
     "is_ready",
+    "kept_status",
     "key_of",
     "labels_of",
     "last_words",
@@ -120,12 +124,17 @@ __all__ = [
     "map_at",
     "maps_in",
     "module",
+    "named",
     "pods_of_job",
+    "restricted_container",
+    "restricted_pod",
     "seconds_between",
     "service",
     "shortened",
     "spec_of",
+    "spread_over_nodes",
     "stateful_set",
     "text_at",
+    "untouched_in",
     "why_waiting",
 ]

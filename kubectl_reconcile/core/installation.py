@@ -11,6 +11,7 @@ from typing import Any
 from kubectl_reconcile.core.annotations import AGGREGATE_TO_WATCH, MAY_SCRAPE, MAY_TELL_OF_PUSHES
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.rbac import LEASES_SEEN, Rule, daemon_rules, rules_at_home, rules_of
+from kubectl_reconcile.core.module.workloads import restricted_container, restricted_pod
 
 NAMESPACE = "reconcile-system"
 """Where the daemon lives unless told otherwise."""
@@ -168,22 +169,12 @@ def _deployment(namespace: str, image: str, labels: Mapping[str, str], replicas:
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, **probe},
         # Rendering takes some 50 MiB beside the daemon, up to 200 with large overlays, and is ended at 512: not the whole container.
         "resources": {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": restricted_container(),
         "volumeMounts": [{"name": "cache", "mountPath": "/cache"}, {"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a mount of its own
     }
     pod = {
         "serviceAccountName": "kubectl-reconcile",
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": 65532,
-            "runAsGroup": 65532,
-            "fsGroup": 65532,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": restricted_pod(65532)["securityContext"],
         "terminationGracePeriodSeconds": 30,
         "containers": [container],
         "volumes": [{"name": name, "emptyDir": {"sizeLimit": size}} for name, size in _VOLUMES.items()],

@@ -37,6 +37,7 @@ from kubectl_reconcile.module_api import (
     is_alive,
     is_ready,
     module,
+    restricted_container,
     spec_of,
 )
 
@@ -120,11 +121,7 @@ def _container(spec: MemcachedSpec) -> dict[str, Any]:
         "ports": [{"name": _PORT_NAME, "containerPort": spec.container_port, "protocol": "TCP"}],
         "readinessProbe": {**answers, "periodSeconds": 5},
         "livenessProbe": {**answers, "periodSeconds": 10, "initialDelaySeconds": 5},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": restricted_container(),
         **resources,
     }
 

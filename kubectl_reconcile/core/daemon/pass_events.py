@@ -325,7 +325,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class ForgetFailures:
-    """All went well, or what may mend a failure has come: the next failure is the first."""
+    """All went well, or what may mend a failure has come: the next failure is the first, which is tried again soon.
+
+    What has come isn't always in force when a watch shows it: the API server's authorizer takes a new binding from a watch of its own.
+    """
 
 
 @dataclass(frozen=True, slots=True)

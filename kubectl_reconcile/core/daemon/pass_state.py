@@ -445,10 +445,6 @@ def _due(state: PassState) -> PassState:
 
 
 def _due_now(state: PassState, priority: Priority) -> Step:
-    """Have the set looked at without waiting for the pause after a failure.
-
-    What may mend it isn't always in force yet where the watch shows it: the API server's authorizer takes a new binding from a
-    watch of its own. So the next failure is the first, which is tried again soon.
-    """
+    """Have the set looked at without waiting for the pause after a failure; the next failure counts as the first."""
     due = replace(_due(state), retry_s=0.0) if state.sync else state
     return due, (on.ForgetFailures(), on.LookAgain(priority))

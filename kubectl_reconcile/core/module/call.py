@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.inputs import DNS_LABEL, NAME_MAX, Context, Facts, Owned
-from kubectl_reconcile.core.module.outcome import Outcome, key_of
+from kubectl_reconcile.core.module.outcome import Outcome, kept_status, key_of
 from kubectl_reconcile.core.module.specs import SpecError
-from kubectl_reconcile.core.objects import Condition, GroupKind, GroupVersionKind, Manifest, mapping_of
+from kubectl_reconcile.core.objects import Condition, GroupKind, GroupVersionKind, Manifest
 
 
 class ModuleError(Exception):
@@ -69,11 +69,8 @@ def outcome_of(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Co
 
 def outcome_of_invalid(cr: Manifest, error: SpecError) -> Outcome:
     """Return what follows from an invalid spec: ``Degraded`` names the field, all else stays as it is."""
-    status = dict(mapping_of(cr.get("status")))
-    for kept_by_engine in ("conditions", "observedGeneration"):
-        status.pop(kept_by_engine, None)
     conditions = (Condition("Degraded", "True", "InvalidSpec", str(error)),)
-    return Outcome(status=status, conditions=conditions, keep_children=True)
+    return Outcome(status=kept_status(cr), conditions=conditions, keep_children=True)
 
 
 def _check_children(module: Module, outcome: Outcome) -> None:

@@ -192,6 +192,11 @@ class Context:
         head = re.sub(r"[^a-z0-9]+", "-", cr_name.lower())[: NAME_MAX - len(tail)]
         return (head + tail).strip("-")
 
+    def number_of(self, name: str) -> int:
+        """Return the number for which *name* is ``self.name(str(number))``, -1 where it is of none (or of 100,000 and more)."""
+        tail = name.rpartition("-")[2]
+        return int(tail) if tail.isdecimal() and len(tail) < 6 and name == self.name(str(int(tail))) else -1
+
     def selector(self, component: str = "") -> dict[str, str]:
         """Return the labels that select what belongs to this CR (or a *component* of it), and nothing else there.
 

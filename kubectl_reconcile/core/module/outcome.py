@@ -5,11 +5,11 @@ Pure: values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from kubectl_reconcile.core.objects import Condition, GroupVersionKind, Manifest
+from kubectl_reconcile.core.objects import Condition, GroupVersionKind, Manifest, mapping_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,27 @@ class Outcome:
     recreated: tuple[str, ...] = ()
     finalized: bool = False
     released: tuple[str, ...] = ()
+
+
+STATUS_OF_ENGINE: Final = ("conditions", "observedGeneration")
+"""What of a CR's status the engine writes, not the module."""
+
+
+def kept_status(cr: Manifest) -> dict[str, Any]:
+    """Return the status that a module gave *cr* before, for an outcome that changes nothing of it."""
+    return {name: value for name, value in mapping_of(cr.get("status")).items() if name not in STATUS_OF_ENGINE}
+
+
+def named(api_version: str, kind: str, name: str) -> Manifest:
+    """Return a child that is told by its name alone: with `untouched_in` it stays as it is."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+
+
+def untouched_in(children: Iterable[Manifest]) -> tuple[str, ...]:
+    """Return the ``untouched`` of an outcome: the keys of those that are told by name alone."""
+    return tuple(
+        key_of(each) for each in children if each == named(each["apiVersion"], each["kind"], each["metadata"]["name"])
+    )
 
 
 def key_of(child: Manifest) -> str:

@@ -61,6 +61,40 @@ def _workload(
     }
 
 
+def restricted_pod(user: int) -> dict[str, Any]:
+    """Return what a pod's spec says where all of it runs as *user*, holds no token of the cluster, and is told of no other Services.
+
+    With `restricted_container` it meets the Pod Security Standard "restricted" (kubernetes.io/docs/concepts/security/pod-security-standards).
+    """
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": user,
+            "runAsGroup": user,
+            "fsGroup": user,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+
+
+def restricted_container() -> dict[str, Any]:
+    """Return the security context of a container that gains no rights and writes to nothing but its volumes."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def spread_over_nodes(selector: Mapping[str, str]) -> dict[str, Any]:
+    """Return the affinity of pods that wish to run on different nodes, and run on one where they must."""
+    term = {"labelSelector": {"matchLabels": dict(selector)}, "topologyKey": "kubernetes.io/hostname"}
+    wish = {"weight": 100, "podAffinityTerm": term}
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+
+
 def service(ctx: Context, component: str, *, port: int, headless: bool = False) -> dict[str, Any]:
     """Return a Service named after *component*, in front of its pods' port ``main``."""
     return {

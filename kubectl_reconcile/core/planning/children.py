@@ -20,7 +20,7 @@ from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptio
 from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
 from kubectl_reconcile.core.module.adoption import adopt_child
-from kubectl_reconcile.core.module.outcome import Action, Outcome, key_of
+from kubectl_reconcile.core.module.outcome import Action, Outcome, kept_status, key_of
 from kubectl_reconcile.core.objects import (
     Condition,
     GroupVersionKind,
@@ -37,7 +37,6 @@ from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.module_call import (
     BY_DAEMON,
-    KEPT_BY_ENGINE,
     Parent,
     ask,
     children_of,
@@ -336,11 +335,10 @@ def _act(
 
 def _paused(builder: PlanBuilder, parent: Parent) -> None:
     """Say that the CR is paused; all else of its status stays."""
-    status = {
-        key: value for key, value in mapping_of((parent.live or {}).get("status")).items() if key not in KEPT_BY_ENGINE
-    }
     paused = Condition("Paused", "True", "ByAnnotation", f"{PAUSED} is true; nothing is changed")
-    _status(builder, parent, Outcome(status=status, conditions=(paused,)), settled=False, trouble="")
+    _status(
+        builder, parent, Outcome(status=kept_status(parent.live or {}), conditions=(paused,)), settled=False, trouble=""
+    )
 
 
 def _status(

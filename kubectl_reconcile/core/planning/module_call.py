@@ -15,17 +15,14 @@ from dataclasses import dataclass, replace
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.call import ModuleError, outcome_of_invalid
 from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL, Context, Owned, Reads
-from kubectl_reconcile.core.module.outcome import Outcome
+from kubectl_reconcile.core.module.outcome import Outcome, kept_status
 from kubectl_reconcile.core.module.published import age_s
 from kubectl_reconcile.core.module.specs import SpecError
-from kubectl_reconcile.core.objects import Condition, Manifest, ObjectRef, Problem, Severity, labels_of, mapping_of
+from kubectl_reconcile.core.objects import Condition, Manifest, ObjectRef, Problem, Severity, labels_of
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Provenance, Unobserved
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
-
-KEPT_BY_ENGINE = ("conditions", "observedGeneration")
-"""What of a CR's status the engine writes, not the module."""
 
 BY_DAEMON = "the daemon, which reaches the pods that can't be reached from here"
 """What changes wait for that are planned on facts which somebody else found out."""
@@ -108,9 +105,8 @@ def _tell_age(builder: PlanBuilder, parent: Parent, seen: Observation) -> None:
 
 
 def _outcome_of_broken(cr: Manifest, error: ModuleError) -> Outcome:
-    status = {key: value for key, value in mapping_of(cr.get("status")).items() if key not in KEPT_BY_ENGINE}
     conditions = (Condition("Stalled", "True", "ModuleFailed", str(error)),)
-    return Outcome(status=status, conditions=conditions, keep_children=True)
+    return Outcome(status=kept_status(cr), conditions=conditions, keep_children=True)
 
 
 def _observation(builder: PlanBuilder, parent: Parent, view: Owned) -> Observation | None:

@@ -102,7 +102,7 @@ class KindsWatch:
         watched = (CRD,) if self.namespace else (CRD, NAMESPACE)
         feeds += [Feed(resource) for kind in watched if (resource := session.resource(kind))]
         live = self.context.cache.snapshot()
-        in_use = [modules[gvk] for gvk in served if gvk in modules and any(True for _ in live.of_kind(gvk.group_kind))]
+        in_use = [modules[gvk] for gvk in served if gvk in modules and live.of_kind(gvk.group_kind)]
         return feeds + gather.child_feeds(session, in_use)
 
     def _is_unlisted(self) -> bool:

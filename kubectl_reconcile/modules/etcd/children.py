@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest
+from kubectl_reconcile.module_api import Context, Manifest, spread_over_nodes
 from kubectl_reconcile.modules.etcd.situation import (
     ALONE,
     ASIDE,
@@ -134,7 +134,7 @@ def _pod_spec(
         "restartPolicy": "Always",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "affinity": wanted.affinity if wanted.affinity is not None else _spread(ctx),
+        "affinity": wanted.affinity if wanted.affinity is not None else spread_over_nodes(selector_of(ctx)),
         "volumes": volumes,
         "containers": [
             {
@@ -172,13 +172,6 @@ def _probe(path: str, *, period: int, failures: int, delay: int = 0) -> dict[str
         "timeoutSeconds": 5,
         "failureThreshold": failures,
     }
-
-
-def _spread(ctx: Context) -> dict[str, Any]:
-    """Return the wish that members run on different nodes."""
-    term = {"labelSelector": {"matchLabels": selector_of(ctx)}, "topologyKey": "kubernetes.io/hostname"}
-    wish = {"weight": 100, "podAffinityTerm": term}
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
 
 
 def _secrets(spec: ClusterSpec) -> list[tuple[str, str]]:

@@ -23,9 +23,12 @@ from kubectl_reconcile.module_api import (
     Owned,
     Reads,
     Select,
+    kept_status,
     key_of,
     map_at,
     module,
+    named,
+    untouched_in,
 )
 from kubectl_reconcile.modules.etcd import driver, outlook
 from kubectl_reconcile.modules.etcd.children import (
@@ -121,8 +124,8 @@ class EtcdCluster:
         step = next_step(spec, s, wanted, ctx)
         children = tuple(_children(spec, s, wanted, step, ctx))
         if not s.is_known and (budget := owned.get("PodDisruptionBudget", ctx.name())) is not None:
-            children += (_named("PodDisruptionBudget", budget["metadata"]["name"], budget["apiVersion"]),)
-        untouched = tuple(key_of(each) for each in children if each.get("spec") is None)
+            children += (named(budget["apiVersion"], "PodDisruptionBudget", budget["metadata"]["name"]),)
+        untouched = untouched_in(children)
         return Outcome(
             children=children,
             untouched=untouched,
@@ -145,20 +148,17 @@ class EtcdCluster:
         return Outcome(
             children=claims,
             released=tuple(key_of(each) for each in claims),
-            status={name: value for name, value in (cr.get("status") or {}).items() if name not in _BY_ENGINE},
+            status=kept_status(cr),
             conditions=(Condition("Ready", "False", "Deleting", text),),
             finalized=not left,
         )
-
-
-_BY_ENGINE = ("conditions", "observedGeneration")
 
 
 # --- children -------------------------------------------------------------------------------------
 
 
 def _children(spec: ClusterSpec, s: Situation, wanted: Wanted, step: EtcdStep, ctx: Context) -> Iterator[Manifest]:
-    """Yield what must exist after the step; what has no spec stays as it is."""
+    """Yield what must exist after the step; what is told by its name alone stays as it is."""
     yield from services(ctx)
     yield from _claims(spec, s, step, ctx)
     if s.is_known and len(s.voters) > 1:
@@ -169,7 +169,7 @@ def _children(spec: ClusterSpec, s: Situation, wanted: Wanted, step: EtcdStep, c
             continue
         is_at_rest = not pod.is_going and not pod.has_ended and s.is_known
         made = kept_pod(spec, ctx, pod, is_voter=slot in voting) if is_at_rest else None
-        yield made or _named("Pod", slot)
+        yield made or named("v1", "Pod", slot)
     if step.do is Do.CREATE_POD:
         yield new_pod(spec, ctx, step.slot, wanted.version, s.members, seed=step.seed)
     if step.do is Do.CREATE_ALONE:
@@ -186,14 +186,9 @@ def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
         seen = member.id if member and member.is_started and pod and pod.answers else ""
         stays = volume.is_going or spec.in_memory
         after = laid_out(volume, step)
-        yield _named("PersistentVolumeClaim", claim_name(slot)) if stays else claim(spec, ctx, after, seen)
+        yield named("v1", "PersistentVolumeClaim", claim_name(slot)) if stays else claim(spec, ctx, after, seen)
     if step.do in {Do.CREATE_POD, Do.CREATE_VOLUME} and not spec.in_memory and step.slot not in s.volumes:
         yield claim(spec, ctx, new_seed(step), "")
-
-
-def _named(kind: str, name: str, api: str = "v1") -> Manifest:
-    """Return a child that stays as it is: only its name is told."""
-    return {"apiVersion": api, "kind": kind, "metadata": {"name": name}}
 
 
 # --- actions --------------------------------------------------------------------------------------
@@ -329,9 +324,8 @@ def _why_not(s: Situation, step: EtcdStep) -> str:
 
 def _blind(cr: Manifest, spec: ClusterSpec, why: str) -> Outcome:
     """Return what is said while no pod can be asked: nothing is known, and nothing is done."""
-    before = {name: value for name, value in (cr.get("status") or {}).items() if name not in _BY_ENGINE}
     return Outcome(
-        status=before,
+        status=kept_status(cr),
         conditions=(
             Condition("Available", "Unknown", "NotObserved", why),
             Condition("Ready", "Unknown", "NotObserved", why),

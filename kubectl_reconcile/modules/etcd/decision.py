@@ -33,8 +33,6 @@ from kubectl_reconcile.modules.etcd.situation import (
     Pod,
     Situation,
     free_slot,
-    number_of,
-    slot_name,
 )
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
 from kubectl_reconcile.modules.etcd.steps import SETTLED, Do, EtcdStep, Why
@@ -151,9 +149,9 @@ def _beginning(s: Situation, ctx: Context) -> EtcdStep:
     """Return the first step of all: a seed, or a volume for a restore to write to."""
     if s.restore is None:
         left = [slot for slot, volume in s.volumes.items() if not volume.aside]
-        seed = min(left, default=free_slot(s, ctx), key=lambda slot: number_of(ctx, slot))
+        seed = min(left, default=free_slot(s, ctx), key=ctx.number_of)
         return EtcdStep(Do.CREATE_POD, Why.CREATING, f"create {seed}, the first member", seed, seed=True)
-    slot, name = slot_name(ctx, 0), s.restore.name
+    slot, name = ctx.name("0"), s.restore.name
     if not s.restore.is_there:
         text = (
             f".spec.restoreFrom.name: there is no EtcdRestore {name} in this namespace (hint: make it, or take the field"
@@ -181,7 +179,7 @@ def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iter
             )
     if not s.is_formed:
         return
-    for slot in sorted(s.volumes.keys() - s.pods.keys(), key=lambda each: number_of(ctx, each)):
+    for slot in sorted(s.volumes.keys() - s.pods.keys(), key=ctx.number_of):
         is_member = s.member(slot) is not None if s.members else bool(s.volumes[slot].member)
         if is_member and not s.volumes[slot].aside:
             yield EtcdStep(Do.CREATE_POD, why, f"create {slot} on its volume, as the member that it was", slot)
@@ -224,7 +222,7 @@ def _leftovers(spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) ->
     for pod in _pods(s):
         if s.member(pod.slot) is None:
             yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}, which is no member", pod.slot)
-    for slot in sorted(s.volumes.keys() - s.pods.keys(), key=lambda each: number_of(ctx, each)):
+    for slot in sorted(s.volumes.keys() - s.pods.keys(), key=ctx.number_of):
         if s.member(slot) is None and not s.volumes[slot].aside:
             yield EtcdStep(Do.DELETE_VOLUME, why, f"delete the volume of {slot}, which is no member any more", slot)
 

@@ -188,26 +188,15 @@ def arguments_of(pod: Manifest) -> Sequence[str]:
     return container.get("args") or ()
 
 
-def slot_name(ctx: Context, number: int) -> str:
-    """Return the name of a slot: member, pod and (with a suffix) volume share it."""
-    return ctx.name(str(number))
-
-
 def free_slot(s: Situation, ctx: Context) -> str:
     """Return the first slot that neither a member nor a pod nor a volume has."""
     taken = {*s.pods, *s.volumes, *(each.slot for each in s.members)}
-    return next(name for name in (slot_name(ctx, at) for at in range(SLOTS)) if name not in taken)
+    return next(name for name in (ctx.name(str(at)) for at in range(SLOTS)) if name not in taken)
 
 
 def in_order(s: Situation, ctx: Context) -> list[Volume]:
     """Return the volumes by the numbers of their slots."""
-    return sorted(s.volumes.values(), key=lambda each: number_of(ctx, each.slot))
-
-
-def number_of(ctx: Context, slot: str) -> int:
-    """Return the number of a slot, -1 where it is none of this cluster's."""
-    tail = slot.rpartition("-")[2]
-    return int(tail) if tail.isdecimal() and len(tail) < 6 and slot == slot_name(ctx, int(tail)) else -1
+    return sorted(s.volumes.values(), key=lambda each: ctx.number_of(each.slot))
 
 
 def peer_url(ctx: Context, slot: str, *, tls: bool) -> str:
@@ -224,7 +213,7 @@ def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situ
     volumes = {each.slot: each for each in (_volume(claim, ctx, restore) for claim in claims) if each.slot}
     answers = [each for each in seen.values() if each.get("cluster")]
     return Situation(
-        members=tuple(sorted(_members(facts, ctx), key=lambda each: (number_of(ctx, each.slot), each.id))),
+        members=tuple(sorted(_members(facts, ctx), key=lambda each: (ctx.number_of(each.slot), each.id))),
         is_known=bool(facts.get("quorum")),
         leader=str(facts.get("leader") or ""),
         pods=pods,
@@ -243,7 +232,7 @@ def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situ
 def _members(facts: Facts, ctx: Context) -> Iterable[EtcdMember]:
     for each in facts.get("members") or ():
         host = str(each.get("peer", "")).partition("://")[2].partition(".")[0]
-        slot = host if number_of(ctx, host) >= 0 else ""
+        slot = host if ctx.number_of(host) >= 0 else ""
         yield EtcdMember(str(each["id"]), slot, bool(each.get("name")), bool(each.get("learner")))
 
 
@@ -255,7 +244,7 @@ def _pod(pod: Manifest, seen: Mapping[str, Any], ctx: Context) -> Pod:
     container: Mapping[str, Any] = next(iter((pod.get("spec") or {}).get("containers") or ()), {})
     state: Mapping[str, Any] = next(iter((pod.get("status") or {}).get("containerStatuses") or ()), {})
     return Pod(
-        slot=name if number_of(ctx, name) >= 0 else "",
+        slot=name if ctx.number_of(name) >= 0 else "",
         manifest=pod,
         is_going=going,
         has_ended=not going and not is_alive(pod),
@@ -309,7 +298,7 @@ def _said(message: str) -> str:
 def _volume(claim: Manifest, ctx: Context, restore: RestoreState | None) -> Volume:
     name, metadata = claim["metadata"]["name"], claim["metadata"]
     slot = name.removesuffix("-data")
-    known = name.endswith("-data") and number_of(ctx, slot) >= 0
+    known = name.endswith("-data") and ctx.number_of(slot) >= 0
     uid = str(metadata.get("uid") or "")
     written = restore.member if restore and uid and restore.claim_uid == uid else ""
     aside = annotations_of(claim).get(ASIDE, "")

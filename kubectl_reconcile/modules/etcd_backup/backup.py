@@ -21,10 +21,12 @@ from kubectl_reconcile.module_api import (
     Owned,
     Reads,
     Select,
+    kept_status,
     key_of,
     map_at,
     module,
     text_at,
+    untouched_in,
 )
 from kubectl_reconcile.modules.etcd_backup.children import BackupTarget, claim, claim_name, job, job_name
 from kubectl_reconcile.modules.etcd_backup.decision import Due, due, with_missed
@@ -41,7 +43,6 @@ from kubectl_reconcile.modules.etcd_backup.spec import BackupSpec, backup_spec
 API = "etcd.database.coreos.com/v1beta2"
 _CLIENT_PORT = 2379
 _BUSY_S, _BLOCKED_S, _REST_S = 5.0, 15.0, 3600.0
-_BY_ENGINE = ("conditions", "observedGeneration")
 
 
 def _claim_of(cr: Manifest) -> str:
@@ -85,7 +86,7 @@ class EtcdBackup:
             why = obstacle.message if obstacle else _why_missed(spec, runs, what.missed)
             runs = with_missed(runs, what.missed, job_name(ctx, what.missed), why)
         children = tuple(_children(cr, spec, runs, owned, ctx))
-        untouched = tuple(key_of(each) for each in children if each.get("spec") is None)
+        untouched = untouched_in(children)
         if what.begin:
             children += (job(spec, ctx, what.slot, target),)
         return Outcome(
@@ -106,7 +107,7 @@ class EtcdBackup:
         return Outcome(
             children=claims,
             released=tuple(key_of(each) for each in claims),
-            status={name: value for name, value in (cr.get("status") or {}).items() if name not in _BY_ENGINE},
+            status=kept_status(cr),
             conditions=(Condition("Ready", "False", "Deleting", text),),
             finalized=not left,
         )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest, map_at
+from kubectl_reconcile.module_api import Context, Manifest, map_at, restricted_container, restricted_pod
 from kubectl_reconcile.modules.etcd_backup.decision import suffix_of
 from kubectl_reconcile.modules.etcd_backup.runs import SLOT
 from kubectl_reconcile.modules.etcd_backup.spec import BackupSpec
@@ -82,15 +82,7 @@ def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str,
         mounts.append({"name": "certificates", "mountPath": _CERTIFICATES, "readOnly": True})
     found: dict[str, Any] = {
         "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        **restricted_pod(_USER),
         "volumes": volumes,
         "containers": [
             {
@@ -101,11 +93,7 @@ def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str,
                 "resources": dict(wanted.resources),
                 "volumeMounts": mounts,
                 "terminationMessagePolicy": "FallbackToLogsOnError",
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
+                "securityContext": restricted_container(),
             }
         ],
     }

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest
+from kubectl_reconcile.module_api import Context, Manifest, restricted_container, restricted_pod
 from kubectl_reconcile.modules.etcd_restore.source import ChosenBackup
 from kubectl_reconcile.modules.etcd_restore.spec import RestoreSpec
 from kubectl_reconcile.modules.etcd_restore.target import SeedTarget
@@ -124,15 +124,7 @@ def _pod_basics(spec: RestoreSpec) -> dict[str, Any]:
     secrets = {"imagePullSecrets": [dict(each) for each in spec.pod.image_pull_secrets]}
     return {
         "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        **restricted_pod(_USER),
         **(secrets if spec.pod.image_pull_secrets else {}),
     }
 
@@ -184,9 +176,5 @@ def _container(spec: RestoreSpec, name: str, image: str, command: list[str], arg
             {"name": "work", "mountPath": _WORK},
         ],
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": restricted_container(),
     }

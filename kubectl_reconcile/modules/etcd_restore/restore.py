@@ -21,9 +21,10 @@ from kubectl_reconcile.module_api import (
     Owned,
     Reads,
     Select,
-    key_of,
     module,
+    named,
     text_at,
+    untouched_in,
 )
 from kubectl_reconcile.modules.etcd_restore.children import check_job, check_name, job, job_name
 from kubectl_reconcile.modules.etcd_restore.decision import RestorePhase, RestoreStep, next_step_of
@@ -59,7 +60,7 @@ class EtcdRestore:
         children = tuple(_children(spec, step, owned, ctx))
         return Outcome(
             children=children,
-            untouched=tuple(key_of(each) for each in children if each.get("spec") is None),
+            untouched=untouched_in(children),
             status=_status(cr, spec, step, owned, ctx),
             conditions=tuple(_conditions(step)),
             requeue_after_s=_wait_s(step),
@@ -73,7 +74,7 @@ def _children(spec: RestoreSpec, step: RestoreStep, owned: Owned, ctx: Context) 
         yield check_job(spec, ctx, step.check)
     for name in (job_name(ctx), check_name(ctx)):
         if step.keep and owned.get("Job", name) is not None:
-            yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}}
+            yield named("batch/v1", "Job", name)
 
 
 def _status(cr: Manifest, spec: RestoreSpec, step: RestoreStep, owned: Owned, ctx: Context) -> dict[str, Any]:

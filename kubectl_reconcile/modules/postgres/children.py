@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest
+from kubectl_reconcile.module_api import Context, Manifest, restricted_container, restricted_pod, spread_over_nodes
 from kubectl_reconcile.modules.postgres.situation import (
     MAJOR,
     PRIMARY,
@@ -137,13 +137,8 @@ def _quoted(value: str) -> str:
     return f"'{escaped}'"
 
 
-def labels_of_all(ctx: Context) -> dict[str, str]:
-    """Return the labels of everything that belongs to the database."""
-    return ctx.labels()
-
-
 def _pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str], role: str) -> Manifest:
-    labels = {**labels_of_all(ctx), **({ROLE: role, SERVES: "true"} if role else {})}
+    labels = {**ctx.labels(), **({ROLE: role, SERVES: "true"} if role else {})}
     metadata = {"name": slot, "labels": labels, "annotations": {TEMPLATE: template_of(spec, ctx)}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(spec, ctx, slot, begun)}
 
@@ -158,23 +153,15 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
         "image": spec.server_image,
         "volumeMounts": mounts,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": restricted_container(),
     }
     arguments = {**_FIXED, "cluster_name": slot}
     return {
         "hostname": slot,
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 120,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "affinity": _spread(ctx),
-        "securityContext": {
-            "runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER, "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        **restricted_pod(_USER),
+        "affinity": spread_over_nodes(ctx.selector()),
         "volumes": [
             {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(slot)}},
             {"name": "sockets", "emptyDir": {}},
@@ -222,13 +209,6 @@ def _replication_password(ctx: Context) -> dict[str, Any]:
     return {"name": "PGPASSWORD", "valueFrom": {"secretKeyRef": key}}
 
 
-def _spread(ctx: Context) -> dict[str, Any]:
-    """Return the wish that instances run on different nodes."""
-    term = {"labelSelector": {"matchLabels": ctx.selector()}, "topologyKey": "kubernetes.io/hostname"}
-    wish = {"weight": 100, "podAffinityTerm": term}
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
-
-
 # --- what surrounds them --------------------------------------------------------------------------
 
 
@@ -244,7 +224,7 @@ def claim(
         "kind": "PersistentVolumeClaim",
         "metadata": {
             "name": claim_name(volume.slot),
-            "labels": labels_of_all(ctx),
+            "labels": ctx.labels(),
             "annotations": {name: value for name, value in noted.items() if value},
         },
         "spec": {
@@ -269,7 +249,7 @@ def _service(ctx: Context, name: str, besides: Mapping[str, str]) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "labels": labels_of_all(ctx)},
+        "metadata": {"name": name, "labels": ctx.labels()},
         "spec": {"type": "ClusterIP", "ports": [port], "selector": {**ctx.selector(), **besides}},
     }
 
@@ -279,6 +259,6 @@ def disruption_budget(ctx: Context) -> Manifest:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": {"name": ctx.name(), "labels": labels_of_all(ctx)},
+        "metadata": {"name": ctx.name(), "labels": ctx.labels()},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {**ctx.selector(), ROLE: PRIMARY}}},
     }

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import Context, map_at
-from kubectl_reconcile.modules.postgres.situation import DatabaseState, Instance, number_of
+from kubectl_reconcile.modules.postgres.situation import DatabaseState, Instance
 from kubectl_reconcile.modules.postgres.spec import (
     OWNED_PARAMETERS,
     REPLICATOR,
@@ -95,7 +95,7 @@ def parameters_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: 
                 *(f"{name} as it comes" for name in gone),
             ]
             yield DatabaseStep(
-                NextDo.SET_PARAMETERS, Purpose.CHANGING, f"set on {instance.slot}: {', '.join(words)}", str(number_of(ctx, instance.slot)),
+                NextDo.SET_PARAMETERS, Purpose.CHANGING, f"set on {instance.slot}: {', '.join(words)}", str(ctx.number_of(instance.slot)),
                 parameters={"instance": instance.slot, "set": changed, "reset": gone},
             )  # fmt: skip
     if s.primary is not None and s.primary.pending and _leads(spec, s.primary):

@@ -23,11 +23,14 @@ from kubectl_reconcile.module_api import (
     Owned,
     Reads,
     Select,
+    kept_status,
     key_of,
     labels_of,
     map_at,
     module,
+    named,
     text_at,
+    untouched_in,
 )
 from kubectl_reconcile.modules.postgres import driver, outlook
 from kubectl_reconcile.modules.postgres.children import (
@@ -53,7 +56,6 @@ from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, VolumeWish, 
 from kubectl_reconcile.modules.postgres.steps import ACTIONS, DatabaseStep, NextDo
 
 _BUSY_S, _IDLE_S = 2.0, 15.0
-_BY_ENGINE = ("conditions", "observedGeneration")
 
 
 def _volumes_left(cr: Manifest) -> Select:
@@ -105,7 +107,7 @@ class MyDatabase:
         children = () if is_left else tuple(_children(spec, s, step, ctx))
         return Outcome(
             children=children,
-            untouched=tuple(key_of(each) for each in children if each.get("spec") is None),
+            untouched=untouched_in(children),
             keep_children=is_left,
             actions=tuple(_action(s, step)),
             status=_status(cr, s, step),
@@ -128,7 +130,7 @@ class MyDatabase:
         return Outcome(
             children=claims,
             released=tuple(key_of(each) for each in claims),
-            status=_kept_status(cr),
+            status=kept_status(cr),
             conditions=(Condition("Ready", "False", "Deleting", text if left else "everything is gone"),),
             finalized=not left,
         )
@@ -138,7 +140,7 @@ class MyDatabase:
 
 
 def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Manifest]:
-    """Yield what must exist after the step; what has no spec stays as it is."""
+    """Yield what must exist after the step; what is told by its name alone stays as it is."""
     yield from services(ctx)
     yield disruption_budget(ctx)
     yield from _claims(spec, s, step, ctx)
@@ -147,7 +149,7 @@ def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: C
             continue
         is_at_rest = not instance.is_going and not instance.has_ended
         made = kept_pod(spec, ctx, instance, _role(instance, s)) if is_at_rest else None
-        yield made or _named("Pod", slot)
+        yield made or named("v1", "Pod", slot)
     if step.do is NextDo.CREATE_POD:
         yield new_pod(spec, ctx, step.about, step.begin)
 
@@ -172,17 +174,12 @@ def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Con
             continue
         instance = s.instances.get(slot)
         if volume.is_going:
-            yield _named("PersistentVolumeClaim", claim_name(slot))
+            yield named("v1", "PersistentVolumeClaim", claim_name(slot))
         else:
             is_it = slot == s.named_primary if len(s.writable) == 1 else volume.is_primary
             yield claim(spec.storage, ctx, volume, instance.answer if instance else {}, is_primary=is_it)
     if step.do is NextDo.CREATE_POD and step.about not in s.volumes:
         yield claim(spec.storage, ctx, InstanceVolume(step.about), {}, is_primary=False)
-
-
-def _named(kind: str, name: str) -> Manifest:
-    """Return a child that stays as it is: only its name is told."""
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
 
 
 # --- actions --------------------------------------------------------------------------------------
@@ -217,7 +214,7 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
 
 
 def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any]:
-    before = _kept_status(cr)
+    before = kept_status(cr)
     primary = s.primary
     serves = primary is not None and primary.serves and primary.is_writable
     lost = step.do is NextDo.STOP and step.reason != "Paused" and not serves
@@ -243,10 +240,6 @@ def _line(instance: Instance, s: DatabaseState) -> dict[str, Any]:
     lag = map_at(s.followers, instance.slot).get("lagBytes")
     told = {"lagBytes": lag} if isinstance(lag, int) and role == REPLICA else {}
     return {"pod": instance.slot, "role": role, "ready": s.is_healthy(instance), **told}
-
-
-def _kept_status(cr: Manifest) -> dict[str, Any]:
-    return {name: value for name, value in map_at(cr, "status").items() if name not in _BY_ENGINE}
 
 
 def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep) -> Iterator[Condition]:
@@ -278,7 +271,7 @@ def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep) -> I
 def _blind(cr: Manifest, why: str) -> Outcome:
     """Return what is said while nobody can be asked: nothing is known, and nothing is done."""
     return Outcome(
-        status=_kept_status(cr),
+        status=kept_status(cr),
         conditions=(
             Condition("Available", "Unknown", "NotObserved", why),
             Condition("Ready", "Unknown", "NotObserved", why),

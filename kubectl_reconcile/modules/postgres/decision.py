@@ -30,9 +30,7 @@ from kubectl_reconcile.modules.postgres.situation import (
     DatabaseState,
     Instance,
     claim_name,
-    number_of,
     slot_id,
-    slot_name,
     would_shrink,
 )
 from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, secret_of
@@ -118,7 +116,7 @@ def _superuser(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Con
 
 def _first(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
     if not s.is_formed and not s.instances:
-        seed = min(s.volumes, default=slot_name(ctx, 0), key=lambda slot: number_of(ctx, slot))
+        seed = min(s.volumes, default=ctx.name("0"), key=ctx.number_of)
         yield DatabaseStep(
             NextDo.CREATE_POD, Purpose.CREATING, f"create {seed}, the first instance", seed, begin=Begin.INITDB
         )
@@ -182,8 +180,8 @@ def _not_serving(spec: MyDatabaseSpec, s: DatabaseState, instance: Instance, tem
 
 def members(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> list[str]:
     """Return the slots that there are to be, the primary first: those that there are, then new ones."""
-    known = sorted({*s.instances, *s.volumes}, key=lambda slot: (slot != s.named_primary, number_of(ctx, slot)))
-    free = (slot for slot in (slot_name(ctx, at) for at in range(SLOTS)) if slot not in known)
+    known = sorted({*s.instances, *s.volumes}, key=lambda slot: (slot != s.named_primary, ctx.number_of(slot)))
+    free = (slot for slot in (ctx.name(str(at)) for at in range(SLOTS)) if slot not in known)
     return [*known[: spec.replicas], *(next(free) for _ in range(spec.replicas - len(known)))]
 
 
@@ -191,7 +189,7 @@ def _surplus(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
     """Yield what is left of replicas that aren't wanted any more, the last one first."""
     wanted = members(spec, s, ctx)
     known = {*s.instances, *s.volumes}
-    for slot in sorted(known - {*wanted}, key=lambda each: -number_of(ctx, each)):
+    for slot in sorted(known - {*wanted}, key=lambda each: -ctx.number_of(each)):
         if slot in s.instances and s.instances[slot].is_going:
             continue
         if slot in s.instances:
@@ -203,11 +201,11 @@ def _surplus(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
             NextDo.DELETE_VOLUME, Purpose.SCALING, f"delete the volume of {slot}, which is no replica any more", slot
         )
     for name in sorted(s.slots):
-        slot = slot_name(ctx, 0)[:-1] + name.rpartition("_")[2]
+        slot = ctx.name("0")[:-1] + name.rpartition("_")[2]
         if slot in s.instances and slot not in wanted:
             continue
         is_lost = map_at(s.slots, name).get("status") == "lost" and slot not in s.instances
-        if slot_id(slot) == name and number_of(ctx, slot) >= 0 and (is_lost or slot not in wanted):
+        if slot_id(slot) == name and ctx.number_of(slot) >= 0 and (is_lost or slot not in wanted):
             yield _dropped(slot, s, ctx)
 
 
@@ -216,7 +214,7 @@ def _dropped(slot: str, s: DatabaseState, ctx: Context) -> DatabaseStep:
     if map_at(s.slots, name).get("active"):
         return wait(f"replication slot {name} is in use", "SlotInUse", s)
     text = f"drop replication slot {name}, by which the primary keeps what nobody fetches any more"
-    return DatabaseStep(NextDo.DROP_SLOT, Purpose.SCALING, text, str(number_of(ctx, slot)), parameters={"slot": name})
+    return DatabaseStep(NextDo.DROP_SLOT, Purpose.SCALING, text, str(ctx.number_of(slot)), parameters={"slot": name})
 
 
 def _leaving(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -234,7 +232,7 @@ def _slots(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context)
 def _slot_made(slot: str, ctx: Context) -> DatabaseStep:
     text = f"make replication slot {slot_id(slot)}, so that the primary keeps what {slot} hasn't got yet"
     return DatabaseStep(
-        NextDo.MAKE_SLOT, Purpose.SCALING, text, str(number_of(ctx, slot)), parameters={"slot": slot_id(slot)}
+        NextDo.MAKE_SLOT, Purpose.SCALING, text, str(ctx.number_of(slot)), parameters={"slot": slot_id(slot)}
     )
 
 

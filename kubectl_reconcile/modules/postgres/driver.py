@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kubectl_reconcile.module_api import Action, Context, Facts, Io, Manifest, SilentPodError, is_alive
-from kubectl_reconcile.modules.postgres.children import PORT, labels_of_all
+from kubectl_reconcile.modules.postgres.children import PORT
 from kubectl_reconcile.modules.postgres.protocol import (
     PostgresError,
     Proof,
@@ -188,7 +188,7 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
             "host": given["host"],
             "port": str(PORT),
         }
-        await io.make_secret(str(given["secret"]), values, labels_of_all(ctx))
+        await io.make_secret(str(given["secret"]), values, ctx.labels())
         return ""
     own = secret_of(ctx, SUPERUSER)
     password = (await _passwords(io, (own,)))[own]

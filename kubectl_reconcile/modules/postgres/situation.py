@@ -164,17 +164,6 @@ class DatabaseState:
         return tuple(sorted({each for each in (*told, *noted, self.system) if each}))
 
 
-def slot_name(ctx: Context, number: int) -> str:
-    """Return the name of a slot: instance and pod share it, the volume has it with a suffix."""
-    return ctx.name(str(number))
-
-
-def number_of(ctx: Context, slot: str) -> int:
-    """Return the number of a slot, -1 where it is none of this database's."""
-    tail = slot.rpartition("-")[2]
-    return int(tail) if tail.isdecimal() and len(tail) < 6 and slot == slot_name(ctx, int(tail)) else -1
-
-
 def claim_name(slot: str) -> str:
     """Return the name of a slot's volume claim."""
     return f"{slot}-data"
@@ -189,9 +178,9 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
     """Return what is known of the database of *cr*."""
     seen = map_at(facts, "pods")
     found = (_instance(pod, map_at(seen, pod["metadata"]["name"]), ctx) for pod in owned.of("Pod"))
-    instances = {each.slot: each for each in found if number_of(ctx, each.slot) >= 0}
+    instances = {each.slot: each for each in found if ctx.number_of(each.slot) >= 0}
     claims = (*owned.read("PersistentVolumeClaim"), *owned.of("PersistentVolumeClaim"))
-    volumes = {each.slot: each for each in map(_volume, claims) if number_of(ctx, each.slot) >= 0}
+    volumes = {each.slot: each for each in map(_volume, claims) if ctx.number_of(each.slot) >= 0}
     status = map_at(cr, "status")
     noted = (each.system for each in volumes.values())
     told = (str(each.answer.get("system") or "") for each in instances.values())
@@ -199,7 +188,7 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
     writable = sorted((each.slot for each in instances.values() if each.is_writable), key=lambda slot: slot != named)
     holding = sorted(
         (each.slot for each in volumes.values() if each.system),
-        key=lambda slot: (not volumes[slot].is_primary, number_of(ctx, slot)),
+        key=lambda slot: (not volumes[slot].is_primary, ctx.number_of(slot)),
     )
     return DatabaseState(
         instances=instances,

@@ -1,8 +1,13 @@
 """Common children of modules: what is insisted on, and what is said of those that are ready."""
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubectl_reconcile.core.module.inputs import Context
+from kubectl_reconcile.core.module.outcome import kept_status, named, untouched_in
 from kubectl_reconcile.core.module.workloads import (
     available,
     container,
@@ -93,3 +98,30 @@ AVAILABLE = {
 @pytest.mark.parametrize(("ready", "wanted", "said"), AVAILABLE.values(), ids=AVAILABLE)
 def test_available(ready, wanted, said):
     assert available(ready, wanted, "nodes") == said
+
+
+SHORT_OR_LONG = st.sampled_from(["web", "w.e.b", "w" * 60, "9-9"])
+
+
+@given(SHORT_OR_LONG, st.integers(0, 99_999))
+def test_a_number_is_told_from_the_name_that_was_made_of_it(name, number):
+    ctx = replace(CTX, cr={"metadata": {"name": name}})
+    assert ctx.number_of(ctx.name(str(number))) == number
+
+
+@pytest.mark.parametrize(
+    "name", ["web", "web-", "web-01", "web-x", "other-1", "web-1-data", "web-123456", "web-²", "web--1"]
+)
+def test_a_name_that_was_made_of_no_number_has_none(name):
+    assert CTX.number_of(name) == -1
+
+
+def test_children_that_are_told_by_name_alone_stay_as_they_are():
+    budget, whole = named("policy/v1", "PodDisruptionBudget", "web"), service(CTX, "store", port=80)
+    assert untouched_in([budget, whole]) == ("PodDisruptionBudget.policy/web",)
+
+
+def test_the_status_that_stays_is_what_the_module_gave_it():
+    status = {"phase": "Running", "conditions": [{"type": "Ready"}], "observedGeneration": 3}
+    assert kept_status({"status": status}) == {"phase": "Running"}
+    assert kept_status({}) == {}

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from kubectl_reconcile.module_api import restricted_container, restricted_pod
+from tests.conftest import KubectlError
 from tests.e2e.domains import ROOT, as_promised, bar, children, condition, cr, preview, promised, ready, shown
 
 IMAGE, NEWER = "nginx:1.28", "nginx:1.29"
@@ -30,6 +32,25 @@ STORIES = {
         ("no cache", TIERS),
     ],
 }
+
+
+def test_a_restricted_pod_is_let_into_a_namespace_that_demands_it_and_a_plain_one_is_not(cluster):
+    cluster.kubectl("label", "namespace", cluster.namespace, "pod-security.kubernetes.io/enforce=restricted")
+
+    def admit(pod, **of_container):
+        web = {"name": "web", "image": IMAGE, **of_container}
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "web"},
+            "spec": {**pod, "containers": [web]},
+        }
+        return cluster.kubectl("create", "--dry-run=server", "-n", cluster.namespace, "-f", "-", stdin=manifest)
+
+    assert "created" in admit(restricted_pod(1000), securityContext=restricted_container())
+    for pod, of_container in ((restricted_pod(1000), {}), ({}, {"securityContext": restricted_container()})):
+        with pytest.raises(KubectlError, match='violates PodSecurity "restricted'):
+            admit(pod, **of_container)
 
 
 @pytest.mark.parametrize("kind", STORIES)
