@@ -9,19 +9,22 @@ Set KUBECTL_RECONCILE_TEST_KUBECONFIG to a disposable cluster's kubeconfig to us
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import http.client
 import itertools
 import json
 import os
 import secrets
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -286,27 +289,79 @@ def kubectl(kubeconfig, request) -> Kubectl:
 def namespace_names(pytestconfig) -> Iterator[str]:
     run = pytestconfig.stash[RUN].name.rpartition("-")[2]
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    return (f"test-{run}-{worker}-{number}" for number in itertools.count(1))
+    return (f"test-{run}-{worker}-{number:04}" for number in itertools.count(1))  # none begins with another
+
+
+@dataclass
+class Administrator:
+    """Requests to the shared sandbox along one connection: a new one costs both ends more than most requests."""
+
+    sandbox: Sandbox
+    _connection: http.client.HTTPSConnection | None = None
+    _headers: Mapping[str, str] = field(default_factory=dict)
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+        """Status and body of what the API server answers."""
+        for attempt in (1, 2):  # a server closes what nobody has used for a while
+            try:
+                connection = self._connection or self._connect()
+                connection.request(method, path, None if body is None else json.dumps(body), dict(self._headers))
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+            except (OSError, http.client.HTTPException):
+                self.close()
+                if attempt == 2:
+                    raise
+        raise AssertionError
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        config = yaml.safe_load(self.sandbox.kubeconfig.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self._headers = {"Authorization": f"Bearer {user['token']}", "Content-Type": "application/json"}
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        address = cluster["server"].removeprefix("https://")
+        self._connection = http.client.HTTPSConnection(
+            address, timeout=30, context=ssl.create_default_context(cadata=authority)
+        )
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+
+@pytest.fixture(scope="session")
+def administrator(sandbox) -> Iterator[Administrator | None]:
+    """The shared sandbox's administrator; nobody where the cluster is somebody else's."""
+    if isinstance(sandbox, GivenCluster):
+        yield None
+        return
+    with contextlib.closing(Administrator(sandbox)) as administrator:
+        yield administrator
 
 
 @pytest.fixture
-def namespace(sandbox, kubectl, namespace_names) -> Iterator[str]:
-    """A namespace for one test, ready for pods; deleted afterwards, which nobody waits for."""
+def namespace(administrator, kubectl, namespace_names) -> Iterator[str]:
+    """A namespace for one test, ready for pods.
+
+    In a cluster of somebody else's it is deleted afterwards, which nobody waits for. The sandbox ends with the run, and
+    deleting a namespace costs its control plane as much as most tests do; so there it stays, without Syncs.
+    """
     name = next(namespace_names)
-    if isinstance(sandbox, GivenCluster):
+    if administrator is None:
         kubectl("create", "namespace", name)
         kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=30s")
         yield name
         kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
         return
-    # The same without kubectl, whose start takes longer than all the rest.
     namespaces = "/api/v1/namespaces"
-    status, body = sandbox.request("POST", namespaces, {"metadata": {"name": name}})
+    status, body = administrator.ask("POST", namespaces, {"metadata": {"name": name}})
     assert status == 201, body
     account = f"{namespaces}/{name}/serviceaccounts/default"
-    eventually(lambda: sandbox.request("GET", account)[0] == 200, "the namespace has its ServiceAccount")
+    eventually(lambda: administrator.ask("GET", account)[0] == 200, "the namespace has its ServiceAccount")
     yield name
-    sandbox.request("DELETE", f"{namespaces}/{name}")
+    administrator.ask("DELETE", f"/apis/reconcile.dev/v1alpha1/namespaces/{name}/syncs")
 
 
 def eventually(condition: Callable[[], Any], what: str, *, timeout_s: float = 30.0) -> Any:
