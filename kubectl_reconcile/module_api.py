@@ -15,7 +15,7 @@ What stands here:
 
 - declaring a module: `module`, `Module`, `Reads`, `Select`;
 - what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`, and for pods of its own `PodIo`, `PodStream`, `PodTls`, `SilentPodError`;
-- what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; children that stay as they are: `named`, `untouched_in`; a status that stays: `kept_status`; which actions have run by now: `actions_done`;
+- what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; children that stay as they are: `named`, `untouched_in`; a status that stays: `kept_status`; which actions have run by now: `actions_done`, and which failed: `actions_failed`;
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`;
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
@@ -33,7 +33,7 @@ from __future__ import annotations
 from kubectl_reconcile import IMAGE
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
-from kubectl_reconcile.core.module.action_journal import actions_done
+from kubectl_reconcile.core.module.action_journal import actions_done, actions_failed
 from kubectl_reconcile.core.module.api import Answer, Io, Module, PodIo, PodStream, PodTls, SilentPodError, module
 from kubectl_reconcile.core.module.inputs import (
     COMPONENT_LABEL,
@@ -105,6 +105,7 @@ __all__ = [
     "SpecError",
     "ZoneError",
     "actions_done",
+    "actions_failed",
     "annotations_of",
     "available",
     "condition_of",

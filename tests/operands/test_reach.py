@@ -27,15 +27,24 @@ class Echo(h.BaseHTTPRequestHandler):
 h.ThreadingHTTPServer(("", 80), Echo).serve_forever()
 """
 TALKS = """
-import socket
+import socket, threading
+def endless(one):
+    try:
+        while True:
+            one.sendall(b"x" * 65536)
+    except OSError:
+        one.close()
 server = socket.create_server(("", 80))
 while True:
     one, _ = server.accept()
     while block := one.recv(100):
+        if block == b"much":
+            threading.Thread(target=endless, args=(one,), daemon=True).start()
+            break
         one.sendall(block.upper())
         if block == b"end":
+            one.close()
             break
-    one.close()
 """
 HANGS = "import socket, time; s = socket.create_server(('', 80)); time.sleep(1000)"
 
@@ -100,6 +109,14 @@ async def test_a_pod_that_speaks_no_http_is_talked_to_within_the_same_limits(rea
             assert await stream.read(100) == b"END"
             with pytest.raises(SilentPodError, match="pod talks: no answer at port 80: it ended the connection"):
                 await stream.read(100)
+        async with io.pod("talks", 80).connect() as stream:
+            await stream.write(b"much")
+            taken = []
+            with pytest.raises(
+                SilentPodError, match="pod talks: no answer at port 80: it answers with more than a mebib"
+            ):
+                await read_all(stream, taken)
+            assert sum(map(len, taken)) <= 1 << 20
         with pytest.raises(
             SilentPodError, match="pod talks: no answer at port 81: port 81 of the pod can't be reached"
         ):
@@ -113,3 +130,8 @@ async def test_a_pod_that_speaks_no_http_is_talked_to_within_the_same_limits(rea
         with pytest.raises(SilentPodError, match="pod hangs didn't answer; it is asked again in"):
             async with io.pod("hangs", 80).connect() as stream:
                 await stream.read(100)
+
+
+async def read_all(stream, taken):
+    while True:
+        taken.append(await stream.read(1 << 16))

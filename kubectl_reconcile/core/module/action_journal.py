@@ -132,6 +132,13 @@ def actions_done(cr: Manifest) -> tuple[str, ...]:
     return tuple(entry.key for entry in ActionJournal.of(cr).entries if entry.progress is ActionProgress.DONE)
 
 
+def actions_failed(cr: Manifest) -> dict[str, str]:
+    """Return the actions that failed when they were last tried, by key, each with what was said, as far as the journal on *cr* goes back."""
+    return {
+        entry.key: entry.message for entry in ActionJournal.of(cr).entries if entry.progress is ActionProgress.FAILED
+    }
+
+
 def is_approved(action: Action, cr: Manifest) -> bool:
     """Tell whether *action* may run as far as people are concerned."""
     if not action.needs_approval:

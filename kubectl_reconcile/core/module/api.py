@@ -81,10 +81,10 @@ class PodStream(Protocol):
     """An open connection to a port of a pod, for what speaks a language of its own."""
 
     async def read(self, most: int) -> bytes:
-        """Return what has come: at least one byte, at most so many.
+        """Return what has come: at least one byte, at most so many. All that comes of one connection is a mebibyte at most.
 
         Raises:
-            SilentPodError: nothing comes, or the far side has ended.
+            SilentPodError: nothing comes, the far side has ended, or it has said more.
         """
 
     async def write(self, content: bytes) -> None:

@@ -7,8 +7,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+_LARGEST = 1 << 20
+"""Bytes that are taken from one connection: pods are anybody's, and what they say is kept in memory."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class OpenPodStream:
     """An open connection; *limited* gives each read and write its time, and says of which pod it is where it fails, *heard* is told of answers."""
 
@@ -16,21 +19,26 @@ class OpenPodStream:
     writer: asyncio.StreamWriter
     limited: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
     heard: Callable[[], None]
+    _taken: int = 0
 
     async def read(self, most: int) -> bytes:
         """Return what has come, at least a byte.
 
         Raises:
-            SilentPodError: nothing comes, or the far side has ended.
+            SilentPodError: nothing comes, the far side has ended, or it has said more than a mebibyte.
         """
         found: bytes = await self.limited(self._some(most))
         self.heard()
         return found
 
     async def _some(self, most: int) -> bytes:
-        if found := await self.reader.read(most):
-            return found
-        raise OSError("it ended the connection")
+        found = await self.reader.read(most)
+        self._taken += len(found)
+        if self._taken > _LARGEST:
+            raise OSError("it answers with more than a mebibyte")
+        if not found:
+            raise OSError("it ended the connection")
+        return found
 
     async def write(self, content: bytes) -> None:
         """Send *content*.

@@ -11,7 +11,6 @@ from it, and how far behind, coarsely) and replication ``slots``. What changes a
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -28,7 +27,7 @@ from kubectl_reconcile.modules.postgres.protocol import (
     literal,
     verifier,
 )
-from kubectl_reconcile.modules.postgres.session import PostgresSession
+from kubectl_reconcile.modules.postgres.session import PostgresSession, answer_of
 from kubectl_reconcile.modules.postgres.spec import (
     SUPERUSER,
     MyDatabaseSpec,
@@ -59,6 +58,11 @@ _WITHIN = """select json_build_object(
       'lag', coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0))), '{{}}') from pg_stat_replication where application_name <> 'copy'),
   'slots', (select coalesce(json_object_agg(slot_name, json_build_object('active', active, 'status', wal_status)), '{{}}')
       from pg_replication_slots where slot_type = 'physical'))"""
+_INSTANCE_SHAPE = {
+    **dict.fromkeys(("system", "version", "major"), str), "recovery": bool, "timeline": int,
+    **dict.fromkeys(("settings", "limits"), dict), **dict.fromkeys(("restarts", "pending"), list),
+}  # fmt: skip
+_WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots"), dict)
 _LITTLE = 16 << 20
 _LOOKING = {"default_transaction_read_only": "on", "statement_timeout": "2500"}
 _ACTING = {
@@ -91,7 +95,7 @@ async def observe(cr: Manifest, io: Io) -> Facts:
         "secrets": {name: _worth(value) for name, value in held.items()},
         "pods": {pod["metadata"]["name"]: {"uid": pod["metadata"]["uid"], **answers[pod["metadata"]["name"]]} for pod in pods},
         "writable": ",".join(writable),
-        "roles": {name: _role(role, known.get(name)) for name, role in (within.get("roles") or {}).items()},
+        "roles": await asyncio.to_thread(_roles, within.get("roles") or {}, known),
         "databases": within.get("databases") or {},
         "followers": {name: _follower(each) for name, each in (within.get("followers") or {}).items()},
         "slots": within.get("slots") or {},
@@ -116,6 +120,11 @@ def _worth(password: str | None) -> str:
     return OK
 
 
+def _roles(roles: Mapping[str, Any], passwords: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return what is told of roles; a server can make that much work, so that it isn't done where others wait."""
+    return {name: _role(role, passwords.get(name)) for name, role in roles.items() if name in passwords}
+
+
 def _role(role: Mapping[str, Any], password: str | None) -> dict[str, Any]:
     """Return what is told of a role: whether the password of its Secret is its own, and what it may."""
     stored = str(role.get("verifier") or "")
@@ -133,7 +142,7 @@ async def _look(io: Io, name: str, password: str | None, question: str) -> dict[
     """Return what a server says of itself; ``error`` where it says nothing."""
     try:
         async with _session(io, name, password, _LOOKING) as session:
-            return {**_read(await session.ask(question)), "error": ""}
+            return {**answer_of(await session.ask(question), _INSTANCE_SHAPE), "error": ""}
     except (SilentPodError, PostgresError, ProtocolError) as error:
         return {"error": f"PostgreSQL: {error}" if not isinstance(error, SilentPodError) else str(error)}
 
@@ -142,12 +151,7 @@ async def _within(io: Io, spec: MyDatabaseSpec, name: str, password: str | None)
     users = ", ".join(map(literal, spec.roles))
     databases = ", ".join(literal(each.name) for each in spec.databases)
     async with _session(io, name, password, _LOOKING) as session:
-        return _read(await session.ask(_WITHIN.format(users=users, databases=databases)))
-
-
-def _read(rows: list[tuple[str | None, ...]]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(rows[0][0] or "{}")
-    return found
+        return answer_of(await session.ask(_WITHIN.format(users=users, databases=databases)), _WITHIN_SHAPE)
 
 
 @asynccontextmanager
@@ -165,8 +169,9 @@ async def _session(
         "user": SUPERUSER, "database": "postgres", "application_name": "kubectl-reconcile", "client_encoding": "UTF8",
         "standard_conforming_strings": "on", **parameters,
     }  # fmt: skip
+    proof = Proof(password or "", secrets.token_urlsafe(18))
     async with io.pod(name, PORT).connect() as stream:
-        yield await PostgresSession.begin(stream, told, Proof(password or "", secrets.token_urlsafe(18)))
+        yield await PostgresSession.begin(stream, told, proof, asyncio.to_thread)
 
 
 # --- acting ---------------------------------------------------------------------------------------
@@ -208,7 +213,7 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
                 await session.ask(f"select pg_drop_replication_slot({literal(given['slot'])})")
             case _:
                 await _set_parameters(session, given)
-    return ""  # fmt: skip
+    return ""
 
 
 async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mapping[str, Any]) -> None:
@@ -218,7 +223,7 @@ async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mappi
         raise PostgresError(f"Secret {name} holds no password that can be used")
     found = await session.ask(f"select rolpassword from pg_authid where rolname = {literal(user)}")  # noqa: S608 - it is quoted
     stored = found[0][0] or "" if found else ""
-    if not is_verifier_of(stored, password or ""):
+    if not await asyncio.to_thread(is_verifier_of, stored, password or ""):
         stored = verifier(password or "", secrets.token_bytes(16))
     options = [
         "login",

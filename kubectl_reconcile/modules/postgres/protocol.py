@@ -14,9 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _PROTOCOL = 196_608  # 3.0
-_MESSAGE_MAX = 1 << 24
+_MESSAGE_MAX = 1 << 20
 _MECHANISM = b"SCRAM-SHA-256"
 _ITERATIONS = 4096
+ROUNDS_MAX = 100_000
+"""How often a server may have a password hashed: each round is work for us, and nobody but the server says how many there are."""
 _SCHEME = "SCRAM-SHA-256"
 
 
@@ -88,12 +90,17 @@ class ServerMessage:
 
     def error(self) -> PostgresError:
         """Return the error that the message tells of."""
-        fields = {part[:1].decode(): part[1:].decode(errors="replace") for part in self.payload.split(b"\0") if part}
+        parts = (part.decode(errors="replace") for part in self.payload.split(b"\0") if part)
+        fields = {part[0]: part[1:] for part in parts}
         detail = f" ({fields['D']})" if fields.get("D") else ""
         return PostgresError(f"{fields.get('M', 'it refuses')}{detail}", fields.get("C", ""))
 
     def row(self) -> tuple[str | None, ...]:
-        """Return the values of a row."""
+        """Return the values of a row.
+
+        Raises:
+            ProtocolError: it has fewer than it says.
+        """
         return tuple(_values(self.payload))
 
 
@@ -102,6 +109,8 @@ def _values(payload: bytes) -> Iterator[str | None]:
     for _ in range(int.from_bytes(payload[:2])):
         length = int.from_bytes(payload[at : at + 4], signed=True)
         at += 4
+        if at + max(length, 0) > len(payload):
+            raise ProtocolError("a row of its answer is cut off")
         if length < 0:
             yield None
             continue
@@ -141,49 +150,56 @@ class Proof:
         """Return what the client says first."""
         return f"n,,{self._bare}".encode()
 
-    def final(self, challenge: bytes) -> bytes:
-        """Return the client's proof.
+    def proved(self, challenge: bytes) -> Proved:
+        """Return what the client says to a challenge; that takes up to a tenth of a second of work.
 
         Raises:
-            ProtocolError: the challenge is none.
+            ProtocolError: the challenge is none, or takes more work than `ROUNDS_MAX`.
         """
-        said, salted = self._challenged(challenge)
+        said, salt, rounds = self._challenged(challenge)
+        salted = _salted(self.password, salt, rounds)
+        unproved = f"c=biws,r={said['r']}"
+        about = f"{self._bare},{challenge.decode()},{unproved}".encode()
         key = _hmac(salted, b"Client Key")
-        signature = _hmac(hashlib.sha256(key).digest(), self._about(challenge, said))
+        signature = _hmac(hashlib.sha256(key).digest(), about)
         shown = bytes(one ^ other for one, other in zip(key, signature, strict=True))
-        return f"{self._unproved(said)},p={_base64(shown)}".encode()
-
-    def check(self, challenge: bytes, answer: bytes) -> None:
-        """Make sure that the server knows the password too.
-
-        Raises:
-            ProtocolError: it doesn't.
-        """
-        said, salted = self._challenged(challenge)
-        expected = _hmac(_hmac(salted, b"Server Key"), self._about(challenge, said))
-        if not hmac.compare_digest(_fields(answer).get("v", "").encode(), _base64(expected).encode()):
-            raise ProtocolError("it doesn't know the password that it is asked to check")
+        expected = _hmac(_hmac(salted, b"Server Key"), about)
+        return Proved(f"{unproved},p={_base64(shown)}".encode(), _base64(expected))
 
     @property
     def _bare(self) -> str:
         return f"n=,r={self.nonce}"
 
-    def _challenged(self, challenge: bytes) -> tuple[dict[str, str], bytes]:
+    def _challenged(self, challenge: bytes) -> tuple[dict[str, str], bytes, int]:
         said = _fields(challenge)
         try:
             salt, rounds = base64.b64decode(said["s"], validate=True), int(said["i"])
         except (KeyError, ValueError) as error:
             raise ProtocolError("its challenge is none") from error
-        if not said.get("r", "").startswith(self.nonce) or not 1 <= rounds <= 1_000_000:
+        if not challenge.isascii() or not said.get("r", "").startswith(self.nonce) or rounds < 1:
             raise ProtocolError("its challenge is none")
-        return said, _salted(self.password, salt, rounds)
+        if rounds > ROUNDS_MAX:
+            raise ProtocolError(
+                f"its challenge takes {rounds} rounds of hashing, more than {ROUNDS_MAX} (hint: set the password anew with a smaller scram_iterations)"
+            )
+        return said, salt, rounds
 
-    def _about(self, challenge: bytes, said: Mapping[str, str]) -> bytes:
-        return f"{self._bare},{challenge.decode()},{self._unproved(said)}".encode()
 
-    @staticmethod
-    def _unproved(said: Mapping[str, str]) -> str:
-        return f"c=biws,r={said['r']}"
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """The client's answer to a challenge: *final* is told to the server, *expected* is what only a server can say that knows the password too."""
+
+    final: bytes
+    expected: str
+
+    def check(self, answer: bytes) -> None:
+        """Make sure that the server knows the password too.
+
+        Raises:
+            ProtocolError: it doesn't.
+        """
+        if not hmac.compare_digest(_fields(answer).get("v", "").encode(), self.expected.encode()):
+            raise ProtocolError("it doesn't know the password that it is asked to check")
 
 
 def verifier(password: str, salt: bytes) -> str:
@@ -192,14 +208,19 @@ def verifier(password: str, salt: bytes) -> str:
 
 
 def is_verifier_of(stored: str, password: str) -> bool:
-    """Tell whether a server that stores *stored* lets *password* in."""
+    """Tell whether a server that stores *stored* lets *password* in; that takes up to a tenth of a second of work.
+
+    One that took more rounds than `ROUNDS_MAX` counts as another password's: whether it is this one's isn't found out.
+    """
     scheme, _, rest = stored.partition("$")
     rounds, _, salt = rest.partition("$")[0].partition(":")
+    if scheme != _SCHEME or not rounds.isdecimal() or len(rounds) > 9 or not 1 <= int(rounds) <= ROUNDS_MAX:
+        return False
     try:
         found = _verifier(password, base64.b64decode(salt, validate=True), int(rounds))
     except ValueError:
         return False
-    return scheme == _SCHEME and hmac.compare_digest(found.encode(), stored.encode())
+    return hmac.compare_digest(found.encode(), stored.encode())
 
 
 def _verifier(password: str, salt: bytes, rounds: int) -> str:

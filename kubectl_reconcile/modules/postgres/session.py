@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 from kubectl_reconcile.module_api import PodStream
 from kubectl_reconcile.modules.postgres.protocol import (
     PostgresError,
     Proof,
     ProtocolError,
+    Proved,
     ServerMessage,
     query,
     sasl_first,
@@ -21,6 +23,9 @@ from kubectl_reconcile.modules.postgres.protocol import (
 
 _BLOCK = 1 << 16
 
+Apart: TypeAlias = Callable[[Callable[[bytes], Proved], bytes], Awaitable[Proved]]
+"""How something is called that takes a while, beside all else."""
+
 
 @dataclass(slots=True)
 class PostgresSession:
@@ -30,8 +35,10 @@ class PostgresSession:
     _buffer: bytearray = field(default_factory=bytearray)
 
     @classmethod
-    async def begin(cls, stream: PodStream, parameters: Mapping[str, str], proof: Proof) -> Self:
+    async def begin(cls, stream: PodStream, parameters: Mapping[str, str], proof: Proof, apart: Apart) -> Self:
         """Begin a session with these *parameters*, user and database among them. A password goes by SCRAM-SHA-256 or not at all.
+
+        What is to be proved is worked out *apart*, since how much work that is, is the server's to say, within limits.
 
         Raises:
             PostgresError: the server lets us not in.
@@ -40,7 +47,7 @@ class PostgresSession:
         """
         session = cls(stream)
         await stream.write(startup(parameters))
-        await session._authenticate(proof)
+        await session._authenticate(proof, apart)
         while (await session._next()).kind != "Z":
             pass
         return session
@@ -65,8 +72,9 @@ class PostgresSession:
             raise error
         return rows
 
-    async def _authenticate(self, proof: Proof) -> None:
-        challenge, is_checked = b"", False
+    async def _authenticate(self, proof: Proof, apart: Apart) -> None:
+        proved: Proved | None = None
+        is_checked = False
         while True:
             message = await self._next()
             if message.kind != "R":
@@ -76,11 +84,11 @@ class PostgresSession:
                     return
                 case 10 if b"SCRAM-SHA-256\0" in message.payload:
                     await self.stream.write(sasl_first(proof.first()))
-                case 11:
-                    challenge = message.payload[4:]
-                    await self.stream.write(sasl_next(proof.final(challenge)))
-                case 12:
-                    proof.check(challenge, message.payload[4:])
+                case 11 if proved is None:
+                    proved = await apart(proof.proved, message.payload[4:])
+                    await self.stream.write(sasl_next(proved.final))
+                case 12 if proved is not None:
+                    proved.check(message.payload[4:])
                     is_checked = True
                 case _:
                     raise ProtocolError("it wants no SCRAM-SHA-256, and nothing else is told to it")
@@ -102,3 +110,18 @@ class PostgresSession:
         while (found := taken(self._buffer)) is None:
             self._buffer += await self.stream.read(_BLOCK)
         return found
+
+
+def answer_of(rows: list[tuple[str | None, ...]], shape: Mapping[str, type]) -> dict[str, Any]:
+    """Return what the one value of an answer says as JSON: an object that has these keys with values of these types.
+
+    Raises:
+        ProtocolError: it says nothing of the sort.
+    """
+    try:
+        found = json.loads(rows[0][0] or "")
+    except (ValueError, IndexError, RecursionError) as error:
+        raise ProtocolError("its answer isn't what was asked for") from error
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), type_) for name, type_ in shape.items()):
+        raise ProtocolError("its answer isn't what was asked for")
+    return found

@@ -11,8 +11,7 @@ Pure: values in, values out.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +20,7 @@ from kubectl_reconcile.module_api import (
     Facts,
     Manifest,
     Owned,
+    actions_failed,
     annotations_of,
     condition_of,
     container_states,
@@ -47,7 +47,6 @@ PRIMARY, REPLICA = "primary", "replica"
 SERVES = f"{PREFIX}serves"
 """Label of pods that clients may use for something."""
 
-_ACTIONS = "reconcile.dev/actions"
 _FAULT_MAX = 400
 _TOO_SOON_S, _PATIENCE_S = 20.0, 30.0
 
@@ -200,7 +199,7 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
         databases=map_at(facts, "databases"),
         followers=map_at(facts, "followers"),
         slots=map_at(facts, "slots"),
-        failed=dict(_failed(cr)),
+        failed=actions_failed(cr),
     )
 
 
@@ -267,14 +266,3 @@ def _volume(claim: Manifest) -> InstanceVolume:
 def would_shrink(volume: InstanceVolume, size: str) -> bool:
     """Tell whether a volume is larger than *size*."""
     return (bytes_of(volume.size) or 0) > (bytes_of(size) or 0)
-
-
-def _failed(cr: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield the actions that failed when they were last tried, by the journal on the CR, each with what was said."""
-    try:
-        lines = json.loads(annotations_of(cr).get(_ACTIONS) or "[]")
-    except ValueError:
-        return
-    for line in maps_in(lines):
-        if line.get("progress") == "failed":
-            yield str(line.get("key") or ""), str(line.get("message") or "")
