@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_reconcile.cli.output.jsonpath import JsonPathError, Template
+from kubectl_reconcile.cli.output.data.jsonpath import JsonPathError, Template
 
 WEB = {"name": "web", "labels": {"app.kubernetes.io/name": "shop", "part-of": "front"}}
 READY = {"type": "Ready", "status": "True"}

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from kubectl_reconcile.cli.change import history as history_verb
 from kubectl_reconcile.cli.change import suspend, sync
 from kubectl_reconcile.cli.inspect import events, get, status, tree
+from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.masking import _manifest
 from kubectl_reconcile.cli.output.render import PlanView, yaml_of
-from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Terminal, is_clean
 from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.objects import annotations_of

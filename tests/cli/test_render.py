@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.cli.inspect import status
-from kubectl_reconcile.cli.output import ages, plan_document, render, structured
+from kubectl_reconcile.cli.output import ages, plan_document, render
+from kubectl_reconcile.cli.output.data import structured
+from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.masking import CHANGED, HIDDEN, masked
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Span, Terminal, Tone, clean, is_clean, line, table
-from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.health.verdict import failed
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem

@@ -17,6 +17,9 @@ DOUBLING = "['aaaaaaaaaa']" + ".map(x, x + x)" * 40 + ".size() > 0"
 PATTERN = r"self.metadata.name.matches('(\\w{100}){100}')"
 RULES = {"nested loops": NESTED, "texts that double": DOUBLING, "a dear pattern": PATTERN}
 
+ALIVE_S = 20.0
+"""A daemon answers sooner than this, even on a machine that is busy; one whose interpreter is held doesn't for minutes."""
+
 
 @contextmanager
 def asked_all_the_time(daemon):
@@ -60,7 +63,7 @@ def test_stars_in_ignore_patterns(daemon, others, follow, git_host, config_map, 
         sync.until_synced(attacker.push({**files, ".reconcileignore": f"{STARS}\n{'**/a' * 40}\n{'a' * 150}*.yaml"}))
         others()
     assert not faults
-    assert max(waits) < 5
+    assert max(waits) < ALIVE_S
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -75,7 +78,7 @@ def test_expressions_in_health_rules(daemon, others, follow, git_host, cluster, 
         others()
     assert "too long" in message
     assert not faults
-    assert max(waits) < 5
+    assert max(waits) < ALIVE_S
 
 
 def test_a_rule_that_is_dear_only_for_a_large_object(daemon, others, follow, git_host, cluster, namespace, eventually):
@@ -95,4 +98,4 @@ def test_a_rule_that_is_dear_only_for_a_large_object(daemon, others, follow, git
         )
     assert cluster.get("ConfigMap", "later") is None
     assert not faults
-    assert max(waits) < 5
+    assert max(waits) < ALIVE_S

@@ -15,10 +15,10 @@ import click
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.options.selection import Chosen
+from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.layouts import value_text
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
-from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.cli.session import run, selected, target_of
 from kubectl_reconcile.core.manifests import export
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest

@@ -12,8 +12,8 @@ import click
 from kubectl_reconcile.cli.change import grant
 from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.session import run
 from kubectl_reconcile.cluster.errors import AlreadyExists

@@ -11,10 +11,10 @@ import click
 from kubectl_reconcile.cli.inspect.status import short
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
+from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, table, terminals
-from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.cli.session import readable, run, target_of
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.apply import causes

@@ -15,9 +15,9 @@ from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.options.selection import EVERYTHING
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.ages import age_of, current_time
+from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
-from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.objects import Manifest, map_at

@@ -25,12 +25,12 @@ from kubectl_reconcile.cli.options.output import OutputOptions
 from kubectl_reconcile.cli.options.selection import Chosen
 from kubectl_reconcile.cli.output import failures, outputs, render
 from kubectl_reconcile.cli.output.ages import current_time
+from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.failures import STATUS_OF_REASON, ExitStatus, Failure, Interrupted
 from kubectl_reconcile.cli.output.progress import Progress
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.results import DONE, counted, result_line, results_document, results_summary
-from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.session import readable, run, selected, target_of, unmatched
 from kubectl_reconcile.cluster.client import Client

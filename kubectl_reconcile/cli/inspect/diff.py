@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -21,6 +21,8 @@ from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of, unmatched
 from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.scan.outlook import outlook_of
+from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.sync import lookups, reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
@@ -39,6 +41,8 @@ def diff(
     until_stable: bool,
     watch: bool,
     accept: bool,
+    scan: str | None,
+    fail_on: str | None,
     show_secrets: bool,
     show_managed_fields: bool,
 ) -> int:
@@ -49,9 +53,14 @@ def diff(
         raise click.UsageError("--watch watches files: it goes with -f FOLDER or --local FOLDER")
     if accept and (all_namespaces or watch or until_stable or (origin.file in {"", "-"} and not origin.local)):
         raise click.UsageError("--accept writes files: it goes with -f FOLDER --name NAME, or with --local FOLDER")
-    show = functools.partial(_show, view=PlanView(current_time(), show_secrets, show_managed_fields), look=look)
+    if fail_on and (not scan or watch or accept):
+        raise click.UsageError("--fail-on new-findings needs --scan PROFILE, and goes without --watch and --accept")
+    profile = Profile(scan) if scan else None
+    view = PlanView(current_time(), show_secrets, show_managed_fields, profile)
+    show = functools.partial(_show, view=view, look=look)
+    status = functools.partial(status_of, must_pass=profile if fail_on else None)
     if all_namespaces:
-        return run(connection, functools.partial(_everywhere, chosen=chosen, offline=offline, show=show))
+        return run(connection, functools.partial(_everywhere, chosen=chosen, offline=offline, show=show, status=status))
     with readable(origin) as source:
         if watch:
             return run_until_interrupted(
@@ -69,7 +78,7 @@ def diff(
         return int(run(connection, work))
     titles = [f"pass {number} of {len(plans)}" for number in range(1, len(plans) + 1)] if len(plans) > 1 else []
     show(plans, titles=titles)
-    return status_of(plans[0])
+    return status(plans[0])
 
 
 def _show(plans: Sequence[Plan], titles: Sequence[str] = (), *, view: PlanView, look: OutputOptions) -> None:
@@ -142,19 +151,23 @@ async def _explained(target: Target, made: Plan, *, reasons: bool = False) -> Pl
     return explained
 
 
-def status_of(plan: Plan) -> ExitStatus:
-    """Return the exit status of a preview."""
+def status_of(plan: Plan, *, must_pass: Profile | None = None) -> ExitStatus:
+    """Return the exit status of a preview, which *must_pass* a scan without new findings if a profile is given."""
     if any(change.gate.blocked or change.gate.denied for change in plan.changes):
         return ExitStatus.FAILED
     if plan.errors:
         return ExitStatus.SOURCE if any(problem.in_source for problem in plan.errors) else ExitStatus.FAILED
+    if must_pass and outlook_of(plan.changes, must_pass).new:
+        return ExitStatus.FINDINGS
     return ExitStatus.OK if plan.is_clean else ExitStatus.DIFFERENT
 
 
 # --- all Syncs --------------------------------------------------------------------------------------------------------
 
 
-async def _everywhere(session: Session, *, chosen: Chosen, offline: bool, show: outputs.Show) -> int:
+async def _everywhere(
+    session: Session, *, chosen: Chosen, offline: bool, show: outputs.Show, status: Callable[[Plan], ExitStatus]
+) -> int:
     """Preview every Sync of the cluster; one that can't be previewed hides no other."""
     plans, titles, worst = [], [], ExitStatus.OK
     among: list[Plan] = []
@@ -166,7 +179,7 @@ async def _everywhere(session: Session, *, chosen: Chosen, offline: bool, show: 
             worst = max(worst, failures.report(error, f"Sync {namespace}/{name}: "))
         else:
             titles.append(f"Sync {namespace}/{name}")
-            worst = max(worst, status_of(plans[-1]))
+            worst = max(worst, status(plans[-1]))
     show(plans, titles)
     return max([worst, *map(failures.report, unmatched(session, chosen, among))])
 

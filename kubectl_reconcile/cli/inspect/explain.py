@@ -15,9 +15,9 @@ import click
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.output.ages import age_of, current_time
+from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.masking import HIDDEN
-from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import EMPTY, Line, Span, Tone, clean, line, table, terminals
 from kubectl_reconcile.cli.session import readable, run
 from kubectl_reconcile.core.health.cel_rules import HealthRules

@@ -10,8 +10,8 @@ import click
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.ages import age_of, current_time
+from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in

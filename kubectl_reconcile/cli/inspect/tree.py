@@ -11,8 +11,8 @@ from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.ages import age_of, current_time
+from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cli.output.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import MemberOptions

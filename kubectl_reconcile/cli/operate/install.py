@@ -8,10 +8,10 @@ from typing import Any
 import kubectl_reconcile
 from kubectl_reconcile.cli.early import access_of
 from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
-from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.cli.session import run
 from kubectl_reconcile.cli.verbs.operate.install import IMAGE_DIGEST
 from kubectl_reconcile.core import installation

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
-from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.module.api import Module, modules_in
 from kubectl_reconcile.core.module.call import ModuleError
 from kubectl_reconcile.core.module.cases import Case, CaseError, differences

@@ -32,7 +32,7 @@ class FormatType(click.Choice[str]):
 
     def _check(self, template: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
         try:
-            importlib.import_module("kubectl_reconcile.cli.output.jsonpath").Template.parse(template)
+            importlib.import_module("kubectl_reconcile.cli.output.data.jsonpath").Template.parse(template)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 

@@ -36,6 +36,8 @@ class ExitStatus(IntEnum):
     """Everything is done but some deletions, which wait for a person."""
     FAILED = 6
     """The cluster refused something, time ran out, or this program is at fault."""
+    FINDINGS = 7
+    """``diff --fail-on new-findings`` only: what would be written adds findings to the scan."""
     INTERRUPTED = 130
     """Ctrl-C."""
     BROKEN_PIPE = 141

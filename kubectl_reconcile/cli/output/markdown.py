@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kubectl_reconcile.cli.output import render
+from kubectl_reconcile.cli.output import findings, render
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.terminal import Line, clean, line
 from kubectl_reconcile.core.planning.plan import Change, Plan
@@ -33,7 +33,7 @@ _ENTITIES = str.maketrans(
 
 def github(plan: Plan, view: PlanView, *, most: int = MOST_CHARACTERS) -> Iterator[Line]:
     """Yield *plan* as Markdown of at most *most* characters."""
-    head = [*_headline(plan), *_table(plan, view), *_obstacles(plan)]
+    head = [*_headline(plan), *_table(plan, view), *_obstacles(plan), *_findings(plan, view)]
     foot = ["", f"<sub>{_text(_origin(plan))}</sub>"]
     room = most - _length(head) - _length(foot) - 200
     kept, dropped = [], 0
@@ -88,6 +88,18 @@ def _obstacles(plan: Plan) -> Iterator[str]:
     yield from (f"> - {_text(text)}" for text in found[:_LONGEST_LIST])
     if len(found) > _LONGEST_LIST:
         yield f"> - and {len(found) - _LONGEST_LIST} more"
+
+
+def _findings(plan: Plan, view: PlanView) -> Iterator[str]:
+    """Yield what the plan adds to a scan, in full as far as there is room for it."""
+    found = ["".join(span.text for span in one) for one in findings.lines(plan, view.scan)] if view.scan else []
+    if len(found) > 1:
+        *listed, counts = found
+        yield from ("", f"<details><summary>{_text(counts)}</summary>", "")
+        yield from (f"- {_text(text)}" if text[:1] != " " else f"  - {_text(text.strip())}" for text in listed)
+        yield from ("", "</details>")
+    else:
+        yield from ("", *map(_text, found)) if found else ()
 
 
 def _folded(change: Change, view: PlanView) -> list[str]:

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kubectl_reconcile.cli.options.output import OutputOptions
-from kubectl_reconcile.cli.output import layouts, markdown, render
+from kubectl_reconcile.cli.output import findings, layouts, markdown, render
+from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.render import PlanView
-from kubectl_reconcile.cli.output.structured import structured
 from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
 from kubectl_reconcile.core.planning.plan import Plan
 
@@ -52,7 +52,8 @@ def show(plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: S
     for plan in plans:
         err.write(render.attention(plan))
         if chosen.is_for_people:
-            out.write([*render.unhealthy(plan), render.summary(plan)])
+            scanned = findings.lines(plan, view.scan) if view.scan else ()
+            out.write([*render.unhealthy(plan), *scanned, render.summary(plan)])
 
 
 def _lines(

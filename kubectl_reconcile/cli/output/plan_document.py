@@ -13,6 +13,7 @@ from typing import Any
 
 from deepdiff import DeepDiff
 
+from kubectl_reconcile.cli.output import findings
 from kubectl_reconcile.cli.output.render import PlanView, counts_of, in_order, without_noise
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
@@ -67,6 +68,7 @@ def document(plan: Plan, view: PlanView) -> dict[str, Any]:
             }
             for hold in plan.holds
         ],
+        **({"scan": findings.document(plan, view.scan)} if view.scan else {}),
     }
 
 

@@ -20,9 +20,9 @@ from textwrap import shorten
 from typing import Any
 
 from kubectl_reconcile.cli.output.ages import age_of
+from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.masking import masked
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
-from kubectl_reconcile.cli.output.yamltext import dump
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, place_of, warnings_among
@@ -30,6 +30,7 @@ from kubectl_reconcile.core.planning.outlook.charts import moved_chart
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.outlook.variables import variables_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.ownership import handover_of
 
@@ -59,11 +60,12 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """What of a plan to show. *now* is RFC 3339; ages count back from it."""
+    """What of a plan to show. *now* is RFC 3339; ages count back from it. *scan* says which findings to show, if any."""
 
     now: str
     show_secrets: bool = False
     show_managed_fields: bool = False
+    scan: Profile | None = None
 
     def of(self, change: Change) -> Change:
         """Return *change* as this view may show it."""
@@ -367,8 +369,7 @@ def summary(plan: Plan) -> Line:
         _counted(warned, "warning") if warned else "",
         f"{len(plan.unhealthy)} unhealthy" if plan.unhealthy else "",
     ]
-    text = ", ".join(part for part in parts if part)
-    bad = counts["blocked"] or counts["refused"] or problems
+    bad, text = counts["blocked"] or counts["refused"] or problems, ", ".join(filter(None, parts))
     return line(text, Tone.BAD if bad else Tone.WARNING if pending or extras or plan.unhealthy else Tone.GOOD)
 
 

@@ -14,6 +14,21 @@ from tests.e2e.source.overlays import write
 
 
 @pytest.fixture
+def gits(tmp_path, monkeypatch):
+    """How many commands of git were run since the last call."""
+    trace = tmp_path / "trace"
+    trace.touch()
+    monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
+
+    def count() -> int:
+        lines = trace.read_text().splitlines()
+        trace.write_text("")
+        return sum('"event":"start"' in line for line in lines)
+
+    return count
+
+
+@pytest.fixture
 def renderer(renders):
     renderer = Renderer()
     yield renderer

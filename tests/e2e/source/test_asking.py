@@ -24,21 +24,6 @@ SECRET = "s3cr3t-t0ken"
 
 
 @pytest.fixture
-def gits(tmp_path, monkeypatch):
-    """How many commands of git were run since the last call."""
-    trace = tmp_path / "trace"
-    trace.touch()
-    monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
-
-    def count() -> int:
-        lines = trace.read_text().splitlines()
-        trace.write_text("")
-        return sum('"event":"start"' in line for line in lines)
-
-    return count
-
-
-@pytest.fixture
 def asks(tmp_path):
     """asks(url, ref) is where the server has the ref."""
 

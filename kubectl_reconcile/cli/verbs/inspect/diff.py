@@ -15,7 +15,8 @@ from kubectl_reconcile.cli.verbs.loading import loaded_while_asking
     epilog="""\b
 Exit status: 0 no changes, 1 changes pending, 2 or more an error:
   2 usage or kubeconfig, 3 cluster unreachable or unauthorised,
-  4 source or a file of it unusable, 6 the cluster would refuse a change.
+  4 source or a file of it unusable, 6 the cluster would refuse a change,
+  7 new findings (with --fail-on).
 
 \b
 Examples:
@@ -25,6 +26,7 @@ Examples:
   kubectl reconcile diff shop --only drift  what was changed by hand
   kubectl reconcile diff shop --revision refs/pull/12/head -o github
   kubectl reconcile diff shop --local . --watch    again at each save
+  kubectl reconcile diff -f . --scan restricted --fail-on new-findings
   kubectl reconcile diff -f examples/shop   a folder, as if applied
   kubectl reconcile diff -f . --name shop   as a new state of shop
 """
@@ -44,6 +46,10 @@ Examples:
 @click.option(
     "--accept", is_flag=True, help="Write what drifted into the files of -f or --local, as the verb accept does."
 )
+@click.option(
+    "--scan", type=click.Choice(["baseline", "restricted"]), help="List security findings that it would add or mend."
+)
+@click.option("--fail-on", type=click.Choice(["new-findings"]), help="Exit 7 where --scan has new findings.")
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
 @click.option("--show-managed-fields", is_flag=True, help="Show metadata.managedFields.")
 @look

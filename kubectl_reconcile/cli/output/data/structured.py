@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.terminal import Line, line
-from kubectl_reconcile.cli.output.yamltext import dump
 
 
 def structured(tree: Any, output: str) -> Iterable[Line]:
@@ -17,7 +17,9 @@ def structured(tree: Any, output: str) -> Iterable[Line]:
         return json_lines(tree)
     if output == "yaml":
         return yaml_lines(tree)
-    jsonpath = importlib.import_module("kubectl_reconcile.cli.output.jsonpath")  # slow to import, for one rare format
+    jsonpath = importlib.import_module(
+        "kubectl_reconcile.cli.output.data.jsonpath"
+    )  # slow to import, for one rare format
     filled: str = jsonpath.Template.parse(output.partition("=")[2]).fill(tree)
     return map(line, filled.removesuffix("\n").split("\n"))
 

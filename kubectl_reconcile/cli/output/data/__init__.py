@@ -1,0 +1,1 @@
+"""What programs read: JSON and YAML, and templates that pick from it."""

@@ -1,0 +1,67 @@
+"""What a plan does to a security scan, as people and programs read it.
+
+Pure: plans in, lines and trees out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.scan.outlook import PlannedFinding, ScanOutlook, outlook_of
+from kubectl_reconcile.core.scan.pod_security import Profile
+
+_MOST = 50
+"""How many findings people are shown: who has more wants a document."""
+
+
+def lines(plan: Plan, profile: Profile) -> Iterator[Line]:
+    """Yield what *plan* adds to a scan and what it mends: object by object, a line a field."""
+    found = outlook_of(plan.changes, profile)
+    yield from _listed(found.new, "new finding", Tone.BAD)
+    yield from _listed(found.mended, "mended", Tone.GOOD)
+    yield line(_counts(found), Tone.BAD if found.new else Tone.GOOD)
+
+
+def _listed(found: tuple[PlannedFinding, ...], word: str, tone: Tone) -> Iterator[Line]:
+    for (ref, place), group in groupby(found[:_MOST], key=_object_and_place):
+        yield (Span(f"{word}: ", tone), Span(str(ref), Tone.TITLE), Span(f"  {place}" if place else "", Tone.ASIDE))
+        for each in group:
+            finding = each.finding
+            yield (Span(f"  {finding.path}", Tone.PLACE), Span(f" {finding.demand}  "), Span(finding.check, Tone.ASIDE))
+    if (more := len(found) - _MOST) > 0:
+        yield line(f"  and {more} more (-o json shows all)", tone)
+
+
+def _object_and_place(each: PlannedFinding) -> tuple[ObjectRef, str]:
+    return each.finding.ref, each.place
+
+
+def _counts(found: ScanOutlook) -> str:
+    new = f"{len(found.new)} new finding{'' if len(found.new) == 1 else 's'}"
+    return f"scan ({found.profile}): {new}, {len(found.mended)} mended"
+
+
+def document(plan: Plan, profile: Profile) -> dict[str, Any]:
+    """Return what *plan* adds to a scan and what it mends as plain JSON."""
+    found = outlook_of(plan.changes, profile)
+    return {
+        "profile": profile.value,
+        "new": [_finding(each) for each in found.new],
+        "mended": [_finding(each) for each in found.mended],
+    }
+
+
+def _finding(each: PlannedFinding) -> dict[str, Any]:
+    finding, ref = each.finding, each.finding.ref
+    return {
+        "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
+        "check": finding.check,
+        "path": finding.path,
+        "message": finding.demand,
+        **({"place": each.place} if each.place else {}),
+    }

@@ -1,0 +1,142 @@
+"""What a scan finds in one object: pods that may do too much, rights that are too wide, passwords in the open, images and limits that are left to chance.
+
+A finding names a check, the field and what must be so there; it never quotes a value but that of an image, a rule or a capability. Workloads are looked at by the pods
+that they would make, so each field is found once and where somebody can change it.
+
+Pure: an object in, findings out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at, maps_in, text_at
+from kubectl_reconcile.core.scan.pod_security import Profile, keyed, named, violations
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFinding:
+    """What is wrong with one field of one object, by which *check*.
+
+    Two findings are the same where check, object and path are: what must be so there may be said in other words.
+    """
+
+    ref: ObjectRef
+    check: str
+    path: str
+    demand: str
+
+    @property
+    def key(self) -> tuple[ObjectRef, str, str]:
+        """What tells it from other findings."""
+        return self.ref, self.check, self.path
+
+
+_TEMPLATE: Final = ("spec", "template")
+_PODS: Final[Mapping[GroupKind, tuple[str, ...]]] = {
+    GroupKind("", "Pod"): (),
+    GroupKind("", "ReplicationController"): _TEMPLATE,
+    GroupKind("apps", "DaemonSet"): _TEMPLATE,
+    GroupKind("apps", "Deployment"): _TEMPLATE,
+    GroupKind("apps", "ReplicaSet"): _TEMPLATE,
+    GroupKind("apps", "StatefulSet"): _TEMPLATE,
+    GroupKind("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+    GroupKind("batch", "Job"): _TEMPLATE,
+}
+"""Where objects say which pods they make."""
+_RUN_ON: Final = frozenset({"DaemonSet", "Deployment", "ReplicationController", "ReplicaSet", "StatefulSet"})
+"""Kinds whose pods are to run on, so that somebody should ask whether they serve."""
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ESCALATING: Final = ("bind", "escalate", "impersonate")
+_SECRET_NAME = re.compile(r"(?i)(password|passwd|passphrase|secret|token|api_?key|private_?key|credentials?)")
+_NO_SECRET = re.compile(r"(?i)(_|^)(file|path|dir|name|url|uri|ref|ttl|expiry|enabled)$")
+
+
+def findings_of(manifest: Manifest, profile: Profile) -> Iterator[ScanFinding]:
+    """Yield what a scan by *profile* finds in *manifest*; nothing for kinds that it has no checks for."""
+    ref = ObjectRef.of(manifest)
+    group_kind = GroupKind(ref.group, ref.kind)
+    if (place := _PODS.get(group_kind)) is not None:
+        for check, path, demand in _of_pod(map_at(manifest, *place) if place else manifest, ref.kind, profile):
+            yield ScanFinding(ref, check, _below(place, path), demand)
+    elif ref.group == _RBAC:
+        for check, path, demand in _of_rights(manifest, ref.kind):
+            yield ScanFinding(ref, check, path, demand)
+
+
+def _below(place: tuple[str, ...], path: str) -> str:
+    return "".join(f".{name}" for name in place) + path
+
+
+_Found = Iterator[tuple[str, str, str]]
+"""Check, path and demand."""
+
+
+def _of_pod(pod: Mapping[str, Any], kind: str, profile: Profile) -> _Found:
+    for each in violations(pod, profile):
+        yield f"pod-security/{each.control}", each.path, each.demand
+    for place in ("initContainers", "containers"):
+        for container in maps_in(map_at(pod, "spec").get(place)):
+            path = f".spec.{place}{named(container)}"
+            for check in _OF_CONTAINER:
+                yield from check(container, path, profile)
+            if place == "containers" and kind in _RUN_ON and not map_at(container, "readinessProbe"):
+                yield "probes", f"{path}.readinessProbe", "must be set: else whatever has started counts as ready"
+
+
+def _image(container: Mapping[str, Any], path: str, profile: Profile) -> _Found:
+    image = container.get("image")
+    if not isinstance(image, str) or "@sha256:" in image:
+        return
+    tag = image.rpartition("/")[2].partition(":")[2]
+    if tag in {"", "latest"}:
+        yield "image-version", f"{path}.image", f"must name a version: {image} may be another image tomorrow"
+    elif profile is Profile.RESTRICTED:
+        yield "image-digest", f"{path}.image", f"must end with @sha256:…: the tag of {image} can be moved"
+
+
+def _limits(container: Mapping[str, Any], path: str, _profile: Profile) -> _Found:
+    resources = map_at(container, "resources")
+    if not map_at(resources, "limits").get("memory"):
+        yield "limits", f"{path}.resources.limits.memory", "must be set: else one container can take its node's memory"
+    if not any(map_at(resources, part).get("cpu") for part in ("requests", "limits")):
+        yield "limits", f"{path}.resources.requests.cpu", "must be set: else it comes last where processors are short"
+
+
+def _environment(container: Mapping[str, Any], path: str, _profile: Profile) -> _Found:
+    for variable in maps_in(container.get("env")):
+        name, value = variable.get("name"), variable.get("value")
+        is_meant = isinstance(name, str) and _SECRET_NAME.search(name) and not _NO_SECRET.search(name)
+        if is_meant and isinstance(value, str) and value and "$(" not in value:
+            yield "secret-in-environment", f"{path}.env{named(variable)}.value", "must come from a Secret (valueFrom)"
+
+
+_OF_CONTAINER: Final[tuple[Callable[[Mapping[str, Any], str, Profile], _Found], ...]] = (
+    _environment,
+    _image,
+    _limits,
+)
+
+
+def _of_rights(manifest: Manifest, kind: str) -> _Found:
+    for rule in maps_in(manifest.get("rules")):
+        path = f".rules{keyed(rule, 'apiGroups', 'resources', 'resourceNames', 'nonResourceURLs')}"
+        for field in ("apiGroups", "resources", "verbs"):
+            if "*" in _texts(rule, field):
+                yield "rights-wildcard", f"{path}.{field}", "must name what is meant instead of *"
+        if escalating := [each for each in _ESCALATING if each in _texts(rule, "verbs")]:
+            yield (
+                "rights-escalation",
+                f"{path}.verbs",
+                f"must not have {', '.join(escalating)}: it leads to more rights",
+            )
+    if kind.endswith("Binding") and text_at(manifest, "roleRef", "name") == "cluster-admin":
+        yield "rights-escalation", ".roleRef.name", "must not be cluster-admin, which may do everything"
+
+
+def _texts(rule: Mapping[str, Any], field: str) -> list[str]:
+    found = rule.get(field)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
