@@ -7,6 +7,7 @@ import pytest
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.core.scan.findings import findings_of
 from kubectl_reconcile.core.scan.pod_security import Profile
+from tests.e2e.cli.test_plan_file import SCHEMA
 
 
 def deployment(name, env=(), **pod):
@@ -38,17 +39,20 @@ def live(cluster, *names):
     return {(each.ref.name, each.check, each.path) for each in found}
 
 
-def test_what_a_preview_says_of_findings_is_what_a_scan_finds_after_the_sync(plugin, source, cluster):
+def test_what_a_preview_says_of_findings_is_what_a_scan_finds_after_the_sync(plugin, source, cluster, tmp_path):
     folder = source(deployment("a", hostIPC=True), deployment("b", [{"name": "API_TOKEN", "value": "hunter2"}]))
     assert plugin("sync", "-f", str(folder), "--name", "shop").status == 0
     before = live(cluster, "a", "b")
     assert ("a", "pod-security/hostNamespaces", ".spec.template.spec.hostIPC") in before
     source(deployment("a", hostPID=True), deployment("b"), deployment("c"))
     asked = ("diff", "-f", str(folder), "--name", "shop", "--scan", "restricted")
-    told = json.loads(plugin(*asked, "-o", "json").out)["scan"]
+    document = json.loads(plugin(*asked, "-o", "json").out)
+    told = SCHEMA(document)["scan"]
     assert ("a", "pod-security/hostNamespaces", ".spec.template.spec.hostPID") in keys(told["new"])
     assert {name for name, *_ in keys(told["mended"])} == {"a", "b"}
-    assert plugin("sync", "-f", str(folder), "--name", "shop").status == 0
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(document))
+    assert plugin("sync", "-f", str(folder), "--name", "shop", "--plan", str(plan)).status == 0
     assert live(cluster, "a", "b", "c") == (before | keys(told["new"])) - keys(told["mended"])
     assert plugin(*asked, "--fail-on", "new-findings").status == ExitStatus.OK
 
