@@ -188,7 +188,7 @@ TABLE: Final = (
     Row(PINNED_FROM, Place.ANNOTATION, "Syncs", WrittenBy.CLI, 'JSON, as in `{"branch": "main"}`',
         "What the Sync followed before `rollback` took it back to a commit; `resume` goes back to it."),
     Row(PUSHED_AT, Place.ANNOTATION, "Syncs", WrittenBy.DAEMON, "any new value",
-        "A Git server told of a push: the replica that follows the Sync asks for news at once."),
+        "A webhook told of a push: the replica that follows the Sync asks the repository at once."),
     Row(PRUNE_FINALIZER, Place.FINALIZER, "Syncs with `deletionPolicy: Prune`", WrittenBy.DAEMON, "",
         "The Sync's members are deleted before it goes."),
     Row(finalizer_of("MODULE"), Place.FINALIZER, _CRS, WrittenBy.DAEMON, "",

@@ -37,7 +37,7 @@ def applied(located: Located, ref: ObjectRef, live: Live, problems: list[Problem
     if found.changed:
         paths = ", ".join(map(shown, found.changed))
         said = f"{ref}: {paths} is kept at its live value, though what it is made of has changed"
-        problems.append(Problem(located.path, 0, said, "delete the object to have it drawn anew", Severity.WARNING))
+        problems.append(Problem(located.path, 0, said, "delete the object to have it drawn again", Severity.WARNING))
     return found.manifest
 
 
@@ -49,7 +49,7 @@ def mixtures(members: Iterable[tuple[ObjectRef, Located]], live: Live) -> Mappin
     found = {}
     for ref, gone in lacking.items() if there else ():
         said = f"{ref}: {', '.join(map(shown, gone))} must fit what is live in {there}, and isn't there"
-        hint = f"restore it, or delete {there} as well, so that all of it is drawn anew"
+        hint = f"restore it, or delete {there} as well, so that all of it is drawn again"
         found[ref] = Problem(fitting[ref][0].path, 0, said, hint)
     return found
 

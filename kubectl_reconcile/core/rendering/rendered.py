@@ -122,7 +122,7 @@ def _drawn(first: Parsed, second: Parsed, policy: Unstable) -> tuple[tuple[Locat
         if not drawn:
             found.append(one)
             continue
-        said = f"{one.ref}: {', '.join(shown(each.path) for each in drawn)} {'is' if len(drawn) == 1 else 'are'} drawn anew at each rendering"
+        said = f"{one.ref}: {', '.join(shown(each.path) for each in drawn)} {'is' if len(drawn) == 1 else 'are'} drawn again at each rendering"
         if policy is Unstable.FAIL:
             told.append(Problem("", 0, said, "give it a value, or set spec.source.helm.unstable to Keep"))
             continue

@@ -28,7 +28,7 @@ _API_VERSION: Final = re.compile(r"[a-z0-9.-]+(/[a-z0-9]+)?(/[A-Za-z0-9]+)?")
 
 
 class Unstable(StrEnum):
-    """``spec.source.helm.unstable``: what becomes of fields that each rendering draws anew."""
+    """``spec.source.helm.unstable``: what becomes of fields that get a new value with each rendering."""
 
     KEEP = "Keep"
     """They stay as they are in the cluster; one that isn't there yet is drawn."""

@@ -98,7 +98,7 @@ class Verification:
 
 # --- sentences ----------------------------------------------------------------------------------------------------------
 
-_ANEW: Final = "sign anew with a key that is good"
+_SIGN_AGAIN: Final = "sign it again with a valid key"
 _WHO: Final = "ask who pushed it"
 
 _SENTENCES: Final = {
@@ -106,11 +106,11 @@ _SENTENCES: Final = {
     SignatureFault.UNKNOWN_KEY: ("{subject} is signed by {key}, which isn't among the keys of {keys}", "{unknown}"),
     SignatureFault.EXPIRED_KEY: (
         "{subject} is signed by a key that has expired{of}",
-        f"{_ANEW}, or put the renewed key into {{keys}}",
+        f"{_SIGN_AGAIN}, or put the renewed key into {{keys}}",
     ),
     SignatureFault.EARLY_KEY: ("{subject} is signed by a key that isn't valid yet{of}", "see valid-after in {keys}"),
-    SignatureFault.EXPIRED_SIGNATURE: ("{subject} has a signature that has expired{of}", _ANEW),
-    SignatureFault.REVOKED_KEY: ("{subject} is signed by a key that was revoked{of}", f"{_WHO}, and {_ANEW}"),
+    SignatureFault.EXPIRED_SIGNATURE: ("{subject} has a signature that has expired{of}", _SIGN_AGAIN),
+    SignatureFault.REVOKED_KEY: ("{subject} is signed by a key that was revoked{of}", f"{_WHO}, and {_SIGN_AGAIN}"),
     SignatureFault.BAD_SIGNATURE: (
         "{subject} isn't what was signed{of}",
         f"somebody changed it after it was signed: {_WHO}",

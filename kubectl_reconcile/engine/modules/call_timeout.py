@@ -50,7 +50,7 @@ class ModuleCalls:
             with _alarm(self.longest_s):
                 return outcome_of(module, cr, owned, facts, ctx)
         except _TooLongError:
-            raise ModuleError(module.name, f"no outcome within {self.longest_s:g} s; it was broken off") from None
+            raise ModuleError(module.name, f"no outcome within {self.longest_s:g} s; it was stopped") from None
         finally:
             self.metrics.passes.module_seconds.labels(module.name).observe(time.perf_counter() - began_s)
 

@@ -210,9 +210,9 @@ def test_two_renderings_are_paired_by_their_files():
 
 
 POLICIES = {
-    Unstable.KEEP: (DRAWN_LATER, "Secret shop/db: .data.a is drawn anew at each rendering; what is live is kept"),
-    Unstable.RENDER: ("x", "Secret shop/db: .data.a is drawn anew at each rendering; each time another is applied"),
-    Unstable.FAIL: (None, "Secret shop/db: .data.a is drawn anew at each rendering"),
+    Unstable.KEEP: (DRAWN_LATER, "Secret shop/db: .data.a is drawn again at each rendering; what is live is kept"),
+    Unstable.RENDER: ("x", "Secret shop/db: .data.a is drawn again at each rendering; each time another is applied"),
+    Unstable.FAIL: (None, "Secret shop/db: .data.a is drawn again at each rendering"),
 }
 
 

@@ -119,7 +119,7 @@ def test_a_password_that_a_chart_draws_is_drawn_once_and_shown_nowhere(
     assert plugin("diff", "shop").status == 0
     cluster.edit("Sync", "shop", {"spec": {"source": {"helm": {"unstable": "Fail"}}}})
     ready = sync.until("ProblemsInSource", git_server.sha())
-    assert ".stringData.password is drawn anew at each rendering" in str(ready) or ".data.a is drawn" in str(ready)
+    assert ".stringData.password is drawn again at each rendering" in str(ready) or ".data.a is drawn" in str(ready)
     assert "db" in cluster.names("Secret")
 
 

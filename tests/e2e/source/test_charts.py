@@ -663,7 +663,7 @@ def test_what_draws_is_found_by_rendering_twice(render, text):
     assert (each.path, each.value != "") == (("data", "drawn"), True)
     [told] = found.problems
     assert (told.is_error, told.path) == (False, "web/templates/config.yaml")
-    assert told.message == "ConfigMap web: .data.drawn is drawn anew at each rendering; what is live is kept"
+    assert told.message == "ConfigMap web: .data.drawn is drawn again at each rendering; what is live is kept"
 
 
 def test_what_is_drawn_and_then_left_out_or_fixed_is_no_matter(render):
