@@ -216,6 +216,10 @@ def kubeconfig(sandbox) -> str:
     return str(sandbox.kubeconfig)
 
 
+IN_A_HURRY = {"GOGC": "off", "GOMAXPROCS": "1"}
+"""Variables for a Go program that ends soon: it takes a third less of the processor, and memory instead."""
+
+
 class KubectlError(Exception):
     """kubectl failed; the text is what it said."""
 
@@ -237,7 +241,7 @@ class Kubectl:
             text=True,
             check=False,
             timeout=120,
-            env={**os.environ, "KUBECONFIG": self.kubeconfig, "PATH": path},
+            env={**os.environ, **IN_A_HURRY, "KUBECONFIG": self.kubeconfig, "PATH": path},
         )
         if answer.returncode:
             raise KubectlError(f"kubectl {' '.join(arguments)} exited {answer.returncode}: {answer.stderr.strip()}")

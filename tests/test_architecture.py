@@ -1,6 +1,7 @@
 """The limits that CONTRIBUTING sets to the package; who is beyond one is named there with a reason, and nobody else."""
 
 import ast
+import functools
 import re
 from collections import Counter
 from pathlib import Path
@@ -10,10 +11,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kubectl_reconcile"
 FILES = {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in sorted(PACKAGE.rglob("*.py"))}
-CLASSES = [
-    (file, node) for file, text in FILES.items() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)
-]
 METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@functools.cache
+def classes():
+    """Classes with their files, of all modules: seconds, which whoever only collects the tests doesn't spend."""
+    nodes = ((file, node) for file, text in FILES.items() for node in ast.walk(ast.parse(text)))
+    return [(file, node) for file, node in nodes if isinstance(node, ast.ClassDef)]
 
 
 def folders():
@@ -27,12 +32,12 @@ def lines():
 
 
 def methods():
-    return {f"{file} {each.name}": sum(isinstance(node, METHODS) for node in each.body) for file, each in CLASSES}
+    return {f"{file} {each.name}": sum(isinstance(node, METHODS) for node in each.body) for file, each in classes()}
 
 
 def fields():
     """Fields of each record: names with a type in the body of a class."""
-    return {f"{file} {each.name}": sum(_is_field(node) for node in each.body) for file, each in CLASSES}
+    return {f"{file} {each.name}": sum(_is_field(node) for node in each.body) for file, each in classes()}
 
 
 def _is_field(node):
@@ -40,7 +45,7 @@ def _is_field(node):
 
 
 def names():
-    return Counter(each.name for _, each in CLASSES)
+    return Counter(each.name for _, each in classes())
 
 
 LIMITS = {

@@ -30,11 +30,12 @@ import pytest
 from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
 from kubectl_reconcile.core.objects import FIELD_MANAGER, ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
+from tests import forked
 from tests.e2e.domains import Factory
 from tests.e2e.ssh_host import SshHost
+from tests.forked import PROGRAM
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 PATIENCE_S = 90.0  # a machine may be busy with other tests
 PLACES = {
     "CronJob": ("/apis/batch/v1", "cronjobs"),
@@ -280,7 +281,7 @@ class Daemon:
     log_file: Path
     environ: Mapping[str, str] = field(default_factory=dict)
     options: Sequence[str] = ()
-    process: subprocess.Popen[bytes] | None = None
+    process: Any = None
     address: str = ""
     hooks: str = ""
     """Where it answers, and where Git servers may tell it of pushes."""
@@ -293,7 +294,6 @@ class Daemon:
         """Start it, and wait until it answers; if *ready*, until its caches are filled."""
         said = len(self.log)
         command = [
-            PROGRAM,
             "daemon",
             "--listen=127.0.0.1:0",
             "--listen-hooks=127.0.0.1:0",
@@ -303,9 +303,8 @@ class Daemon:
         if self.namespace:
             command.append(f"--namespace={self.namespace}")
         with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **self.environ}
-            )
+            environ = {**os.environ, **self.environ}
+            self.process = forked.start(command, env=environ, stdout=log.fileno(), stderr=log.fileno())
 
         def listening() -> re.Match[str] | None:
             assert self.alive, f"the daemon ended by itself:\n{self.log[said:]}"
@@ -478,7 +477,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Plugin:
-    """``kubectl reconcile``, through the real kubectl, in the test's namespace."""
+    """``kubectl reconcile``, as kubectl runs it, in the test's namespace."""
 
     kubectl: Any
     namespace: str
@@ -486,10 +485,8 @@ class Plugin:
     def __call__(self, *arguments: str) -> Answer:
         path = os.pathsep.join([str(self.kubectl.folder), str(PROGRAM.parent), os.environ["PATH"]])
         environ = {**os.environ, "KUBECONFIG": self.kubectl.kubeconfig, "PATH": path}
-        done = subprocess.run(
-            ["kubectl", "reconcile", *arguments, *(("-n", self.namespace) if self.namespace else ())],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environ, timeout=PATIENCE_S,
-        )  # fmt: skip
+        words = [*arguments, *(("-n", self.namespace) if self.namespace else ())]
+        done = forked.run(words, env=environ, timeout=PATIENCE_S)
         said = f"{done.stdout}{done.stderr}({done.returncode})"
         sys.stdout.write(f"$ kubectl reconcile {' '.join(arguments)} -n {self.namespace}\n{said}\n")
         return Answer(done.returncode, done.stdout, done.stderr)

@@ -17,6 +17,7 @@ from kubectl_reconcile.cli.main import VERBS, command
 from kubectl_reconcile.cli.options.output import FORMATS
 from kubectl_reconcile.cli.output import failures
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests import forked
 from tests.conftest import talking
 from tests.e2e.cli.terminal import on_terminal
 
@@ -40,6 +41,8 @@ LOGIN = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "s
 
 
 def run(*arguments, program="kubectl-reconcile", stdin="", **environ):
+    if program == "kubectl-reconcile":
+        return forked.run(arguments, text=stdin, env={**os.environ, **environ})
     return subprocess.run(
         [BIN / program, *arguments],
         input=stdin,

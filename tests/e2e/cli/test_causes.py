@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import yaml
 
-from tests.e2e.conftest import PROGRAM
+from tests import forked
 
 
 def config_map(name: str, namespace: str = "") -> dict:
@@ -90,8 +89,8 @@ def test_who_may_not_read_leases_is_not_told_that_no_daemon_lives(plugin, cluste
 
 
 def piped(cluster, text: str, *arguments: str) -> str:
-    command = [str(PROGRAM), *arguments, "-f", "-", "-n", cluster.namespace, "--kubeconfig", cluster.kubectl.kubeconfig]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=False).stderr
+    words = [*arguments, "-f", "-", "-n", cluster.namespace, "--kubeconfig", cluster.kubectl.kubeconfig]
+    return forked.run(words, text=text).stderr
 
 
 def test_what_is_wrong_with_standard_input_names_it_and_no_file(cluster):

@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,16 +12,14 @@ import pytest
 import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests import forked
 
 BIN = Path(sys.executable).parent
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"colour": "red"}}
 
 
 def run(*arguments, **environ):
-    return subprocess.run(
-        [BIN / "kubectl-reconcile", *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        check=False, env={**os.environ, **environ},
-    )  # fmt: skip
+    return forked.run(arguments, env={**os.environ, **environ})
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests import forked
 
 BIN = Path(sys.executable).parent
 
@@ -83,8 +84,7 @@ def test_rights_that_you_lack_are_named_with_the_rules(findings, sandbox, kubect
 
 
 def test_a_cluster_out_of_reach_ends_the_examination(tmp_path):
-    command = [BIN / "kubectl-reconcile", "doctor", "--server", "https://127.0.0.1:1", "--token", "s3cr3t"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = forked.run(["doctor", "--server", "https://127.0.0.1:1", "--token", "s3cr3t"])
     assert done.returncode == ExitStatus.CLUSTER
     assert "fail  cluster    no answer from the API server https://127.0.0.1:1: connection refused" in done.stdout
     assert done.stdout.endswith("2 ok, 1 fail\n")
@@ -93,9 +93,7 @@ def test_a_cluster_out_of_reach_ends_the_examination(tmp_path):
 
 def test_no_way_to_a_cluster_is_a_finding_too(tmp_path):
     environ = {**os.environ, "KUBECONFIG": str(tmp_path / "nowhere")}
-    done = subprocess.run(
-        [BIN / "kubectl-reconcile", "doctor"], capture_output=True, text=True, check=False, env=environ
-    )
+    done = forked.run(["doctor"], env=environ)
     assert (done.returncode, "fail  cluster" in done.stdout, "Traceback" in done.stderr) == (
         ExitStatus.CLUSTER,
         True,

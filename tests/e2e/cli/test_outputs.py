@@ -8,7 +8,6 @@ import re
 import select
 import signal
 import struct
-import subprocess
 import sys
 import termios
 import time
@@ -18,6 +17,7 @@ import pytest
 import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests import forked
 
 BIN = Path(sys.executable).parent
 PATIENCE_S = 90.0
@@ -25,10 +25,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def run(*arguments, **environ):
-    command = [BIN / "kubectl-reconcile", *arguments]
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env={**os.environ, **environ}
-    )
+    return forked.run(arguments, env={**os.environ, **environ})
 
 
 class Screen:

@@ -13,16 +13,14 @@ import pytest
 import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests import forked
 
 BIN = Path(sys.executable).parent
 PATIENCE_S = 90.0
 
 
 def run(*arguments, **environ):
-    command = [BIN / "kubectl-reconcile", *arguments]
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env={**os.environ, **environ}
-    )
+    return forked.run(arguments, env={**os.environ, **environ})
 
 
 def config(name, labels=None, **data):

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests import forked
 from tests.conftest import talking
 from tests.lines import line_to
 
@@ -305,8 +306,7 @@ def test_without_rights_the_rule_that_would_do_is_shown(sandbox, kubectl, plugin
 
 def test_a_token_that_has_expired_is_told_as_such(kubeconfig):
     claims = base64.urlsafe_b64encode(json.dumps({"exp": 1_700_000_000}).encode()).decode().rstrip("=")
-    command = ["kubectl-reconcile", "get", "--kubeconfig", kubeconfig, "--token", f"e30.{claims}.s3cr3t"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = forked.run(["get", "--kubeconfig", kubeconfig, "--token", f"e30.{claims}.s3cr3t"])
     assert done.returncode == ExitStatus.CLUSTER
     assert "the token expired at 2023-11-14T22:13:20Z" in done.stderr
     assert "hint: log in again or renew the token" in done.stderr
