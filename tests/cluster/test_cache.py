@@ -390,7 +390,7 @@ async def test_filling_is_bound_by_the_users_patience(faults, feed):
         started = time.monotonic()
         with pytest.raises(Unreachable, match="timed out"):
             await Cache(client).fill([feed])
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 20
 
 
 REFUSALS = {
@@ -516,7 +516,7 @@ async def test_a_request_that_may_be_sent_twice_finds_out_that_all_connections_a
     line.silence()
     began_s = time.monotonic()
     await client.patch(path("one"), {"data": {"value": "2"}}, twice_after_s=0.5)
-    assert time.monotonic() - began_s < 5
+    assert time.monotonic() - began_s < 20
     await write("two")
     await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection", timeout_s=5)
     assert cache.synced(feed)

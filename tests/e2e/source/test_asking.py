@@ -243,7 +243,7 @@ def test_who_drips_is_left_when_the_time_is_up(asks, eventually, gits):
         error = failure(lambda: asks(server.url, timeout_s=0.5))
         assert error.fault is SourceFault.UNREACHABLE
         assert "no answer within 0.5 s" in str(error)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30, "it drips for ever"
         eventually(lambda: server.left == 1, "the server was left")
         assert gits() == 0
 
