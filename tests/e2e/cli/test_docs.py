@@ -41,6 +41,6 @@ def test_the_blocks_of_the_readme_and_of_the_examples_work_one_after_the_other(p
 
 def test_the_demo_plays_to_its_end(renders):
     demo = [sys.executable, ROOT / "examples" / "demo.py", "--pace=0"]
-    done = subprocess.run(demo, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240, check=False)
+    done = subprocess.run(demo, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=400, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "That was all real" in done.stdout
