@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from kubectl_reconcile.core.objects import annotations_of, map_at, mapping_of, maps_in
+from kubectl_reconcile.core.objects import annotations_of, map_at, mapping_of, maps_in, text_at
 
 
 class Profile(StrEnum):
@@ -194,7 +194,7 @@ def _seccomp(pod: _PodView) -> _Found:
 
 def _sysctls(pod: _PodView) -> _Found:
     for sysctl in maps_in(map_at(pod.spec, "securityContext").get("sysctls")):
-        if sysctl.get("name") not in _SYSCTLS:
+        if text_at(sysctl, "name") not in _SYSCTLS:
             yield f".spec.securityContext.sysctls{named(sysctl)}", "must not be set"
 
 
@@ -237,7 +237,7 @@ def _seccomp_is_set(pod: _PodView) -> _Found:
         return
     yield from _seccomp(pod)
     (_, whole), *contexts = pod.contexts
-    if map_at(whole, "seccompProfile").get("type") in _PROFILES:
+    if text_at(whole, "seccompProfile", "type") in _PROFILES:
         return
     for path, context in contexts:
         if context.get("seccompProfile") is None:
@@ -311,7 +311,7 @@ def keyed(item: Mapping[str, Any], *keys: str) -> str:
 
 
 def _bad_profile(path: str, profile: Mapping[str, Any]) -> _Found:
-    if profile and profile.get("type") not in _PROFILES:
+    if profile and text_at(profile, "type") not in _PROFILES:
         yield f"{path}.type", "must be RuntimeDefault or Localhost"
 
 

@@ -140,6 +140,15 @@ def test_who_is_bound_to_cluster_admin_is_found():
     assert found(rights("RoleBinding", roleRef={**to, "name": "view"})) == []
 
 
+def test_where_a_word_belongs_anything_else_is_no_word_that_is_allowed():
+    odd = workload()
+    odd["spec"]["template"]["spec"]["securityContext"] = {
+        "sysctls": [{"name": {"a": "b"}}], "seccompProfile": {"type": {"RuntimeDefault": "a"}},
+    }  # fmt: skip
+    at = ".spec.template.spec.securityContext"
+    assert {path.partition("[")[0] for _, path in found(odd)} >= {f"{at}.sysctls", f"{at}.seccompProfile.type"}
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda below: st.lists(below, max_size=2) | st.dictionaries(st.text(max_size=3), below, max_size=2),
