@@ -91,17 +91,13 @@ def _under_way(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context)
     if len(s.clusters) > 1:
         text = f"pods answer as members of different clusters ({', '.join(s.clusters)}); nothing is changed (hint: delete the pod and the volume claim of the one that is wrong)"
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DifferentClusters")
-    for pod in _pods(s):
+    for pod in s.pods_in_order:
         if pod.is_going:
             yield EtcdStep(Do.WAIT, Why.RECOVERING, f"pod {pod.slot} is terminating", pod.slot, reason="PodTerminating")
     for volume in s.volumes.values():
         if volume.is_going and volume.slot not in s.pods:
             text = f"the volume claim of {volume.slot} is terminating"
             yield EtcdStep(Do.WAIT, Why.RECOVERING, text, volume.slot, reason="VolumeTerminating")
-
-
-def _pods(s: Situation) -> list[Pod]:
-    return sorted(s.pods.values(), key=lambda pod: (len(pod.slot), pod.slot))
 
 
 def _replaced(_spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
@@ -168,7 +164,7 @@ def _beginning(s: Situation, ctx: Context) -> EtcdStep:
 def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iterator[EtcdStep]:
     """Yield the pods to be deleted because they will never run, and those to be created on volumes that hold data."""
     lasting = _lasting(s)
-    for pod in _pods(s):
+    for pod in s.pods_in_order:
         if pod.has_ended and pod.slot in lasting:
             yield EtcdStep(
                 Do.DELETE_POD, why, f"delete {pod.slot}, which has ended; it comes back on its volume", pod.slot
@@ -198,7 +194,7 @@ def _lasting(s: Situation) -> set[str]:
 
 
 def _faults(s: Situation) -> str:
-    found = [f"{pod.slot}: {pod.fault}" for pod in _pods(s) if pod.fault]
+    found = [f"{pod.slot}: {pod.fault}" for pod in s.pods_in_order if pod.fault]
     return f" ({'; '.join(found)})" if found else ""
 
 
@@ -219,7 +215,7 @@ def _strangers(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context)
 def _leftovers(spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
     """Yield what isn't a member's (any more)."""
     why = _why(spec, s, wanted)
-    for pod in _pods(s):
+    for pod in s.pods_in_order:
         if s.member(pod.slot) is None:
             yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}, which is no member", pod.slot)
     for slot in sorted(s.volumes.keys() - s.pods.keys(), key=ctx.number_of):
@@ -354,7 +350,7 @@ def _rollout(_spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) ->
             text = f"all members run {wanted.version}, and agree on it in a moment"
             yield EtcdStep(Do.WAIT, Why.UPGRADING, text, reason="VersionNotAgreedOn")
         return
-    if alarms := [f"{pod.slot}: {pod.alarm}" for pod in _pods(s) if pod.alarm]:
+    if alarms := [f"{pod.slot}: {pod.alarm}" for pod in s.pods_in_order if pod.alarm]:
         text = f"nothing is rolled out while there are alarms ({', '.join(alarms)})"
         yield EtcdStep(Do.STOP, Why.UPGRADING, text, reason="Alarm")
     others = [each for each in outdated if each.id != s.leader]

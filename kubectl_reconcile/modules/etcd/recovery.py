@@ -208,7 +208,7 @@ def alone(s: Situation, noted: Recovery, ctx: Context, is_outdated: Callable[[Po
     if not slot:
         return
     why = Why.RECOVERING
-    for pod in _pods_in_order(s):
+    for pod in s.pods_in_order:
         if pod.slot != slot:
             yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}: {slot} goes on alone", pod.slot)
     others = [each.slot for each in in_order(s, ctx) if each.slot != slot and not each.aside]
@@ -231,14 +231,10 @@ def alone(s: Situation, noted: Recovery, ctx: Context, is_outdated: Callable[[Po
 
 def back_among_others(s: Situation) -> Iterator[EtcdStep]:
     """Yield the end of it: a pod that has begun alone comes back as one that others may join."""
-    for pod in _pods_in_order(s):
+    for pod in s.pods_in_order:
         if pod.is_alone:
             text = f"delete {pod.slot}, which is the only member now; it comes back without --force-new-cluster"
             yield EtcdStep(Do.DELETE_POD, Why.RECOVERING, text, pod.slot)
-
-
-def _pods_in_order(s: Situation) -> list[Pod]:
-    return sorted(s.pods.values(), key=lambda pod: (len(pod.slot), pod.slot))
 
 
 def laid_out(volume: Volume, step: EtcdStep) -> Volume:

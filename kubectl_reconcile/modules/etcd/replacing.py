@@ -96,8 +96,9 @@ def replacing(s: Situation, noted: Replacement, ctx: Context) -> Iterator[EtcdSt
             yield _waiting(restore)
         return
     why = Why.RECOVERING
-    for name in sorted(s.pods, key=lambda each: (len(each), each)):
-        yield EtcdStep(Do.DELETE_POD, why, f"delete {name}: EtcdRestore {restore.name} replaces its data", name)
+    for pod in s.pods_in_order:
+        text = f"delete {pod.slot}: EtcdRestore {restore.name} replaces its data"
+        yield EtcdStep(Do.DELETE_POD, why, text, pod.slot)
     seed = next((each for each in in_order(s, ctx) if each.seed_for == digest), None)
     if any(not each.aside and each != seed for each in s.volumes.values()):
         text = f"put aside all volumes, so that nobody goes on with the data that EtcdRestore {restore.name} replaces; they stay"

@@ -161,6 +161,11 @@ class Situation:
         return self.is_known and len(self.serving) >= self.quorum
 
     @property
+    def pods_in_order(self) -> tuple[Pod, ...]:
+        """The pods by the numbers of their slots."""
+        return tuple(sorted(self.pods.values(), key=lambda pod: (len(pod.slot), pod.slot)))
+
+    @property
     def cut_short(self) -> tuple[Volume, ...]:
         """The volumes that pods were made without: whoever made both was killed. A member that has run gets no empty one."""
         waiting = (pod.slot for pod in self.pods.values() if not (pod.is_going or pod.has_ended))
