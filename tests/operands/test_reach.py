@@ -87,6 +87,10 @@ async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl):
         assert (await io.pod("web", 80).ask("/x")).status == 200
     assert time.monotonic() - began_s < 3  # the time that it would be waited for
 
+    async with outside.io(owned, "key") as io:
+        with pytest.raises(SilentPodError, match=r"pod hangs: no answer at port 80 within 0\.2 s"):
+            await io.pod("hangs", 80).send("POST", "/x", {}, within_s=0.2)
+
     stranger = Reach(outside.systems, outside.operands, outside.client.impersonate("stranger"))
     async with stranger.io(owned) as io:
         right = rf"get and create on pods/portforward in namespace {real.namespace}\)"

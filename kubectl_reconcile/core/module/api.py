@@ -105,8 +105,8 @@ class PodIo(Protocol):
             SilentPodError: the pod doesn't answer.
         """
 
-    async def send(self, method: str, path: str, body: Any = None) -> Answer:
-        """Have the pod do something; only ``act`` may.
+    async def send(self, method: str, path: str, body: Any = None, *, within_s: float = 3.0) -> Answer:
+        """Have the pod do something, which may take *within_s* seconds; only ``act`` may.
 
         Raises:
             SilentPodError: the pod doesn't answer.

@@ -237,19 +237,21 @@ class PodsOfCr:
         return await asyncio.open_connection(sock=end)
 
     async def request(
-        self, pod: Manifest, port: int, tls: PodTls | None, method: str, path: str, body: Any, *, changes: bool
-    ) -> Answer:
-        """Send one request to a pod and return the answer, whatever its status.
+        self, pod: Manifest, port: int, tls: PodTls | None, method: str, path: str, body: Any, *,
+        changes_within_s: float = 0.0,
+    ) -> Answer:  # fmt: skip
+        """Send one request to a pod and return the answer, whatever its status; what changes something may take longer.
 
         Raises:
             SilentPodError: it doesn't answer, or didn't when it was asked last.
             NoWayError: no pod can be reached from here.
         """
-        if changes and not self._acts:
+        if changes_within_s and not self._acts:
             name = pod["metadata"]["name"]
             raise SilentPodError(f"pod {name}: observing changes nothing, but {method} {path} would")
         self._heed_silence(pod, port)
-        found = await self._limited(pod, port, self._exchange(pod, port, tls, method, path, body), _CALL_S)
+        limit_s = changes_within_s or _CALL_S
+        found = await self._limited(pod, port, self._exchange(pod, port, tls, method, path, body), limit_s)
         self._heard(pod, port)
         return found
 
@@ -278,7 +280,7 @@ class PodsOfCr:
         except TimeoutError as error:
             if key not in self._answered:
                 self._operands.fell_silent(*key)
-            raise SilentPodError(f"pod {name}: no answer at port {port} within {_CALL_S:g} s") from error
+            raise SilentPodError(f"pod {name}: no answer at port {port} within {limit_s or _CALL_S:g} s") from error
         except (Forbidden, Unreachable) as error:
             raise NoWayError(f"pods can't be reached from here: {error}{_right_for(error, pod)}") from error
         except (ApiError, aiohttp.ClientError, OSError) as error:
@@ -332,16 +334,18 @@ class OwnedPod:
             NoWayError: no pod can be reached from here.
         """
         method = "GET" if body is None else "POST"
-        return await self.pods.request(self.manifest, self.port, self.tls, method, path, body, changes=False)
+        return await self.pods.request(self.manifest, self.port, self.tls, method, path, body)
 
-    async def send(self, method: str, path: str, body: Any = None) -> Answer:
-        """Have the pod do something.
+    async def send(self, method: str, path: str, body: Any = None, *, within_s: float = _CALL_S) -> Answer:
+        """Have the pod do something, within so many seconds.
 
         Raises:
             SilentPodError: this is a look and no action, or the pod doesn't answer.
             NoWayError: no pod can be reached from here.
         """
-        return await self.pods.request(self.manifest, self.port, self.tls, method, path, body, changes=True)
+        return await self.pods.request(
+            self.manifest, self.port, self.tls, method, path, body, changes_within_s=within_s
+        )
 
     def connect(self) -> AbstractAsyncContextManager[OpenPodStream]:
         """Open a connection for the time of a block.

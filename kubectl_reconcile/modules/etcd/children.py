@@ -151,7 +151,9 @@ def _pod_spec(
                 "volumeMounts": mounts,
                 "terminationMessagePolicy": "FallbackToLogsOnError",
                 "readinessProbe": _probe("/health?exclude=NOSPACE", period=2, failures=3),
-                "livenessProbe": _probe("/health?serializable=true", period=10, failures=8, delay=30),
+                "livenessProbe": _probe(
+                    "/health?serializable=true&exclude=NOSPACE&exclude=CORRUPT", period=10, failures=8, delay=30
+                ),
             }
         ],
     }

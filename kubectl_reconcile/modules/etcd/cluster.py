@@ -3,8 +3,8 @@
 What the one next step is, ``decision`` says; here it becomes children (a pod more or less) or an action on etcd (a member more or less, a
 promotion, another leader), whose precondition is looked at again right before it runs.
 
-Conditions: ``Available`` (a majority serves), ``Ready`` (all is as specified), ``Recovering``, ``Scaling``, ``Upgrading``, and ``Degraded``
-where nobody but a person can go on.
+Conditions: ``Available`` (a majority serves), ``Ready`` (all is as specified), ``Recovering``, ``Scaling``, ``Upgrading``, ``Alarm`` (etcd has raised one),
+and ``Degraded`` where nobody but a person can go on.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ from kubectl_reconcile.modules.etcd.restored import restore_named
 from kubectl_reconcile.modules.etcd.situation import Situation, peer_url, situation_of
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, cluster_spec
 from kubectl_reconcile.modules.etcd.steps import Do, EtcdStep, Why
+from kubectl_reconcile.modules.etcd.upkeep import alarm_condition, defragmentation_told, upkeep_of
 
 _BUSY_S, _IDLE_S = 2.0, 15.0
 
@@ -84,6 +85,7 @@ def _volumes_left(cr: Manifest) -> Select:
         Reads("etcd.database.coreos.com/v1beta2", "EtcdRestore", of=restore_named),
     ],
     observe_s=12.0,
+    act_s=driver.LONGEST_S + 5,
 )
 class EtcdCluster:
     """Run a cluster of etcd with ``spec.size`` members of ``spec.version``.
@@ -132,8 +134,8 @@ class EtcdCluster:
             keep_children=step.reason == "Paused",
             actions=tuple(_action(spec, s, step, ctx)),
             status=_status(cr, spec, s, step, ctx),
-            conditions=tuple(_conditions(spec, s, step, wanted)),
-            requeue_after_s=_IDLE_S if step.do in {Do.NOTHING, Do.STOP, Do.REPLACE} else _BUSY_S,
+            conditions=(*_conditions(spec, s, step, wanted), alarm_condition(cr, s)),
+            requeue_after_s=_IDLE_S if step.do in {Do.NOTHING, Do.STOP, Do.REPLACE, Do.MAKE_ROOM} else _BUSY_S,
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
@@ -194,6 +196,9 @@ def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
 # --- actions --------------------------------------------------------------------------------------
 
 
+_ON_ETCD = {Do.ADD, Do.PROMOTE, Do.MOVE_LEADER, Do.REMOVE, Do.COMPACT, Do.DEFRAGMENT, Do.DISARM}
+
+
 def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> Iterator[Action]:
     """Yield the step as an action on etcd, if it is one. What it was decided on must still be so when it runs."""
     if step.do is Do.RECOVER:
@@ -202,7 +207,9 @@ def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
         yield Action(
             replacement_key(s.restore), step.do.value, step.text, {"slot": s.restore.name}, needs_approval=True
         )
-    if step.do not in {Do.ADD, Do.PROMOTE, Do.MOVE_LEADER, Do.REMOVE}:
+    if step.do is Do.MAKE_ROOM:
+        yield Action(step.key, step.do.value, step.text, {"slot": ""}, needs_approval=True)
+    if step.do not in _ON_ETCD:
         return
     via = next((each.slot for each in s.voters if each.id == s.leader), "")
     holds: dict[str, Any] = {
@@ -210,15 +217,17 @@ def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
         "membership": s.facts.get("membership"),
         "answering": s.facts.get("answering"),
     }
-    if step.do in {Do.REMOVE, Do.MOVE_LEADER}:
+    if step.do in {Do.REMOVE, Do.MOVE_LEADER, Do.DEFRAGMENT}:
         holds["leader"] = s.leader
-    about = step.slot if step.do is Do.ADD else step.member
-    parameters = {"slot": step.slot, "member": step.member, "via": via}
+    via = step.slot if step.do is Do.DEFRAGMENT else via
+    parameters: dict[str, Any] = {"slot": step.slot, "member": step.member, "via": via}
     if step.do is Do.ADD:
         parameters["peer"] = peer_url(ctx, step.slot, tls=bool(spec.TLS))
+    if step.do is Do.COMPACT:
+        parameters["revision"] = s.facts.get("revision")
     yield Action(
-        f"{step.do.value}-{about}", step.do.value, step.text, parameters, holds,
-        needs_approval=step.needs_approval, repeats=True,
+        step.key, step.do.value, step.text, parameters, holds,
+        needs_approval=step.needs_approval, repeats=not step.occasion,
     )  # fmt: skip
 
 
@@ -249,7 +258,7 @@ def _status(cr: Manifest, spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: 
     }
     return {
         "phase": phase,
-        "reason": step.told if step.do in {Do.STOP, Do.RECOVER} else "",
+        "reason": step.told if step.do in {Do.STOP, Do.RECOVER, Do.MAKE_ROOM} else "",
         "size": len(s.members) if s.is_known else before.get("size", 0),
         "serviceName": client_service(ctx),
         "clientPort": CLIENT_PORT,
@@ -260,6 +269,7 @@ def _status(cr: Manifest, spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: 
         "currentVersion": str(running) if running else before.get("currentVersion", ""),
         "targetVersion": spec.version if running and running != spec.target else "",
         **({name: value for name, value in known.items() if value}),
+        **({"defragmentation": kept} if (kept := defragmentation_told(spec, step, upkeep_of(cr), ctx.now)) else {}),
         **({"seed": seed} if (seed := _seed(spec, s, step, ctx)) else {}),
     }
 
@@ -290,7 +300,7 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
     else:
         yield Condition("Available", "False", _why_not(s, step), step.told or text)
     refused = wanted.refusal
-    if step.do is Do.NOTHING and not refused:
+    if (step.do is Do.NOTHING or step.reason == "Scheduled") and not refused:
         even = " (an even size survives no more failures than one less)" if spec.size % 2 == 0 else ""
         yield Condition("Ready", "True", "AsSpecified", f"{text}, version {wanted.version}{even}")
     else:
@@ -306,6 +316,7 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
         "QuorumLost",
         "RestoreNotFound",
         "RestoreFailed",
+        "NoSpace",
     }:
         yield Condition("Degraded", "True", step.reason, step.told)
 

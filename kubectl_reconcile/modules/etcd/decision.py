@@ -13,7 +13,9 @@ The order, each line only where those above are settled:
    all data (see ``replacing``).
 5. A learner that has caught up is promoted. Members that don't serve are waited for.
 6. Size: a learner more, or a member less, never the leader.
-7. Version and template: one pod at a time while all serve, the leader last, after another has taken over; one minor at a time, never back.
+7. Room where the quota is used up, if somebody approves (see ``upkeep``).
+8. Version and template: one pod at a time while all serve, the leader last, after another has taken over; one minor at a time, never back.
+9. A slot of the schedule: members are defragmented, one after the other.
 
 Pure: a situation and a spec in, a step out.
 """
@@ -36,6 +38,7 @@ from kubectl_reconcile.modules.etcd.situation import (
 )
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
 from kubectl_reconcile.modules.etcd.steps import SETTLED, Do, EtcdStep, Why
+from kubectl_reconcile.modules.etcd.upkeep import alarms_told, defragmenting, is_growing, making_room, upkeep_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,14 @@ def _under_way(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context)
 
 def _replaced(_spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
     return replacing(s, replacement_of(ctx.cr), ctx)
+
+
+def _room(spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    return making_room(s, upkeep_of(ctx.cr), ctx, grows=is_growing(spec, s, wanted.is_outdated))
+
+
+def _scheduled(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    return defragmenting(spec, s, upkeep_of(ctx.cr), ctx.now)
 
 
 def _replaceable(_spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
@@ -343,15 +354,15 @@ def _size(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Ite
         yield EtcdStep(Do.REMOVE, Why.SCALING, f"remove {gone.slot}, for size {want}", gone.slot, gone.id)
 
 
-def _rollout(_spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+def _rollout(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
     outdated = [each for each in s.voters if wanted.is_outdated(s.pods[each.slot])]
     if not outdated:
         if s.version is not None and s.version.line != wanted.version.line:
             text = f"all members run {wanted.version}, and agree on it in a moment"
             yield EtcdStep(Do.WAIT, Why.UPGRADING, text, reason="VersionNotAgreedOn")
         return
-    if alarms := [f"{pod.slot}: {pod.alarm}" for pod in s.pods_in_order if pod.alarm]:
-        text = f"nothing is rolled out while there are alarms ({', '.join(alarms)})"
+    if s.alarms and not is_growing(spec, s, wanted.is_outdated):
+        text = f"nothing is rolled out while there are alarms ({alarms_told(s)})"
         yield EtcdStep(Do.STOP, Why.UPGRADING, text, reason="Alarm")
     others = [each for each in outdated if each.id != s.leader]
     if not others and len(s.voters) > 1:
@@ -375,7 +386,7 @@ def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> 
 
 
 _ORDER = (
-    _under_way, _replaced, _without_majority, _alone, _strangers, _leftovers, _missing, _doomed, _broken, _health, _size, _indispensable,
-    _rollout, _replaceable,
+    _under_way, _replaced, _without_majority, _alone, _strangers, _leftovers, _missing, _doomed, _broken, _health, _size, _room, _indispensable,
+    _rollout, _scheduled, _replaceable,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

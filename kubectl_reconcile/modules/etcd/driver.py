@@ -2,10 +2,12 @@
 
 Numbers of 64 bits are text in its JSON; ids are kept in hexadecimal, as etcdctl shows them. What changes all the time, such as
 revisions, isn't among the facts, unless there is no majority: then nothing changes it; or somebody is asked whether
-a backup may replace them.
+a backup may replace them; or the quota of the database is used up, and hardly anything is written.
 
 Facts: ``members`` (id, name, peer, learner), told by a majority if ``quorum``, else by whoever knows most; ``leader`` (an id); ``version`` (of the
-cluster); ``pods`` by name (uid, id, version, learner, synced, alarm, cluster, error; without a majority also revision, term and index); ``membership`` and ``answering``, each in one line.
+cluster); ``pods`` by name (uid, id, version, learner, synced, cluster, error; without a majority also revision, term and index); ``membership`` and ``answering``, each in one line;
+``alarms`` (alarm, member). Where the quota is used up: ``sizes`` (size and used, in bytes, by pod), ``revision``, and whether the history is ``compacted`` up to that. Where there is a schedule for
+it: ``slack``, the pods that it is worth to defragment.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ from kubectl_reconcile.modules.etcd.children import CLIENT_PORT
 from kubectl_reconcile.modules.etcd.outlook import membership
 from kubectl_reconcile.modules.etcd.spec import cluster_spec
 from kubectl_reconcile.modules.etcd.steps import Do
+from kubectl_reconcile.modules.etcd.upkeep import NO_SPACE, alarms_in, is_worth_it
 
+LONGEST_S = 120.0
+"""For how long a member may be at its compaction or defragmentation."""
 _LAG = 1000
 """Entries of the log that a member may be behind and still counts as keeping up."""
 
@@ -60,6 +65,7 @@ async def observe(cr: Manifest, io: Io) -> Facts:
         "answering": ",".join(sorted(name for name, each in found.items() if not each["error"])),
         "version": versions[0] if versions and versions[0] != "not_decided" else "",
         "pods": found,
+        **await _kept_small(cr, io, answers, leader),
     }
 
 
@@ -83,7 +89,9 @@ async def _look(cr: Manifest, io: Io, name: str) -> dict[str, Any]:
         "learner": bool(status.get("isLearner")),
         "version": str(status.get("version") or ""),
         "etcdcluster": str(version.get("etcdcluster") or ""),
-        "alarm": next((each for each in status.get("errors") or () if "alarm" in each or "NOSPACE" in each), ""),
+        "size": int(status.get("dbSize") or 0),
+        "used": int(status.get("dbSizeInUse") or 0),
+        "alarms": alarms_in(status.get("errors") or ()),
         "error": "",
     }
 
@@ -93,10 +101,37 @@ def _fact(pod: Manifest, answer: Mapping[str, Any], first: int) -> dict[str, Any
     is_synced = bool(answer.get("leader")) and applied * 10 >= first * 9 and first - applied <= _LAG
     return {
         "uid": pod["metadata"]["uid"],
-        **{key: answer.get(key, "") for key in ("id", "version", "alarm", "cluster", "error")},
+        **{key: answer.get(key, "") for key in ("id", "version", "cluster", "error")},
         "learner": bool(answer.get("learner")),
         "synced": is_synced,
     }
+
+
+async def _kept_small(cr: Manifest, io: Io, answers: Mapping[str, Mapping[str, Any]], leader: str) -> dict[str, Any]:
+    """Return the alarms, and what there is to know of the size of files where that matters."""
+    alarms = sorted({alarm for each in answers.values() for alarm in each.get("alarms") or ()})
+    told: dict[str, Any] = {"alarms": [{"alarm": kind, "member": member} for kind, member in alarms]}
+    known = {name: each for name, each in sorted(answers.items()) if each.get("size")}
+    wanted = cluster_spec(cr).etcd.defragmentation
+    if wanted is not None:
+        told["slack"] = [
+            name for name, each in known.items() if is_worth_it(each["size"], each["used"], wanted.min_free_percent)
+        ]
+    if NO_SPACE in dict(alarms):
+        told["sizes"] = {name: {"size": each["size"], "used": each["used"]} for name, each in known.items()}
+        told["revision"] = max((each["revision"] for each in known.values()), default=0)
+        first = next((name for name, each in known.items() if each["id"] == leader), "")
+        told["compacted"] = bool(first) and await _is_compacted(cr, io, first, told["revision"])
+    return told
+
+
+async def _is_compacted(cr: Manifest, io: Io, name: str, revision: int) -> bool:
+    """Tell whether nothing is known any more of what was before *revision*."""
+    body = {"key": "AA==", "revision": str(revision - 1), "limit": "1", "serializable": True}
+    try:
+        return revision > 1 and "has been compacted" in (await _reach(cr, io, name).ask("/v3/kv/range", body)).text
+    except SilentPodError:
+        return False
 
 
 def _held(answer: Mapping[str, Any]) -> dict[str, int]:
@@ -139,16 +174,18 @@ async def _list(cr: Manifest, io: Io, name: str, *, is_sure: bool) -> list[dict[
 
 
 async def act(cr: Manifest, action: Action, io: Io) -> str:
-    """Carry out one change of the membership, or of who leads; a decision needs nobody but its journal.
+    """Carry out one change of the membership, of who leads, or of what files hold; a decision needs nobody but its journal.
 
     Raises:
         EtcdError: etcd refuses.
         SilentPodError: the pod that is told doesn't answer.
     """
     given = action.parameters
-    if action.verb in {Do.RECOVER, Do.REPLACE}:
+    if action.verb in {Do.RECOVER, Do.REPLACE, Do.MAKE_ROOM}:
         return "decided"
     pod = _reach(cr, io, str(given["via"]))
+    if action.verb in {Do.COMPACT, Do.DEFRAGMENT, Do.DISARM}:
+        return await _keep_small(pod, action)
     number = str(int(given["member"], 16)) if given["member"] else ""
     match action.verb:
         case Do.ADD:
@@ -160,6 +197,23 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         case _:
             path, body = "/v3/maintenance/transfer-leadership", {"targetID": number}
     _body(await pod.send("POST", path, body))
+    return ""
+
+
+async def _keep_small(pod: PodIo, action: Action) -> str:
+    match action.verb:
+        case Do.COMPACT:
+            body = {"revision": str(action.parameters["revision"]), "physical": True}
+            answer = await pod.send("POST", "/v3/kv/compaction", body, within_s=LONGEST_S)
+            if "has been compacted" not in answer.text:
+                _body(answer)
+        case Do.DEFRAGMENT:
+            _body(await pod.send("POST", "/v3/maintenance/defragment", {}, within_s=LONGEST_S))
+        case _:
+            raised = _body(await pod.ask("/v3/maintenance/alarm", {"action": "GET"})).get("alarms") or ()
+            for each in (one for one in raised if one.get("alarm") == NO_SPACE):
+                body = {"action": "DEACTIVATE", "memberID": str(each["memberID"]), "alarm": NO_SPACE}
+                _body(await pod.send("POST", "/v3/maintenance/alarm", body))
     return ""
 
 

@@ -12,6 +12,7 @@ from kubectl_reconcile.module_api import Action, Context, Facts, Manifest, Owned
 from kubectl_reconcile.modules.etcd.situation import ALONE, ASIDE, MEMBER, arguments_of, peer_url
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
 from kubectl_reconcile.modules.etcd.steps import Do
+from kubectl_reconcile.modules.etcd.upkeep import NO_SPACE
 
 
 def after_action(facts: Facts, action: Action) -> Facts:
@@ -24,13 +25,43 @@ def after_action(facts: Facts, action: Action) -> Facts:
             members = [{**each, "learner": False} if each["id"] == given["member"] else each for each in members]
         case Do.REMOVE:
             members = [each for each in members if each["id"] != given["member"]]
-        case Do.RECOVER:
-            return {**facts, "recovering": True}
-        case Do.REPLACE:
-            return {**facts, "replacing": True}
+            facts = _without_slack(facts, given["slot"])
         case _:
-            return {**facts, "leader": given["member"]}
+            return {**facts, **_noted(facts, action)}
     return told(facts, members)
+
+
+_DECIDED: Mapping[Do, dict[str, Any]] = {
+    Do.RECOVER: {"recovering": True},
+    Do.REPLACE: {"replacing": True},
+    Do.MAKE_ROOM: {},
+}
+
+
+def _noted(facts: Facts, action: Action) -> dict[str, Any]:
+    """Return what an action changes that leaves the members as they are."""
+    match action.verb:
+        case Do.RECOVER | Do.REPLACE | Do.MAKE_ROOM:
+            return _DECIDED[Do(action.verb)]
+        case Do.COMPACT:
+            sizes = {slot: {**each, "used": 0} for slot, each in (facts.get("sizes") or {}).items()}
+            return {"sizes": sizes, "compacted": True}
+        case Do.DEFRAGMENT:
+            return _without_slack(facts, action.parameters["slot"])
+        case Do.DISARM:
+            return {"alarms": [each for each in facts.get("alarms") or () if each["alarm"] != NO_SPACE]}
+        case _:
+            return {"leader": action.parameters["member"]}
+
+
+def _without_slack(facts: Facts, slot: str) -> dict[str, Any]:
+    """Return *facts* once nothing is free in the file of a slot."""
+    sizes = {
+        name: {**each, "size": each["used"] or 1} if name == slot else each
+        for name, each in (facts.get("sizes") or {}).items()
+    }
+    slack = [each for each in facts.get("slack") or () if each != slot]
+    return {**facts, **({"sizes": sizes} if sizes else {}), **({"slack": slack} if "slack" in facts else {})}
 
 
 def once_running(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Facts:
@@ -94,7 +125,7 @@ def _answer(pod: Manifest, member: Mapping[str, Any]) -> dict[str, Any]:
     version = version_of(image.rpartition(":")[2])
     return {
         "uid": pod["metadata"].get("uid"), "id": member["id"], "version": str(version or ""), "learner": member["learner"],
-        "synced": True, "ready": True, "alarm": "", "cluster": "", "error": "",
+        "synced": True, "ready": True, "cluster": "", "error": "",
     }  # fmt: skip
 
 

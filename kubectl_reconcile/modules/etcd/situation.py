@@ -72,6 +72,14 @@ class EtcdMember:
 
 
 @dataclass(frozen=True, slots=True)
+class EtcdAlarm:
+    """An alarm of etcd, ``NOSPACE`` or ``CORRUPT``, and the id of the member that has raised it."""
+
+    kind: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
 class Pod:
     """A pod that the CR controls, and what its etcd answered. *fault* is what keeps it from running, if anything does."""
 
@@ -87,7 +95,6 @@ class Pod:
     fault: str = ""
     answers: bool = False
     is_synced: bool = False
-    alarm: str = ""
 
     @property
     def serves(self) -> bool:
@@ -138,6 +145,7 @@ class Situation:
     is_formed: bool = False
     ran_version: EtcdVersion | None = None
     restore: RestoreState | None = None
+    alarms: tuple[EtcdAlarm, ...] = ()
     facts: Facts = field(default_factory=dict, repr=False)
 
     @property
@@ -180,6 +188,11 @@ class Situation:
     def member(self, slot: str) -> EtcdMember | None:
         """Return the member of a slot."""
         return next((each for each in self.members if each.slot == slot), None)
+
+    @property
+    def leader_last(self) -> tuple[EtcdMember, ...]:
+        """The voters in the order in which each may fail for a moment."""
+        return tuple(sorted(self.voters, key=lambda each: each.id == self.leader))
 
     @property
     def running_version(self) -> EtcdVersion | None:
@@ -230,6 +243,7 @@ def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situ
         if any(each.member for each in volumes.values())
         else None,
         restore=restore,
+        alarms=tuple(EtcdAlarm(str(each["alarm"]), str(each["member"])) for each in facts.get("alarms") or ()),
         facts=facts,
     )
 
@@ -261,7 +275,6 @@ def _pod(pod: Manifest, seen: Mapping[str, Any], ctx: Context) -> Pod:
         fault=_fault(pod, state),
         answers=is_it,
         is_synced=is_it and bool(answer.get("synced")),
-        alarm=str(answer.get("alarm") or "") if is_it else "",
     )
 
 

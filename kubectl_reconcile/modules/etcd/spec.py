@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
 
-from kubectl_reconcile.module_api import Between, Manifest, SpecError, spec_of
+from kubectl_reconcile.module_api import Between, CronSchedule, Manifest, ScheduleError, SpecError, ZoneError, spec_of
 
 REPOSITORY = "quay.io/coreos/etcd"
 
@@ -63,12 +63,29 @@ class AutoCompaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Defragmentation:
+    """When members are defragmented, by five fields of cron, and how much of a file must be free for that to be worth it."""
+
+    schedule: str
+    time_zone: str = "UTC"
+    starting_deadline_seconds: Annotated[int, Between(60, 86_400)] = 3600
+    min_free_percent: Annotated[int, Between(1, 90)] = 20
+
+
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """What etcd is told besides; zero leaves it to etcd."""
 
     quota_backend_bytes: Annotated[int, Between(0, 1 << 40)] = 0
     snapshot_count: Annotated[int, Between(0, 100_000_000)] = 0
     auto_compaction: AutoCompaction | None = None
+    defragmentation: Defragmentation | None = None
+
+    @property
+    def calendar(self) -> CronSchedule | None:
+        """When members are defragmented; `cluster_spec` has checked it."""
+        wanted = self.defragmentation
+        return CronSchedule(wanted.schedule, wanted.time_zone) if wanted else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +161,20 @@ def cluster_spec(cr: Manifest) -> ClusterSpec:
         raise SpecError(
             ".spec.restoreFrom", "needs .spec.pod.persistentVolumeClaimSpec: what is restored is written to a volume"
         )
+    _check_schedule(spec.etcd)
     for kind in ("labels", "annotations"):
         for key, value in getattr(spec.pod, kind).items():
             if not isinstance(value, str):
                 raise SpecError(f".spec.pod.{kind}[{key}]", "must be text")
     return spec
+
+
+def _check_schedule(tuning: Tuning) -> None:
+    """Raise a SpecError where the schedule is none."""
+    where = ".spec.etcd.defragmentation"
+    try:
+        _ = tuning.calendar
+    except ZoneError as error:
+        raise SpecError(f"{where}.timeZone", str(error)) from error
+    except ScheduleError as error:
+        raise SpecError(f"{where}.schedule", str(error)) from error

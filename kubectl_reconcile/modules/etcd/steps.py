@@ -37,6 +37,14 @@ class Do(StrEnum):
     """Let one member's data go on alone: an action that changes nothing but what follows."""
     REPLACE = "replace"
     """Give up all data for a backup: an action that changes nothing but what follows."""
+    MAKE_ROOM = "make-room"
+    """Give up the history where the quota is used up: an action that changes nothing but what follows."""
+    COMPACT = "compact"
+    """Cut the history."""
+    DEFRAGMENT = "defragment"
+    """Rewrite the file of one member without what is free in it."""
+    DISARM = "disarm"
+    """Take back the alarm of the quota."""
 
 
 class Why(StrEnum):
@@ -53,7 +61,8 @@ class Why(StrEnum):
 class EtcdStep:
     """The one thing to do. *slot* and *member* say with what, *text* says it to people, *reason* is a word for a condition.
 
-    *seed* marks the first pod of all. *situation* is what conditions say where that is more than the step.
+    *seed* marks the first pod of all. *situation* is what conditions say where that is more than the step. *occasion* tells
+    the one time that a step is taken from others; without one it may be due again.
     """
 
     do: Do
@@ -65,6 +74,13 @@ class EtcdStep:
     seed: bool = False
     needs_approval: bool = False
     situation: str = ""
+    occasion: str = ""
+
+    @property
+    def key(self) -> str:
+        """What the journal calls it by."""
+        about = self.slot if self.do is Do.ADD else self.member
+        return "-".join(filter(None, (self.do.value, about, self.occasion)))
 
     @property
     def told(self) -> str:

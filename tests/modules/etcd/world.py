@@ -46,6 +46,7 @@ class World:
         self.taken, self.held = [], []
         self.now, self.revisions, self.decided = NOW, {}, ""
         self.seen, self.silent = set(), set()
+        self.files, self.alarms, self.compacted = {}, [], False
         self.new = itertools.count(1)
 
     # --- what is there ------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ class World:
                 if up
                 else {"error": "x"}
             )
-            pods[name] = {"uid": pod["metadata"]["uid"], "version": tag(pod), "synced": up, "alarm": "", **answer}
+            pods[name] = {"uid": pod["metadata"]["uid"], "version": tag(pod), "synced": up, **answer}
             is_asked = "RestoreOffered" in str(self.cr.get("status"))
             if up and (is_asked or not self.has_majority):
                 revision = self.revisions.get(name, 42)
@@ -161,7 +162,28 @@ class World:
             "answering": ",".join(answering),
             "version": self.version if answering else "",
             "pods": pods,
+            **self.small(answering),
         }
+
+    def small(self, answering):
+        """What is told of alarms, and of files where it matters."""
+        told = {"alarms": [{"alarm": kind, "member": member} for kind, member in self.alarms] if answering else []}
+        files = {name: self.file(name) for name in answering}
+        if self.cr["spec"].get("etcd", {}).get("defragmentation"):
+            told["slack"] = [name for name, (used, old, free) in files.items() if free and free * 4 >= used + old]
+        if any(kind == "NOSPACE" for kind, _ in self.alarms):
+            told["sizes"] = {
+                name: {"size": sum(file) << 20, "used": sum(file[:2]) << 20} for name, file in files.items()
+            }
+            told |= {"revision": 42, "compacted": self.compacted}
+        return told
+
+    def file(self, slot):
+        """What is in the file of a slot, in mebibytes: what keys are, what they were, and what is free."""
+        return self.files.get(self.place(self.pods[slot]), (1, 0, 0))
+
+    def fill(self, slot, now=1, old=0, free=0):
+        self.files[self.place(self.pods[slot])] = (now, old, free)
 
     # --- what the module does -----------------------------------------------------------------------
 
@@ -253,11 +275,14 @@ class World:
 
     def act(self, action):
         given, had = action.parameters, self.has_majority
-        if action.verb in {"recover", "replace"}:
-            assert not had or action.verb == "replace", "one member is let go on alone while there is a majority"
+        if action.verb in {"recover", "replace", "make-room"}:
+            assert not had or action.verb != "recover", "one member is let go on alone while there is a majority"
             self.decided = given.get("member", "")
             return
         assert had, "etcd changes nothing without a majority"
+        if action.verb in {"compact", "defragment", "disarm"}:
+            self.keep_small(action.verb, given)
+            return
         assert self.leader == next(each["id"] for each in self.members if slot_of(each) == given["via"])
         match action.verb:
             case "add":
@@ -279,6 +304,21 @@ class World:
                 assert given["member"] != self.leader, "the leader is removed"
                 self.members = [each for each in self.members if each["id"] != given["member"]]
         assert self.has_majority, f"{action.summary}: this takes away the majority"
+
+    def keep_small(self, verb, given):
+        assert len(self.serving()) == len(self.voters), "a member is kept busy while another doesn't serve"
+        match verb:
+            case "compact":
+                assert given["revision"] == 42
+                self.compacted = True
+                for name in self.pods:
+                    now, old, free = self.file(name)
+                    self.fill(name, now, 0, old + free)
+            case "defragment":
+                assert given["via"] == given["slot"]
+                self.fill(given["slot"], *self.file(given["slot"])[:2])
+            case _:
+                self.alarms = [each for each in self.alarms if each[0] != "NOSPACE"]
 
     def settle(self, most=80):
         """Go on until nothing is left to do. Returns the last outcome."""
