@@ -47,6 +47,7 @@ from kubectl_reconcile.modules.etcd.children import (
     token,
 )
 from kubectl_reconcile.modules.etcd.decision import Wanted, next_step, wanted_of
+from kubectl_reconcile.modules.etcd.precautions import BACKUP_API, LastBackup, kept_backups, last_backup
 from kubectl_reconcile.modules.etcd.recovery import (
     going_on_alone,
     is_decided,
@@ -79,7 +80,13 @@ def _volumes_left(cr: Manifest) -> Select:
 @module(
     api="etcd.database.coreos.com/v1beta2",
     kind="EtcdCluster",
-    owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "policy/v1/PodDisruptionBudget"],
+    owns=[
+        "v1/Pod",
+        "v1/PersistentVolumeClaim",
+        "v1/Service",
+        "policy/v1/PodDisruptionBudget",
+        f"{BACKUP_API}/EtcdBackup",
+    ],
     reads=[
         Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=etcdcluster", of=_volumes_left),
         Reads("etcd.database.coreos.com/v1beta2", "EtcdRestore", of=restore_named),
@@ -120,7 +127,7 @@ class EtcdCluster:
         """Take the next step."""
         spec = cluster_spec(cr)
         s = situation_of(cr, owned, facts, ctx)
-        wanted = wanted_of(spec, s, template_of(spec, ctx))
+        wanted = wanted_of(spec, s, template_of(spec, ctx), ctx)
         if ctx.unobserved:
             return _blind(cr, spec, ctx.unobserved)
         step = next_step(spec, s, wanted, ctx)
@@ -139,8 +146,10 @@ class EtcdCluster:
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the pods; let go of the volumes, unless they are to go too."""
+        """End the pods, after a last backup if one is asked for; let go of the volumes, unless they are to go too."""
         spec, pods = cluster_spec(cr), owned.of("Pod")
+        if (last := last_backup(spec, owned, ctx)) is not None:
+            return _kept_until(last, cr)
         volumes = situation_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
         stay = spec.deletion_policy == "Retain" and not spec.in_memory
         claims = tuple(claim(spec, ctx, each, "") for each in volumes.values()) if stay else ()
@@ -156,6 +165,17 @@ class EtcdCluster:
         )
 
 
+def _kept_until(last: LastBackup, cr: Manifest) -> Outcome:
+    """Return what keeps a cluster that is to go until its last backup is there; what was written is noted before anything ends."""
+    return Outcome(
+        children=(last.child,),
+        keep_children=True,
+        status={**kept_status(cr), **({"lastBackup": last.written} if last.written else {})},
+        conditions=last.conditions,
+        requeue_after_s=_BUSY_S,
+    )
+
+
 # --- children -------------------------------------------------------------------------------------
 
 
@@ -163,6 +183,7 @@ def _children(spec: ClusterSpec, s: Situation, wanted: Wanted, step: EtcdStep, c
     """Yield what must exist after the step; what is told by its name alone stays as it is."""
     yield from services(ctx)
     yield from _claims(spec, s, step, ctx)
+    yield from kept_backups(spec, s.precautions, step, ctx)
     if s.is_known and len(s.voters) > 1:
         yield disruption_budget(ctx, s.quorum)
     voting = {each.slot for each in s.voters}
@@ -317,6 +338,7 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
         "RestoreNotFound",
         "RestoreFailed",
         "NoSpace",
+        "BackupFailed",
     }:
         yield Condition("Degraded", "True", step.reason, step.told)
 

@@ -14,7 +14,8 @@ The order, each line only where those above are settled:
 5. A learner that has caught up is promoted. Members that don't serve are waited for.
 6. Size: a learner more, or a member less, never the leader.
 7. Room where the quota is used up, if somebody approves (see ``upkeep``).
-8. Version and template: one pod at a time while all serve, the leader last, after another has taken over; one minor at a time, never back.
+8. Version and template: one pod at a time while all serve, the leader last, after another has taken over; one minor at a time, never back. Before
+   a newer version a snapshot is taken, where the spec says where to; nobody runs that version before it is there (see ``precautions``).
 9. A slot of the schedule: members are defragmented, one after the other.
 
 Pure: a situation and a spec in, a step out.
@@ -26,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.modules.etcd.precautions import awaited, taken_first
 from kubectl_reconcile.modules.etcd.recovery import alone, back_among_others, knowledge, lost, offered, recovery_of
 from kubectl_reconcile.modules.etcd.replacing import replacement_of, replacement_offered, replacing
 from kubectl_reconcile.modules.etcd.situation import (
@@ -43,23 +45,25 @@ from kubectl_reconcile.modules.etcd.upkeep import alarms_told, defragmenting, is
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What members are to run: a version and the digest of a template. *refusal* says why the specified version isn't it."""
+    """What members are to run: a version and the digest of a template. *refusal* says why the specified version isn't it, *awaits* which EtcdBackup is to be there first."""
 
     version: EtcdVersion
     template: str
     refusal: str = ""
+    awaits: str = ""
 
     def is_outdated(self, pod: Pod) -> bool:
         """Tell whether a pod was made for another version, or by another template."""
         return pod.version != self.version or pod.template != self.template
 
 
-def wanted_of(spec: ClusterSpec, s: Situation, template: str) -> Wanted:
-    """Return what members are to run now, given what they run: one minor more at most, never less."""
+def wanted_of(spec: ClusterSpec, s: Situation, template: str, ctx: Context) -> Wanted:
+    """Return what members are to run now, given what they run: one minor more at most, never less, and only after a precaution."""
     base, target = s.version or s.running_version or s.ran_version, spec.target
     running = max((pod.version for pod in s.pods.values() if pod.version), default=base or target)
     if base is None or target.line == base.line or target.line == _next_line(base):
-        return Wanted(target, template)
+        name = awaited(spec, s.precautions, ctx) if s.is_formed and target > running else ""
+        return Wanted(running if name else target, template, awaits=name)
     if target.line < base.line:
         return Wanted(
             running, template,
@@ -356,7 +360,7 @@ def _size(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Ite
 
 def _rollout(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
     outdated = [each for each in s.voters if wanted.is_outdated(s.pods[each.slot])]
-    if not outdated:
+    if not outdated and not wanted.awaits:
         if s.version is not None and s.version.line != wanted.version.line:
             text = f"all members run {wanted.version}, and agree on it in a moment"
             yield EtcdStep(Do.WAIT, Why.UPGRADING, text, reason="VersionNotAgreedOn")
@@ -364,6 +368,8 @@ def _rollout(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> 
     if s.alarms and not is_growing(spec, s, wanted.is_outdated):
         text = f"nothing is rolled out while there are alarms ({alarms_told(s)})"
         yield EtcdStep(Do.STOP, Why.UPGRADING, text, reason="Alarm")
+    if wanted.awaits:
+        yield taken_first(s.precautions, wanted.awaits, spec)
     others = [each for each in outdated if each.id != s.leader]
     if not others and len(s.voters) > 1:
         heir = next(each for each in s.voters if each.id != s.leader)

@@ -26,6 +26,7 @@ from kubectl_reconcile.module_api import (
     is_ready,
     text_at,
 )
+from kubectl_reconcile.modules.etcd.precautions import Precaution, precautions_of
 from kubectl_reconcile.modules.etcd.restored import RestoreState, restore_of
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
 
@@ -146,6 +147,7 @@ class Situation:
     ran_version: EtcdVersion | None = None
     restore: RestoreState | None = None
     alarms: tuple[EtcdAlarm, ...] = ()
+    precautions: Mapping[str, Precaution] = field(default_factory=dict)
     facts: Facts = field(default_factory=dict, repr=False)
 
     @property
@@ -244,6 +246,7 @@ def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situ
         else None,
         restore=restore,
         alarms=tuple(EtcdAlarm(str(each["alarm"]), str(each["member"])) for each in facts.get("alarms") or ()),
+        precautions=precautions_of(owned),
         facts=facts,
     )
 

@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
 
-from kubectl_reconcile.module_api import Between, CronSchedule, Manifest, ScheduleError, SpecError, ZoneError, spec_of
+from kubectl_reconcile.module_api import (
+    IMAGE,
+    Between,
+    CronSchedule,
+    Manifest,
+    ScheduleError,
+    SpecError,
+    ZoneError,
+    spec_of,
+)
 
 REPOSITORY = "quay.io/coreos/etcd"
 
@@ -112,6 +121,17 @@ class TlsSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class PrecautionSpec:
+    """Where snapshots go that are taken before an upgrade, or before the cluster's end, and what takes them."""
+
+    claim_name: str
+    image: str = IMAGE
+    timeout_in_second: Annotated[int, Between(10, 86_400)] = 600
+    before_upgrade: bool = True
+    before_deletion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreRef:
     """The EtcdRestore beside the EtcdCluster that writes what it begins with."""
 
@@ -130,6 +150,7 @@ class ClusterSpec:
     etcd: Tuning = field(default_factory=Tuning)
     TLS: TlsSpec | None = None
     restore_from: RestoreRef | None = None
+    backup: PrecautionSpec | None = None
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
 
     @property

@@ -37,6 +37,8 @@ class Do(StrEnum):
     """Let one member's data go on alone: an action that changes nothing but what follows."""
     REPLACE = "replace"
     """Give up all data for a backup: an action that changes nothing but what follows."""
+    BACK_UP = "back-up"
+    """Make an EtcdBackup, for an upgrade to wait for."""
     MAKE_ROOM = "make-room"
     """Give up the history where the quota is used up: an action that changes nothing but what follows."""
     COMPACT = "compact"

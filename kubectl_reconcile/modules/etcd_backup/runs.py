@@ -150,7 +150,7 @@ def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now:
     if has_condition(job, "Complete"):
         told = next((found for each in messages if (found := _written(each))), run.told)
         ended = str(status.get("completionTime") or now)
-        if not told and seconds_between(ended, now) < _PATIENCE_S:
+        if not told and status.get("completionTime") and seconds_between(ended, now) < _PATIENCE_S:
             return replace(run, message="it is done; what its pod wrote isn't known yet")
         note = str(told.get("note") or "") if told else "its pod is gone; what it wrote isn't known"
         return replace(run, progress=BackupProgress.SUCCEEDED, ended=ended, told=told, message=note)

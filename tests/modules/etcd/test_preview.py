@@ -20,14 +20,20 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.modules.etcd import EtcdCluster
 from kubectl_reconcile.modules.etcd.situation import ASIDE
+from kubectl_reconcile.modules.etcd_backup import EtcdBackup
 from tests.core.planning.changes import known
 from tests.modules.etcd.world import World
 
-(CRD,) = parse(
-    (Path(__file__).parents[3] / "crds/etcdclusters.etcd.database.coreos.com.yaml").read_bytes(), ""
-).manifests
-KINDS = {gvk: Kind(gvk, f"{gvk.kind.lower()}s", namespaced=True, schema=UNKNOWN) for gvk in EtcdCluster.owns}
-KINDS |= {gvk: kind for gvk, kind in kinds_of_crd(CRD.manifest).items() if gvk == EtcdCluster.gvk}
+MODULES = {each.gvk: each for each in (EtcdCluster, EtcdBackup)}
+OWNED = {gvk for module in MODULES.values() for gvk in module.owns}
+KINDS = {gvk: Kind(gvk, f"{gvk.kind.lower()}s", namespaced=True, schema=UNKNOWN) for gvk in OWNED}
+for name in ("etcdclusters", "etcdbackups"):
+    (CRD,) = parse(
+        (Path(__file__).parents[3] / f"crds/{name}.etcd.database.coreos.com.yaml").read_bytes(), ""
+    ).manifests
+    KINDS |= {gvk: kind for gvk, kind in kinds_of_crd(CRD.manifest).items() if gvk in MODULES}
+TO = {"claimName": "backups"}
+CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "backups", "namespace": "shop"}}
 
 
 def foreseen(world):
@@ -37,9 +43,9 @@ def foreseen(world):
         sync=Sync(name="", namespace="shop"),
         revision=Revision("", "", {}),
         desired=(),
-        live=Objects([world.cr, *world.objects.values()]),
+        live=Objects([world.cr, CLAIM, *world.objects.values()]),
         kinds=KINDS,
-        modules={EtcdCluster.gvk: EtcdCluster},
+        modules=MODULES,
         now=world.now,
         grouped=False,
         observed={ref: Observation(world.facts())},
@@ -53,7 +59,7 @@ def foreseen(world):
         steps = [*dict.fromkeys(step for change in plan.changes if change.writes and (step := step_of(change)))]
         shown += steps
         idle = 0 if steps else idle + 1
-        if idle == 3:  # the schemas of pods aren't known here, so each pass would like to write them once more
+        if idle == 5:  # the schemas of pods aren't known here, so each pass would like to write them once more
             break
     return shown
 
@@ -61,19 +67,22 @@ def foreseen(world):
 def step_of(change):
     kind, name = change.ref.kind, change.ref.name
     if change.action:
-        return f"{change.action.verb} {change.action.parameters['slot']}"
+        given = change.action.parameters
+        return f"{change.action.verb} {given['slot']}" if "slot" in given else ""
     if kind == "PersistentVolumeClaim" and change.op is Op.DELETE:
         return f"delete volume {name.removesuffix('-data')}"
     if kind == "PersistentVolumeClaim" and (ASIDE in annotations_of(change.after or {})) != (
         ASIDE in annotations_of(change.before or {})
     ):
         return "put aside"
+    if kind == "EtcdBackup" and change.op is Op.CREATE:
+        return f"create {name}"
     return f"{change.op.value} {name}" if kind == "Pod" and change.op in {Op.CREATE, Op.DELETE} else ""
 
 
 def test_the_kinds_are_known():
-    assert set(KINDS) == {EtcdCluster.gvk, *(GroupVersionKind.parse(*each) for each in (
-        ("v1", "Pod"), ("v1", "PersistentVolumeClaim"), ("v1", "Service"), ("policy/v1", "PodDisruptionBudget")))}  # fmt: skip
+    assert set(KINDS) == {*MODULES, *(GroupVersionKind.parse(*each) for each in (
+        ("v1", "Pod"), ("v1", "PersistentVolumeClaim"), ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"), ("batch/v1", "Job")))}  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [1, 3, 7])
@@ -105,7 +114,7 @@ def test_a_new_cluster_is_shown_to_its_last_member(size):
     st.sets(st.integers(0, 4)),
 )
 def test_a_change_takes_the_steps_that_were_shown_before(size, in_memory, lead, change, env, later, doomed, free):
-    world = World(size, in_memory=in_memory, etcd={"defragmentation": {"schedule": "0 14 * * *"}})
+    world = World(size, in_memory=in_memory, backup=TO, etcd={"defragmentation": {"schedule": "0 14 * * *"}})
     world.settle(200)
     world.now = "2026-11-20T14:00:00Z"
     world.leader = world.voters[lead % len(world.voters)]["id"]

@@ -47,6 +47,7 @@ class World:
         self.now, self.revisions, self.decided = NOW, {}, ""
         self.seen, self.silent = set(), set()
         self.files, self.alarms, self.compacted = {}, [], False
+        self.backups_say, self.backups_fail = "", ""
         self.new = itertools.count(1)
 
     # --- what is there ------------------------------------------------------------------------------
@@ -90,6 +91,7 @@ class World:
             if name not in self.broken:
                 self.start(name, pod)
         self.fall_silent()
+        self.back_up()
         if not self.has_majority:
             self.leader = ""  # who leads afterwards nobody knows; here it is the first one
         if self.has_majority and self.leader not in {each["id"] for each in self.serving()}:
@@ -136,6 +138,17 @@ class World:
         there = {pod["metadata"]["uid"] for pod in self.pods.values()}
         self.silent = set() if self.has_majority else self.silent | (there - self.seen)
         self.seen |= there
+
+    def back_up(self):
+        """Let EtcdBackups be taken, unless they say something or fail."""
+        for kind, name in self.objects:
+            if kind == "EtcdBackup":
+                said, is_done = self.backups_fail or self.backups_say, not (self.backups_fail or self.backups_say)
+                conditions = [
+                    {"type": "Ready", "status": str(is_done), "message": said},
+                    {"type": "Degraded", "status": str(bool(self.backups_fail))},
+                ]
+                self.objects[kind, name]["status"] = {"succeeded": is_done, "conditions": conditions}
 
     def facts(self):
         pods = {}
@@ -206,7 +219,7 @@ class World:
                 made = adopt_child(copy.deepcopy(child), self.cr, EtcdCluster)
                 made["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
                 self.objects[key] = made
-                done.append(f"create {key[1]}" if key[0] == "Pod" else "")
+                done.append(f"create {key[1]}" if key[0] in {"Pod", "EtcdBackup"} else "")
             elif key_of(child) not in outcome.untouched:
                 live = self.objects[key]
                 assert live["spec"] == child["spec"] or key[0] == "PodDisruptionBudget", f"{key} can't be changed so"
@@ -259,6 +272,9 @@ class World:
             assert not self.aside(slot), f"the volume of {slot} was put aside, and goes"
             self.objects.pop((kind, name))
             return f"delete volume {slot}"
+        if kind == "EtcdBackup":
+            self.objects.pop((kind, name))
+            return ""
         assert kind == "PodDisruptionBudget"
         assert len(self.voters) == 1, "a budget goes that is needed"
         self.objects.pop((kind, name))

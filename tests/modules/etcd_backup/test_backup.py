@@ -304,3 +304,12 @@ def test_what_begins_is_a_new_slot_that_isnt_over_and_isnt_to_come(spec, deadlin
     )
     assert not again.begin
     assert not again.missed
+
+
+def test_a_job_that_a_preview_takes_for_complete_is_a_success():
+    world = World(a_cr(schedule=None))
+    world.step()
+    world.jobs["nightly-once"]["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+    outcome = world.step()
+    assert outcome.status["succeeded"] is True
+    assert world.condition(outcome).reason == "BackedUp"
