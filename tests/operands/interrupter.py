@@ -18,7 +18,7 @@ from kubectl_reconcile.core.annotations import ACTIONS
 from tests.e2e.conftest import Daemon
 
 _WRITES = {"POST", "PUT", "PATCH", "DELETE"}
-_PARTS = ("pods", "persistentvolumeclaims")
+_PARTS = ("pods", "persistentvolumeclaims", "jobs", "etcdbackups")
 
 
 class Interrupter:
@@ -95,7 +95,7 @@ def step_of(head: bytes, body: bytes) -> str:
     place = parts[parts.index("namespaces") + 2 :] if "namespaces" in parts else []
     if method not in _WRITES or not place or "dryRun" in query or "portforward" in place:
         return ""
-    if place[0] in _PARTS:
+    if place[0] in _PARTS and place[-1] != "status":
         return f"{method} {'/'.join(place)}"
     noted = (json.loads(body or b"{}").get("metadata") or {}).get("annotations") or {}
     actions = json.loads(noted.get(ACTIONS, "[]"))

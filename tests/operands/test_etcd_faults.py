@@ -12,9 +12,11 @@ from tests.chaos.daemon import until
 from tests.chaos.etcd.live import LiveCluster, MemberError
 from tests.e2e.conftest import PROGRAM
 from tests.operands.interrupter import Interrupter
+from tests.operands.test_etcd import claim
+from tests.operands.test_etcdbackup import status
 from tests.operands.test_etcdcluster import Db, _programs, crds, db, new_daemon  # noqa: F401 - fixtures
 
-NEW = catalog.ETCD_VERSIONS[-1]
+OLD, NEW = catalog.ETCD_VERSIONS
 
 
 @pytest.fixture
@@ -158,14 +160,8 @@ def interrupted(real, crds, new_daemon, tmp_path):  # noqa: F811 - fixtures
     way.close()
 
 
-def test_a_daemon_that_is_killed_at_every_step_of_a_scaling_takes_each_once(interrupted):
-    db, way = interrupted  # noqa: F811 - of its own
-    db.apply(version=NEW, size=1)
-    live = LiveCluster(db.real.sandbox, db.real.namespace)
-    first = live.settled()
-
-    way.is_armed = True
-    db.apply(version=NEW, size=3)
+def settled_in_spite(db, way, live):  # noqa: F811 - of its own
+    """Start the daemon again each time that it is killed, until all is as specified."""
 
     def is_done():
         if not db.daemon.alive:
@@ -174,8 +170,19 @@ def test_a_daemon_that_is_killed_at_every_step_of_a_scaling_takes_each_once(inte
             way.is_armed = True
         return not live.unrest()
 
-    until(is_done, "three members serve")
-    after = live.settled()
+    until(is_done, "all is as specified", timeout_s=300.0)
+    return live.settled()
+
+
+def test_a_daemon_that_is_killed_at_every_step_of_a_scaling_takes_each_once(interrupted):
+    db, way = interrupted  # noqa: F811 - of its own
+    db.apply(version=NEW, size=1)
+    live = LiveCluster(db.real.sandbox, db.real.namespace)
+    first = live.settled()
+
+    way.is_armed = True
+    db.apply(version=NEW, size=3)
+    after = settled_in_spite(db, way, live)
     assert after.members["db-0"] == first.members["db-0"]
     assert sorted(after.members) == ["db-0", "db-1", "db-2"]
     for slot in ("db-1", "db-2"):
@@ -185,3 +192,24 @@ def test_a_daemon_that_is_killed_at_every_step_of_a_scaling_takes_each_once(inte
             f"promote-{member} started", f"promote-{member} done",
         ):  # fmt: skip
             assert step in way.steps, way.steps
+
+
+def test_a_daemon_that_is_killed_at_every_step_of_an_upgrade_takes_one_snapshot_first_and_loses_nobody(interrupted):
+    db, way = interrupted  # noqa: F811 - of its own
+    to, name = {"claimName": "backups", "image": "python"}, f"db-before-{NEW.replace('.', '-')}"
+    db.real.apply(claim("backups"))
+    db.apply(version=OLD, backup=to)
+    live = LiveCluster(db.real.sandbox, db.real.namespace)
+    first = live.settled()
+    put(live, "db-0", "first", "1")
+
+    way.is_armed = True
+    db.apply(version=NEW, backup=to)
+    assert settled_in_spite(db, way, live) == first
+    assert db.cr["status"]["currentVersion"] == NEW
+    assert stored(live, "db-1", "first") == ["1"]
+    taken = status(db.real, name)
+    assert (taken["succeeded"], taken["etcdVersion"], len(taken["history"])) == (True, OLD, 1)
+    made = [f"PATCH etcdbackups/{name}", f"PATCH jobs/{name}-once"]
+    moved = [way.steps.index(f"DELETE pods/{slot}") for slot in first.members]
+    assert max(way.steps.index(step) for step in made) < min(moved), way.steps

@@ -148,7 +148,10 @@ class World:
                     {"type": "Ready", "status": str(is_done), "message": said},
                     {"type": "Degraded", "status": str(bool(self.backups_fail))},
                 ]
-                self.objects[kind, name]["status"] = {"succeeded": is_done, "conditions": conditions}
+                line = {"name": f"{name}-once", "phase": "Succeeded", "file": f"{name}/x.db", "revision": 42}
+                self.objects[kind, name]["status"] = {
+                    "succeeded": is_done, "conditions": conditions, "history": [line] * is_done,
+                }  # fmt: skip
 
     def facts(self):
         pods = {}
