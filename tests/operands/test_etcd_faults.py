@@ -1,6 +1,7 @@
 """Faults that befall an EtcdCluster on real members: who comes back as who they were, who is replaced, and what waits for people."""
 
 import base64
+import json
 import os
 import subprocess
 
@@ -143,6 +144,56 @@ def test_a_member_whose_disk_is_full_is_named_and_comes_back_as_who_it_was_once_
     in_runtime(live, 'mount -o remount,size=400m "$1.small"', disk)
     assert live.settled() == before
     assert stored(live, "db-1", "meanwhile") == ["1"]
+
+
+def is_full(live, slot):
+    """Write one key once more, and tell whether the quota is used up."""
+    try:
+        put(live, slot, "large", "x" * (1 << 20))
+    except MemberError as error:
+        return "database space exceeded" in str(error)
+    return False
+
+
+def sizes(live):
+    return {slot: int(live.tell(slot, "/v3/maintenance/status")["dbSize"]) for slot in live.members()}
+
+
+def actions(live):
+    return json.loads(live.cr["metadata"]["annotations"]["reconcile.dev/actions"])
+
+
+def test_a_quota_that_is_used_up_has_room_again_once_somebody_approves_and_files_shrink_on_a_schedule(db):  # noqa: F811
+    quota = {"quotaBackendBytes": 16 << 20}
+    db.apply(version=NEW, etcd=quota)
+    live = LiveCluster(db.real.sandbox, db.real.namespace)
+    before = live.settled()
+    put(live, "db-0", "first", "1")
+    until(lambda: is_full(live, "db-0"), "the quota is used up")
+    until(lambda: "make room: compact" in live.condition("Degraded")["message"], "room is offered")
+    assert live.condition("Alarm")["reason"] == "NoSpace"
+    known = {each["key"] for each in actions(live)}
+
+    approve = [PROGRAM, "approve", "etcdcluster/db", "-n", live.namespace, "--yes"]
+    environ = {**os.environ, "KUBECONFIG": str(live.sandbox.kubeconfig)}
+    subprocess.run(approve, env=environ, check=True, timeout=60, capture_output=True)
+    assert live.settled() == before
+    assert live.condition("Alarm")["status"] == "False"
+    assert max(sizes(live).values()) < 4 << 20
+    taken = [each for each in actions(live) if each["key"] not in known]
+    assert [each["verb"] for each in taken] == ["make-room", "compact", *["defragment"] * 3, "disarm"]
+    assert {each["progress"] for each in taken} == {"done"}
+    assert stored(live, "db-1", "first") == ["1"]
+
+    for _ in range(6):
+        put(live, "db-0", "large", "x" * (1 << 20))
+    revision = live.tell("db-0", "/v3/maintenance/status")["header"]["revision"]
+    live.tell("db-0", "/v3/kv/compaction", {"revision": revision, "physical": True})
+    until(lambda: min(sizes(live).values()) > 6 << 20, "all files have grown")
+    db.apply(version=NEW, etcd={**quota, "defragmentation": {"schedule": "* * * * *"}})
+    until(lambda: max(sizes(live).values()) < 4 << 20, "all files are rewritten", timeout_s=180.0)
+    assert live.settled() == before
+    assert live.cr["status"]["defragmentation"]["nextScheduleTime"]
 
 
 @pytest.fixture
