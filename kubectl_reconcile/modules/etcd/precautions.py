@@ -35,7 +35,7 @@ _DONE = ("file", "etcdRevision", "sha256", "lastSuccessDate")
 
 @dataclass(frozen=True, slots=True)
 class Precaution:
-    """An EtcdBackup that the cluster has made; *says* is its own sentence."""
+    """An EtcdBackup that the cluster has made; *says* is its own sentence, without its hint."""
 
     name: str
     is_done: bool = False
@@ -58,7 +58,7 @@ def _precaution(backup: Manifest) -> Precaution:
         is_done,
         has_failed=not is_done and has_condition(backup, "Degraded"),
         is_going=bool(backup["metadata"].get("deletionTimestamp")),
-        says=str(ready.get("message") or "it hasn't begun yet"),
+        says=str(ready.get("message") or "it hasn't begun yet").partition(" (hint: ")[0],
     )
 
 

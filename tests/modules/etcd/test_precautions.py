@@ -67,11 +67,11 @@ def test_nobody_runs_the_newer_version_before_the_snapshot_is_there():
 
 def test_a_snapshot_that_fails_is_told_with_the_way_out_and_made_anew_once_it_is_deleted():
     world = upgraded()
-    world.backups_fail = "the volume is full"
+    world.backups_fail = "the volume is full (hint: make another)"
     outcome = world.settle()
     found = condition(outcome, "Degraded")
     assert (found.status, found.reason) == ("True", "BackupFailed")
-    assert "the volume is full" in found.message
+    assert "the volume is full (hint: correct that, and delete the EtcdBackup" in found.message
     assert "set .spec.backup.beforeUpgrade to false" in found.message
     world.backups_fail = ""
     world.objects.pop(("EtcdBackup", BACKUP))
