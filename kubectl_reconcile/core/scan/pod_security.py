@@ -255,7 +255,7 @@ def _capabilities_are_dropped(pod: _PodView) -> _Found:
 
 def _proc_mount_always(pod: _PodView) -> _Found:
     for path, context in pod.contexts[1:]:
-        if context.get("procMount") not in {None, "Default"}:
+        if context.get("procMount") is not None and context["procMount"] != "Default":
             yield f"{path}.procMount", "must be Default"
 
 
