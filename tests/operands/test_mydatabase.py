@@ -67,22 +67,25 @@ class Db:
     def sql(self, text, *, password=None, at="db"):
         """What the user is answered through the Service."""
         login = f"PGPASSWORD={self.password() if password is None else password}"
-        command = [
-            "env",
-            login,
-            "psql",
-            "-h",
-            at,
-            "-U",
-            "shop",
-            "-d",
-            "orders",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-Atqc",
-            text,
-        ]
-        return self.real.kubectl("exec", "-n", self.real.namespace, "db-0", "--", *command).split()
+        asked = ["psql", "-h", at, "-U", "shop", "-d", "orders", "-v", "ON_ERROR_STOP=1", "-Atqc", text]
+        return self.inside("db-0", "env", login, *asked).split()
+
+    def inside(self, pod, *command):
+        """What a command in a pod says. A Service may take a moment until it leads to a pod that is ready."""
+        found = []
+
+        def said():
+            try:
+                found.append(
+                    self.real.kubectl("exec", "-n", self.real.namespace, pod, "-c", "postgres", "--", *command)
+                )
+            except KubectlError as error:
+                if not any(each in str(error) for each in ("could not translate host name", "Connection refused")):
+                    raise
+            return found
+
+        self.real.eventually(said, "the Service leads to somebody", timeout_s=30)
+        return found[0]
 
     def uid(self, pod="db-0"):
         return self.real.pod(pod).get("metadata", {}).get("uid")
@@ -188,20 +191,50 @@ def test_replicas_follow_answer_reads_come_back_and_leave_nothing_when_they_go(d
     db.settled()
     real.eventually(lambda: "db-1-data" not in claims(real), "its volume goes", timeout_s=60)
     db.settled()
-    slots = real.kubectl(
-        "exec",
-        "-n",
-        real.namespace,
-        "db-0",
-        "--",
-        "psql",
-        "-U",
-        "postgres",
-        "-Atc",
-        "select slot_name from pg_replication_slots",
-    )
+    slots = db.inside("db-0", "psql", "-U", "postgres", "-Atc", "select slot_name from pg_replication_slots")
     assert slots.split() == []
     assert db.sql("select count(*) from rows") == ["1002"]
+
+
+WRITES = """trap 'exit 0' TERM
+n=0
+while true; do
+  n=$((n+1))
+  if psql "host=db user=shop dbname=orders connect_timeout=2" -qc "insert into rows values ($n)" 2>/dev/null; then echo $n; fi
+done
+"""
+
+
+def test_the_primary_hands_over_without_losing_a_row_when_asked_and_for_a_restart(db, version):
+    real = db.real
+    db.apply(replicas=2)
+    db.settled()
+    db.sql("create table rows (n int)")
+    env = [{"name": "PGPASSWORD", "value": db.password()}]
+    real.run("sh", "-c", WRITES, name="client", image=f"postgres:{version}", env=env)
+
+    def acknowledged():
+        return [int(each) for each in real.logs("client")]
+
+    def goes_on():
+        before = len(acknowledged())
+        real.eventually(lambda: len(acknowledged()) > before + 3, "rows are written", timeout_s=60)
+
+    goes_on()
+    real.kubectl("annotate", "mydatabase", "db", "-n", real.namespace, "example.com/switchover-to=db-1")
+    real.eventually(lambda: db.cr["status"].get("switchoverAnswered") == "db-1", "db-1 has taken over", timeout_s=90)
+    db.settled()
+    assert {db.cr["status"][name] for name in ("currentPrimary", "targetPrimary")} == {"db-1"}
+    assert db.cr["status"]["timeline"] == 2
+    goes_on()
+    assert db.inside("db-0", "psql", "-U", "postgres", "-Atc", "select pg_is_in_recovery()").strip() == "t"
+
+    db.apply(replicas=2, parameters={"max_connections": "150"})
+    db.settled()
+    assert (db.cr["status"]["currentPrimary"], db.sql("show max_connections")) == ("db-0", ["150"])
+    goes_on()
+    told = acknowledged()  # before what is there: none of these may be missing
+    assert not {*told} - {int(each) for each in db.sql("select n from rows")}
 
 
 def claims(real):

@@ -62,6 +62,7 @@ printf '%s\\n' "$PARAMETERS" > "$PGDATA/postgresql.auto.conf"
 if [ "$BEGIN" = replica ]; then
   printf '%s\\n' "primary_conninfo = '$SOURCE'" "primary_slot_name = '$SLOT'" >> "$PGDATA/postgresql.auto.conf"
   touch "$PGDATA/standby.signal"
+  rm -rf "$PGDATA/pg_replslot/"*
 fi
 printf '%s\\n' 'local all postgres trust' 'local all all scram-sha-256' 'host replication replicator all scram-sha-256' \\
   'host all all all scram-sha-256' > "$PGDATA/pg_hba.conf"
@@ -89,6 +90,7 @@ _FIXED = {
     "max_slot_wal_keep_size": "512MB",
     "wal_sender_timeout": "5s",
     "wal_receiver_timeout": "5s",
+    "wal_retrieve_retry_interval": "1s",
     "password_encryption": "scram-sha-256",
     "logging_collector": "off",
 }

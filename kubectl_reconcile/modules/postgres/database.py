@@ -42,6 +42,7 @@ from kubectl_reconcile.modules.postgres.children import (
     template_of,
 )
 from kubectl_reconcile.modules.postgres.decision import next_step, refusal_of
+from kubectl_reconcile.modules.postgres.handover import answered, noted
 from kubectl_reconcile.modules.postgres.situation import (
     PRIMARY,
     REPLICA,
@@ -49,6 +50,7 @@ from kubectl_reconcile.modules.postgres.situation import (
     DatabaseState,
     Instance,
     InstanceVolume,
+    PrimaryHandover,
     claim_name,
     state_of,
 )
@@ -111,7 +113,7 @@ class MyDatabase:
             keep_children=is_left,
             actions=tuple(_action(s, step)),
             status=_status(cr, s, step),
-            conditions=tuple(_conditions(spec, s, step)),
+            conditions=tuple(_conditions(spec, s, step, ctx)),
             requeue_after_s=_IDLE_S if step.do in {NextDo.NOTHING, NextDo.STOP} else _BUSY_S,
         )
 
@@ -205,9 +207,22 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
                 holds[f"slots.{given['slot']}"] = s.slots.get(given["slot"])
             case NextDo.SET_PARAMETERS:
                 holds[f"pods.{slot}.settings"] = dict(instance.settings)
+            case NextDo.CHECKPOINT:
+                pass
+            case NextDo.PROMOTE:
+                holds |= dict(_compared(s))
             case _:
                 holds[f"databases.{given['database']}"] = s.databases.get(given["database"])
     yield Action(step.key, step.do.value, step.text, given, holds, repeats=True)
+
+
+def _compared(s: DatabaseState) -> Iterator[tuple[str, Any]]:
+    """Yield what was compared for a promotion: who stands by, and how far the log of each goes."""
+    for each in s.ordered:
+        if each.stands_by:
+            yield f"pods.{each.slot}.uid", each.uid
+            for name in ("recovery", "timeline", "lsn", "receives"):
+                yield f"pods.{each.slot}.{name}", each.answer.get(name)
 
 
 # --- status ---------------------------------------------------------------------------------------
@@ -218,13 +233,17 @@ def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any
     primary = s.primary
     serves = primary is not None and primary.serves and primary.is_writable
     lost = step.do is NextDo.STOP and step.reason != "Paused" and not serves
-    phase = "Failed" if lost else "Running" if serves else "Recovering" if s.is_formed else "Creating"
+    known_handover = noted(s, step)
+    phase = "Failed" if lost else "Running" if serves else _phase(s, known_handover)
     answer: Mapping[str, Any] = primary.answer if primary else {}
     known = {
         "currentPrimary": s.named_primary if s.is_formed or primary else "",
         "systemID": s.system,
         "version": str(answer.get("version") or before.get("version") or ""),
         "timeline": answer.get("timeline") or before.get("timeline") or 0,
+        "targetPrimary": known_handover.to or (s.named_primary if s.is_formed or primary else ""),
+        "handover": {"to": known_handover.to, "uid": known_handover.uid} if known_handover.is_noted else {},
+        "switchoverAnswered": answered(s, step),
     }
     return {
         "phase": phase,
@@ -235,6 +254,12 @@ def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any
     }
 
 
+def _phase(s: DatabaseState, handover: PrimaryHandover) -> str:
+    if handover.is_noted:
+        return "SwitchingOver"
+    return "Recovering" if s.is_formed else "Creating"
+
+
 def _line(instance: Instance, s: DatabaseState) -> dict[str, Any]:
     role = PRIMARY if instance.slot == s.named_primary else REPLICA
     lag = map_at(s.followers, instance.slot).get("lagBytes")
@@ -242,8 +267,8 @@ def _line(instance: Instance, s: DatabaseState) -> dict[str, Any]:
     return {"pod": instance.slot, "role": role, "ready": s.is_healthy(instance), **told}
 
 
-def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep) -> Iterator[Condition]:
-    primary, (refused, why) = s.primary, refusal_of(spec, s)
+def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Condition]:
+    primary, (refused, why) = s.primary, refusal_of(spec, s, ctx)
     if primary is not None and primary.serves and primary.is_writable:
         yield Condition("Available", "True", "PrimaryServes", f"{primary.slot} serves")
     else:

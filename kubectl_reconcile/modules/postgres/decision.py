@@ -6,15 +6,18 @@ The order, each line only where those above are settled:
    writes: nothing, a person decides.
 2. The superuser's Secret: made before there is a database, never afterwards, since a new password wouldn't be that of the server.
 3. No database yet: the first instance, with its volume. Once there was one, no instance ever makes another.
-4. A primary whose pod has ended, or is gone, comes back on its volume.
-5. A primary that doesn't answer yet is waited for; where it can't run as it is and isn't as specified any more, it is replaced.
-6. Replicas that are too many go: the pod, its replication slot, its volume. Never the primary.
-7. Users with their passwords, then databases.
-8. Parameters. A restart of the primary, where replicas can only follow it afterwards.
-9. Replication slots of all replicas. A replica that has ended comes back on its volume; one that doesn't follow yet is waited for.
-10. Pods that were made by another template are replaced, and those restarted whose parameters take it: replicas first, one at a time.
-11. Replicas that are too few: a slot, then a pod that begins with a copy of the primary's data.
-12. Surplus replicas that are still ending are waited for.
+4. A handover that was begun goes on, see `handover`.
+5. A primary whose pod has ended, or is gone, comes back on its volume.
+6. A primary that doesn't answer yet is waited for; where it can't run as it is and isn't as specified any more, it is replaced.
+7. A switchover that somebody asks for begins.
+8. Replicas that are too many go: the pod, its replication slot, its volume. Never the primary.
+9. Users with their passwords, then databases.
+10. Parameters. A restart of the primary, where replicas can only follow it afterwards.
+11. Replication slots of all replicas. A replica that has ended comes back on its volume; one that doesn't follow yet is waited for.
+12. Pods that were made by another template are replaced, and those restarted whose parameters take it: replicas first, one at a time. A primary
+    that has a replica hands over to it.
+13. Replicas that are too few: a slot, then a pod that begins with a copy of the primary's data.
+14. Surplus replicas that are still ending are waited for.
 
 Pure: a state and a spec in, a step out.
 """
@@ -24,8 +27,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_reconcile.module_api import Context, map_at
-from kubectl_reconcile.modules.postgres.children import Begin, parameter_lines
+from kubectl_reconcile.modules.postgres.children import Begin
 from kubectl_reconcile.modules.postgres.contents import databases, parameters_set, users
+from kubectl_reconcile.modules.postgres.handover import handed_over, handing_over, switchover, switchover_refused
+from kubectl_reconcile.modules.postgres.membership import members
 from kubectl_reconcile.modules.postgres.situation import (
     DatabaseState,
     Instance,
@@ -41,15 +46,14 @@ from kubectl_reconcile.modules.postgres.steps import (
     DatabaseStep,
     NextDo,
     Purpose,
+    ended,
     restart,
     secret_made,
     stop,
+    unable,
     wait,
     why_now,
 )
-
-SLOTS = 100
-"""Slots are numbered below this."""
 
 
 def next_step(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> DatabaseStep:
@@ -62,7 +66,7 @@ def next_step(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Contex
     return SETTLED
 
 
-def refusal_of(spec: MyDatabaseSpec, s: DatabaseState) -> tuple[str, str]:
+def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[str, str]:
     """Return what of the spec is refused while all else goes on: a word and a sentence, empty where nothing is."""
     for slot, volume in sorted(s.volumes.items()):
         if would_shrink(volume, spec.storage.size):
@@ -70,7 +74,7 @@ def refusal_of(spec: MyDatabaseSpec, s: DatabaseState) -> tuple[str, str]:
                 f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {slot} has, and volumes can't be"
                 f" made smaller (hint: set it to {volume.size}, or dump the data into another MyDatabase)"
             )  # fmt: skip
-    return "", ""
+    return switchover_refused(s, members(spec, s, ctx))
 
 
 # --- what comes first -----------------------------------------------------------------------------
@@ -127,17 +131,7 @@ def _back(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context
     if s.primary is None:
         yield _primary_back(s, why_now(s))
     else:
-        yield from _ended(s.primary, s)
-
-
-def _ended(instance: Instance, s: DatabaseState) -> Iterator[DatabaseStep]:
-    if instance.has_ended and instance.may_return:
-        fault = f" ({instance.fault})" if instance.fault else ""
-        text = f"delete {instance.slot}, which has ended{fault}; it comes back on its volume"
-        yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
-    if instance.has_ended:
-        text = f"{instance.slot} has ended right after it was made, and is recreated in half a minute: {instance.fault}"
-        yield wait(text, "InstanceFails", s)
+        yield from ended(s.primary, s)
 
 
 def _primary_back(s: DatabaseState, why: Purpose) -> DatabaseStep:
@@ -163,10 +157,7 @@ def _not_serving(spec: MyDatabaseSpec, s: DatabaseState, instance: Instance, tem
     """Yield what is to be done about an instance that doesn't serve as what it is."""
     if s.is_healthy(instance):
         return
-    written = instance.begun.get("PARAMETERS", "") == parameter_lines(spec.parameters)
-    if not instance.answer and not instance.is_ready and (instance.template != template or not written):
-        text = f"delete {instance.slot}, which doesn't run and isn't as specified any more; it comes back on its volume"
-        yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
+    yield from unable(spec, instance, s, template)
     fault = instance.fault or instance.silence
     if not fault and instance.serves:
         lost = map_at(s.slots, slot_id(instance.slot)).get("status") == "lost"
@@ -174,15 +165,10 @@ def _not_serving(spec: MyDatabaseSpec, s: DatabaseState, instance: Instance, tem
         fault = (
             f"it needs what the primary has thrown away (hint: {hint})" if lost else "it stands by, and follows nobody"
         )
+        if instance.slot == s.named_primary:
+            fault = "it stands by, and nobody takes writes (hint: have it promoted by pg_promote())"
     text = f"{instance.slot} doesn't serve yet{f': {fault}' if fault else ''}"
     yield wait(text, "InstanceNotServing" if s.is_formed else "Starting", s)
-
-
-def members(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> list[str]:
-    """Return the slots that there are to be, the primary first: those that there are, then new ones."""
-    known = sorted({*s.instances, *s.volumes}, key=lambda slot: (slot != s.named_primary, ctx.number_of(slot)))
-    free = (slot for slot in (ctx.name(str(at)) for at in range(SLOTS)) if slot not in known)
-    return [*known[: spec.replicas], *(next(free) for _ in range(spec.replicas - len(known)))]
 
 
 def _surplus(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -245,14 +231,18 @@ def _followers(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Conte
         if instance is not None:
             if instance.is_going:
                 yield wait(f"pod {slot} is terminating", "PodTerminating", s)
-            yield from _ended(instance, s)
+            yield from ended(instance, s)
             yield from _not_serving(spec, s, instance, template)
         elif slot in s.volumes:
             yield DatabaseStep(NextDo.CREATE_POD, why_now(s), f"create {slot} on its volume, as a replica", slot)
 
 
-def _outdated(_spec: MyDatabaseSpec, s: DatabaseState, template: str, _ctx: Context) -> Iterator[DatabaseStep]:
+def _outdated(_spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     for instance in sorted(s.ordered, key=lambda each: each.slot == s.named_primary):
+        heirs = [each.slot for each in s.ordered if each.slot != instance.slot and s.is_healthy(each)]
+        if instance.slot == s.named_primary and heirs and (instance.template != template or instance.pending):
+            what = "what the spec says of pods" if instance.template != template else ", ".join(instance.pending)
+            yield from handed_over(s, heirs[0], f", for {what}", ctx)
         if instance.template != template:
             text = f"delete {instance.slot} for what the spec says of pods; it comes back on its volume"
             yield DatabaseStep(NextDo.DELETE_POD, Purpose.CHANGING, text, instance.slot)
@@ -271,7 +261,7 @@ def _missing(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
 
 
 _ORDER = (
-    _under_way, _superuser, _first, _back, _awaited, _surplus, users, databases, parameters_set, _slots, _followers, _outdated, _missing,
+    _under_way, _superuser, _first, handing_over, _back, _awaited, switchover, _surplus, users, databases, parameters_set, _slots, _followers, _outdated, _missing,
     _leaving,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

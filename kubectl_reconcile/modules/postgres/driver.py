@@ -5,7 +5,8 @@ verifiers alone, so that none is in its log. Facts hold neither: of a password t
 
 Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, settings, restarts, pending, error);
 ``writable``, the instances that take writes, in one line; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
-from it, and how far behind, coarsely) and replication ``slots``. What changes all the time, such as positions in the log, isn't among them.
+from it, and how far behind, coarsely) and replication ``slots``. What changes all the time, such as positions in the log, isn't among them, except while nobody takes
+writes: then ``pods`` say how far each standby's log goes (lsn), and whether more comes (receives).
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ from kubectl_reconcile.modules.postgres.steps import ABSENT, OK, NextDo
 _INSTANCE = """select json_build_object(
   'recovery', pg_is_in_recovery(),
   'system', (select system_identifier::text from pg_control_system()),
-  'timeline', (select timeline_id from pg_control_checkpoint()),
+  'timeline', greatest((select timeline_id from pg_control_checkpoint()),
+      (select max(('x' || left(name, 8))::bit(32)::int) from pg_ls_waldir() where name ~ '^[0-9A-F]{{24}}$')),
+  'lsn', case when pg_is_in_recovery()
+      then greatest(coalesce(pg_last_wal_receive_lsn(), '0/0'), coalesce(pg_last_wal_replay_lsn(), '0/0'))::text else '' end,
+  'receives', exists (select from pg_stat_wal_receiver where status = 'streaming'),
   'version', current_setting('server_version'),
   'major', (current_setting('server_version_num')::int / 10000)::text,
   'settings', (select coalesce(json_object_agg(name, setting), '{{}}') from pg_file_settings where sourcefile like '%/postgresql.auto.conf'),
@@ -59,10 +64,11 @@ _WITHIN = """select json_build_object(
   'slots', (select coalesce(json_object_agg(slot_name, json_build_object('active', active, 'status', wal_status)), '{{}}')
       from pg_replication_slots where slot_type = 'physical'))"""
 _INSTANCE_SHAPE = {
-    **dict.fromkeys(("system", "version", "major"), str), "recovery": bool, "timeline": int,
+    **dict.fromkeys(("system", "version", "major", "lsn"), str), "recovery": bool, "receives": bool, "timeline": int,
     **dict.fromkeys(("settings", "limits"), dict), **dict.fromkeys(("restarts", "pending"), list),
 }  # fmt: skip
 _WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots"), dict)
+_MOVING = ("lsn", "receives")
 _LITTLE = 16 << 20
 _LOOKING = {"default_transaction_read_only": "on", "statement_timeout": "2500"}
 _ACTING = {
@@ -89,6 +95,10 @@ async def observe(cr: Manifest, io: Io) -> Facts:
     looks = (_look(io, name, password, question) for name in names)
     answers = dict(zip(names, await asyncio.gather(*looks), strict=True))
     writable = sorted(name for name, each in answers.items() if each.get("recovery") is False)
+    if writable:
+        answers = {
+            name: {key: value for key, value in each.items() if key not in _MOVING} for name, each in answers.items()
+        }
     within = await _within(io, spec, writable[0], password) if writable else {}
     known = {user: held[name] for name, user in users.items()}
     return {
@@ -211,6 +221,10 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
                 await session.ask(f"select pg_create_physical_replication_slot({literal(given['slot'])}, true)")
             case NextDo.DROP_SLOT:
                 await session.ask(f"select pg_drop_replication_slot({literal(given['slot'])})")
+            case NextDo.CHECKPOINT:
+                await session.ask("checkpoint")
+            case NextDo.PROMOTE:
+                await _promote(session, given)
             case _:
                 await _set_parameters(session, given)
     return ""
@@ -233,6 +247,14 @@ async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mappi
         f"password {literal(stored)}",
     ]
     await session.ask(f"{'alter' if found else 'create'} role {identifier(user)} {' '.join(options)}")
+
+
+async def _promote(session: PostgresSession, given: Mapping[str, Any]) -> None:
+    for slot in map(literal, given["slots"]):
+        found = f"not exists (select from pg_replication_slots where slot_name = {slot})"
+        await session.ask(f"select pg_create_physical_replication_slot({slot}, true) where {found}")
+    if await session.ask("select pg_promote(true, 15)") != [("t",)]:
+        raise PostgresError("it was told to, and takes no writes after 15 s")
 
 
 async def _set_parameters(session: PostgresSession, given: Mapping[str, Any]) -> None:

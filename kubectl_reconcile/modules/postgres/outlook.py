@@ -10,41 +10,60 @@ from typing import Any
 
 from kubectl_reconcile.module_api import Action, Context, Facts, Owned, annotations_of, is_alive, map_at
 from kubectl_reconcile.modules.postgres.children import Begin
-from kubectl_reconcile.modules.postgres.situation import SYSTEM, claim_name, slot_id, state_of
+from kubectl_reconcile.modules.postgres.situation import SYSTEM, claim_name, lsn_of, slot_id, state_of
 from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, secret_of
 from kubectl_reconcile.modules.postgres.steps import ABSENT, OK, NextDo
 
 _NEW = "new"
+_UNUSED = {"active": False, "status": "reserved"}
 
 
 def after_action(facts: Facts, action: Action) -> Facts:
     """Return the facts that an action leads to."""
+    return {**facts, **_changed(facts, action)}
+
+
+def _changed(facts: Facts, action: Action) -> Facts:
+    """Return what of the facts an action changes."""
     given = action.parameters
+    changed: Facts = {}
     match action.verb:
         case NextDo.MAKE_SECRET:
-            return {**facts, "secrets": {**map_at(facts, "secrets"), given["secret"]: OK}}
+            changed = {"secrets": {**map_at(facts, "secrets"), given["secret"]: OK}}
         case NextDo.SET_USER:
             allowed = {name: given[name] for name in ("superuser", "createDatabase", "replication")}
             role = {"login": True, "password": True, **allowed}
-            return {**facts, "roles": {**map_at(facts, "roles"), given["user"]: role}}
+            changed = {"roles": {**map_at(facts, "roles"), given["user"]: role}}
         case NextDo.MAKE_DATABASE | NextDo.SET_OWNER:
-            return {**facts, "databases": {**map_at(facts, "databases"), given["database"]: given["owner"]}}
+            changed = {"databases": {**map_at(facts, "databases"), given["database"]: given["owner"]}}
         case NextDo.MAKE_SLOT:
-            return {
-                **facts,
-                "slots": {**map_at(facts, "slots"), given["slot"]: {"active": False, "status": "reserved"}},
-            }
+            changed = {"slots": {**map_at(facts, "slots"), given["slot"]: dict(_UNUSED)}}
         case NextDo.DROP_SLOT:
             left = {name: value for name, value in map_at(facts, "slots").items() if name != given["slot"]}
-            return {**facts, "slots": left}
-        case _:
-            pods, name = map_at(facts, "pods"), given["instance"]
-            before = map_at(pods, name)
-            kept = {key: value for key, value in map_at(before, "settings").items() if key not in given["reset"]}
-            changed = {*given["set"], *given["reset"]}
-            pending = sorted({*(before.get("pending") or ()), *(changed & {*(before.get("restarts") or ())})})
-            told = {**before, "settings": {**kept, **given["set"]}, "pending": pending}
-            return {**facts, "pods": {**pods, name: told}}  # fmt: skip
+            changed = {"slots": left}
+        case NextDo.SET_PARAMETERS:
+            changed = _set(facts, given)
+        case NextDo.PROMOTE:
+            changed = _promoted(facts, given)
+    return changed
+
+
+def _set(facts: Facts, given: Mapping[str, Any]) -> Facts:
+    pods, name = map_at(facts, "pods"), given["instance"]
+    before = map_at(pods, name)
+    kept = {key: value for key, value in map_at(before, "settings").items() if key not in given["reset"]}
+    changed = {*given["set"], *given["reset"]}
+    pending = sorted({*(before.get("pending") or ()), *(changed & {*(before.get("restarts") or ())})})
+    told = {**before, "settings": {**kept, **given["set"]}, "pending": pending}
+    return {"pods": {**pods, name: told}}
+
+
+def _promoted(facts: Facts, given: Mapping[str, Any]) -> Facts:
+    name, pods = given["instance"], map_at(facts, "pods")
+    timeline = int(map_at(pods, name).get("timeline") or 0) + 1
+    told = {**map_at(pods, name), "recovery": False, "timeline": timeline}
+    slots = {each: dict(_UNUSED) for each in given["slots"]}
+    return {"pods": {**pods, name: told}, "writable": name, "slots": slots}
 
 
 def once_running(spec: MyDatabaseSpec, owned: Owned, facts: Facts, ctx: Context) -> Facts:
@@ -62,6 +81,8 @@ def once_running(spec: MyDatabaseSpec, owned: Owned, facts: Facts, ctx: Context)
         pods[name] = {**answer, "uid": uid, "ready": True}
     secrets = map_at(facts, "secrets")
     writable = sorted(name for name, each in pods.items() if each.get("recovery") is False)
+    if not writable:
+        pods = _quiet(pods)
     replicas = [name for name, each in pods.items() if each.get("recovery") is True]
     slots = map_at(facts, "slots")
     active = {slot_id(name) for name in replicas} if writable else set()
@@ -73,6 +94,17 @@ def once_running(spec: MyDatabaseSpec, owned: Owned, facts: Facts, ctx: Context)
         "followers": {name: {"state": "streaming", "lagBytes": 0} for name in replicas if writable},
         "slots": {name: {**map_at(slots, name), "active": name in active} for name in slots},
     }  # fmt: skip
+
+
+def _quiet(pods: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what standbys say while nobody takes writes: all have the same, as far as nobody has said otherwise."""
+    most: Mapping[str, Any] = max(pods.values(), key=lambda each: lsn_of(str(each.get("lsn") or "")) or 0, default={})
+    far = {"lsn": most.get("lsn") or "0/0", "receives": False}
+    timeline = max((int(each.get("timeline") or 0) for each in pods.values()), default=1)
+    return {
+        name: {**each, **({} if each.get("lsn") else far), "receives": False, "timeline": timeline}
+        for name, each in pods.items()
+    }
 
 
 def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ Pure: values in, values out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,7 +48,11 @@ PRIMARY, REPLICA = "primary", "replica"
 SERVES = f"{PREFIX}serves"
 """Label of pods that clients may use for something."""
 
+SWITCHOVER = f"{PREFIX}switchover-to"
+"""On a MyDatabase: the instance that somebody wants to be the primary, once."""
+
 _FAULT_MAX = 400
+_LSN = re.compile(r"([0-9A-F]{1,8})/([0-9A-F]{1,8})")
 _TOO_SOON_S, _PATIENCE_S = 20.0, 30.0
 
 
@@ -69,6 +74,22 @@ class Instance:
     def is_writable(self) -> bool:
         """Whether its server says that it is no standby."""
         return bool(self.answer) and self.answer.get("recovery") is False
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether its server says that it is a standby: it takes no writes until somebody promotes it."""
+        return self.answer.get("recovery") is True
+
+    @property
+    def uid(self) -> str:
+        """Which pod it is, of those that have had its name."""
+        return str(self.manifest["metadata"].get("uid") or "")
+
+    @property
+    def reached(self) -> tuple[int, int] | None:
+        """How far the log goes that it holds, as timeline and position, None where it doesn't say."""
+        position = lsn_of(str(self.answer.get("lsn") or ""))
+        return None if position is None else (int(self.answer.get("timeline") or 0), position)
 
     @property
     def serves(self) -> bool:
@@ -99,6 +120,24 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class PrimaryHandover:
+    """What earlier passes noted of one instance that takes over from another: *to* whom, and the *uid* of the pod that was the primary until then.
+
+    *wish* is whom somebody asks for; *granted* is the wish that was dealt with already.
+    """
+
+    to: str = ""
+    uid: str = ""
+    wish: str = ""
+    granted: str = ""
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether it was told before, so that it is found again whatever happens."""
+        return bool(self.to and self.uid)
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceVolume:
     """A volume claim. *system* is the database whose data it holds, empty where none was seen on it; *size* is what is asked for, in bytes."""
 
@@ -124,6 +163,7 @@ class DatabaseState:
     followers: Mapping[str, Any] = field(default_factory=dict)
     slots: Mapping[str, Any] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+    handover: PrimaryHandover = field(default_factory=PrimaryHandover)
 
     @property
     def is_formed(self) -> bool:
@@ -147,8 +187,7 @@ class DatabaseState:
 
     def streams(self, instance: Instance) -> bool:
         """Tell whether an instance is a replica that follows the primary: it stands by, and the primary sends to it."""
-        stands_by = bool(instance.answer) and instance.answer.get("recovery") is True
-        return stands_by and map_at(self.followers, instance.slot).get("state") == "streaming"
+        return instance.stands_by and map_at(self.followers, instance.slot).get("state") == "streaming"
 
     def is_healthy(self, instance: Instance) -> bool:
         """Tell whether an instance serves as what it is."""
@@ -200,7 +239,24 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
         followers=map_at(facts, "followers"),
         slots=map_at(facts, "slots"),
         failed=actions_failed(cr),
+        handover=_handover(cr),
     )
+
+
+def _handover(cr: Manifest) -> PrimaryHandover:
+    status = map_at(cr, "status")
+    return PrimaryHandover(
+        text_at(status, "handover", "to"),
+        text_at(status, "handover", "uid"),
+        annotations_of(cr).get(SWITCHOVER, ""),
+        text_at(status, "switchoverAnswered"),
+    )
+
+
+def lsn_of(text: str) -> int | None:
+    """Return a position in the log as a number, None where it is none: PostgreSQL writes it as two, in hexadecimal."""
+    found = _LSN.fullmatch(text)
+    return (int(found[1], 16) << 32) + int(found[2], 16) if found else None
 
 
 def _instance(pod: Manifest, answer: Mapping[str, Any], ctx: Context) -> Instance:

@@ -45,7 +45,8 @@ OWNED_PARAMETERS: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "wal_level", "wal_log_hints", "hot_standby", "max_wal_senders", "max_replication_slots", "max_slot_wal_keep_size", "primary_conninfo",
-            "primary_slot_name", "synchronous_standby_names", "wal_sender_timeout", "wal_receiver_timeout", "promote_trigger_file",
+            "primary_slot_name", "synchronous_standby_names", "wal_sender_timeout", "wal_receiver_timeout", "wal_retrieve_retry_interval",
+            "promote_trigger_file",
         ),
         "replication is looked after here",
     ),

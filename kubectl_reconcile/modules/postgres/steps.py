@@ -5,15 +5,15 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from kubectl_reconcile.module_api import Context
-from kubectl_reconcile.modules.postgres.children import Begin
+from kubectl_reconcile.modules.postgres.children import Begin, parameter_lines
 from kubectl_reconcile.modules.postgres.situation import DatabaseState, Instance
-from kubectl_reconcile.modules.postgres.spec import secret_of
+from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, secret_of
 
 OK, ABSENT = "ok", "absent"
 """What is known of a Secret; anything else says what is wrong with it."""
@@ -41,6 +41,10 @@ class NextDo(StrEnum):
     MAKE_SLOT = "make-slot"
     """Have the primary keep what a replica hasn't got yet."""
     DROP_SLOT = "drop-slot"
+    CHECKPOINT = "checkpoint"
+    """Have the primary write to its files what is in memory, so that it stops at once when it is to."""
+    PROMOTE = "promote"
+    """Have a standby take writes from now on."""
 
 
 ACTIONS = frozenset(
@@ -52,6 +56,8 @@ ACTIONS = frozenset(
         NextDo.SET_PARAMETERS,
         NextDo.MAKE_SLOT,
         NextDo.DROP_SLOT,
+        NextDo.CHECKPOINT,
+        NextDo.PROMOTE,
     }
 )
 """Steps that aren't a matter of children."""
@@ -71,7 +77,7 @@ class Purpose(StrEnum):
 class DatabaseStep:
     """The one thing to do. *about* names it among its kind (a pod by its slot), *text* says it to people, *reason* is a word for a condition.
 
-    *begin* is how a pod begins; *parameters* are for the driver.
+    *begin* is how a pod begins; *parameters* are for the driver; *target* is who takes over from the primary, where somebody does.
     """
 
     do: NextDo
@@ -81,6 +87,7 @@ class DatabaseStep:
     reason: str = ""
     begin: Begin = Begin.REPLICA
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    target: str = ""
 
     @property
     def key(self) -> str:
@@ -108,6 +115,25 @@ def restart(instance: Instance) -> DatabaseStep:
         f"delete {instance.slot}, so that it restarts with {', '.join(instance.pending)}; it comes back on its volume"
     )
     return DatabaseStep(NextDo.DELETE_POD, Purpose.CHANGING, text, instance.slot)
+
+
+def ended(instance: Instance, s: DatabaseState) -> Iterator[DatabaseStep]:
+    """Yield what is to be done about an instance whose server has ended."""
+    if instance.has_ended and instance.may_return:
+        fault = f" ({instance.fault})" if instance.fault else ""
+        text = f"delete {instance.slot}, which has ended{fault}; it comes back on its volume"
+        yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
+    if instance.has_ended:
+        text = f"{instance.slot} has ended right after it was made, and is recreated in half a minute: {instance.fault}"
+        yield wait(text, "InstanceFails", s)
+
+
+def unable(spec: MyDatabaseSpec, instance: Instance, s: DatabaseState, template: str) -> Iterator[DatabaseStep]:
+    """Yield the end of an instance that doesn't run and isn't as specified any more, so that it may run as it is specified now."""
+    written = instance.begun.get("PARAMETERS", "") == parameter_lines(spec.parameters)
+    if not instance.answer and not instance.is_ready and (instance.template != template or not written):
+        text = f"delete {instance.slot}, which doesn't run and isn't as specified any more; it comes back on its volume"
+        yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
 
 
 def why_now(s: DatabaseState) -> Purpose:

@@ -93,14 +93,18 @@ def is_part(steps, of):
 
 
 @settings(max_examples=30, deadline=None)
-@example(before={}, change={"users": USERS[:1], "image": "postgres:17.6"}, later=3)
-@example(before={}, change={"parameters": {"work_mem": "30", "max_connections": "30"}, "replicas": 2}, later=4)
-@example(before={}, change={"parameters": {"max_connections": "1"}}, later=0)
-@given(CHANGES, CHANGES, st.integers(0, 5))
-def test_a_change_takes_the_steps_that_were_shown_before(before, change, later):
+@example(before={}, change={"users": USERS[:1], "image": "postgres:17.6"}, later=3, to="")
+@example(before={}, change={"parameters": {"work_mem": "30", "max_connections": "30"}, "replicas": 2}, later=4, to="")
+@example(before={}, change={"parameters": {"max_connections": "1"}}, later=0, to="")
+@example(before={"replicas": 3}, change={"image": "postgres:17.6"}, later=1, to="")
+@example(before={"replicas": 2}, change={}, later=2, to="db-1")
+@example(before={"parameters": {"max_connections": "30"}}, change={"parameters": {}, "replicas": 2}, later=1, to="db-1")
+@given(CHANGES, CHANGES, st.integers(0, 9), st.sampled_from(["", "db-1"]))
+def test_a_change_takes_the_steps_that_were_shown_before(before, change, later, to):
     world = World(**before)
     world.settle(200)
     world.cr["spec"] |= change
+    world.cr["metadata"]["annotations"] = {"example.com/switchover-to": to}
     for _ in range(later):  # in the middle of it, too
         world.step()
     world.taken.clear()

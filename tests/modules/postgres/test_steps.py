@@ -6,7 +6,7 @@ import json
 import pytest
 
 from kubectl_reconcile.core.module.call import check_purity
-from tests.modules.postgres.world import World, condition
+from tests.modules.postgres.world import HANDOVER, World, condition
 
 SHOP = {"users": [{"name": "shop"}], "databases": [{"name": "orders", "owner": "shop"}]}
 
@@ -383,11 +383,11 @@ def test_nobody_waits_for_a_surplus_replica_whose_node_does_not_let_it_go():
     assert condition(world.ask(), "Ready").status == "True"
 
 
+REPLICAS_FIRST = [*(f"{verb} db-{at}" for at in (1, 2) for verb in ("delete", "create")), *HANDOVER]
 ROLLED = {
-    "an image": ({"image": "postgres:17.6"}, [f"{verb} db-{at}" for at in (1, 2, 0) for verb in ("delete", "create")]),
+    "an image": ({"image": "postgres:17.6"}, REPLICAS_FIRST),
     "more connections, replicas first": (
-        {"parameters": {"max_connections": "200"}},
-        [*(f"set-parameters db-{at}" for at in range(3)), *(f"{verb} db-{at}" for at in (1, 2, 0) for verb in ("delete", "create"))],
+        {"parameters": {"max_connections": "200"}}, [*(f"set-parameters db-{at}" for at in range(3)), *REPLICAS_FIRST],
     ),
     "fewer connections, the primary first": (
         {"parameters": {"max_connections": "50"}},

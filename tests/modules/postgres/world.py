@@ -15,6 +15,8 @@ from kubectl_reconcile.core.module.outcome import key_of
 from kubectl_reconcile.modules.postgres import MyDatabase
 
 NOW = "2026-11-20T12:00:00Z"
+HANDOVER = ["checkpoint db-0", "delete db-0", "create db-0", "promote db-1"]
+"""The steps by which db-1 takes over from db-0."""
 RESTARTS = {"max_connections", "shared_buffers"}
 
 
@@ -68,6 +70,27 @@ class World:
                 pod["status"] = {
                     "phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": str(bool(is_up))}],
                 }  # fmt: skip
+        self.stream()
+
+    def stream(self):
+        """Let all who follow receive what the primary has written."""
+        for name in self.pods:
+            if self.follows(name):
+                source, own = (
+                    self.disks[self.primary["disk"]],
+                    self.disks[self.running[uid_of(self.pods[name])]["disk"]],
+                )
+                own |= {key: copy.deepcopy(source[key]) for key in ("rows", "timeline", "roles", "databases")}
+
+    def write(self, row):
+        """A client writes a row through the Service, if that leads anywhere; returns whether it was acknowledged."""
+        led = [name for name in self.pods if self.role(name) == "primary"]
+        assert len(led) <= 1, f"the Service leads to {led}"
+        server = self.running.get(uid_of(self.pods[led[0]])) if led else None
+        if server is None or server["standby"] or led[0] in self.broken:
+            return False
+        self.disks[server["disk"]]["rows"].append(row)
+        return True
 
     def start(self, name, pod):
         told = {each["name"]: each.get("value") for each in pod["spec"]["initContainers"][0]["env"]}
@@ -82,6 +105,8 @@ class World:
         standby = told["BEGIN"] == "replica"
         if standby and primary and room(settings) < primary["room"]:
             return False  # a standby with less room than its primary doesn't start
+        if standby:
+            self.disks[disk]["slots"] = set()
         self.running[uid_of(pod)] = {
             "disk": disk,
             "slot": told["SLOT"],
@@ -100,7 +125,8 @@ class World:
     def begun(self, name, disk):
         assert not self.disks, f"{name} begins a second database"
         own = {"password": self.secrets["db-superuser"]}
-        self.disks[disk] = {"system": "7000", "roles": {}, "databases": {}, "slots": set(), **own}
+        empty = {"roles": {}, "databases": {}, "slots": set(), "rows": [], "timeline": 1}
+        self.disks[disk] = {"system": "7000", **empty, **own}
         return True
 
     def copied(self, name, disk, told, primary):
@@ -126,7 +152,11 @@ class World:
 
     def follows(self, name):
         server, primary = self.running.get(uid_of(self.pods[name])), self.primary
-        return bool(server and primary and server["standby"] and server["slot"] in self.disks[primary["disk"]]["slots"])
+        if not (server and primary and server["standby"]) or {name, primary["name"]} & self.broken:
+            return False
+        own, source = self.disks[server["disk"]], self.disks[primary["disk"]]
+        is_behind = own["rows"] == source["rows"][: len(own["rows"])]
+        return is_behind and server["slot"] in source["slots"] and self.role(primary["name"]) == "primary"
 
     def kill(self, slot):
         """The server of a pod ends; nobody restarts it."""
@@ -138,15 +168,23 @@ class World:
         pods = {}
         for name, pod in self.pods.items():
             server = self.running.get(uid_of(pod))
-            if server is None or self.disks[server["disk"]]["password"] != self.secrets.get("db-superuser"):
+            if (
+                server is None
+                or name in self.broken
+                or self.disks[server["disk"]]["password"] != self.secrets.get("db-superuser")
+            ):
                 pods[name] = {"uid": uid_of(pod), "error": "silent"}
                 continue
             pods[name] = {
                 "uid": uid_of(pod), "error": "", "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
-                "timeline": 1, "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
+                "timeline": self.disks[server["disk"]]["timeline"], "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
                 "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]},
             }  # fmt: skip
         writable = sorted(name for name, each in pods.items() if not each["error"] and not each["recovery"])
+        for name, each in pods.items():
+            if not writable and not each["error"]:
+                far = len(self.disks[self.running[uid_of(self.pods[name])]["disk"]]["rows"])
+                each |= {"lsn": f"0/{1000 + far:X}", "receives": False}
         within = self.disks[self.running[uid_of(self.pods[writable[0]])]["disk"]] if writable else {}
         users = {each["name"]: secret_of(each["name"]) for each in self.cr["spec"].get("users", ())}
         if self.cr["spec"].get("replicas", 1) > 1:
@@ -173,10 +211,11 @@ class World:
         owned = Owned(copy.deepcopy(list(self.objects.values())))
         return with_(MyDatabase, copy.deepcopy(self.cr), owned, self.facts(), Context(NOW, "mydatabase", self.cr))
 
-    def step(self, with_=outcome_of):
-        """One pass: ask, and do what is said. Returns the outcome."""
+    def step(self, with_=outcome_of, *, notes=True):
+        """One pass: ask, and do what is said, unless *notes* without writing the status. Returns the outcome."""
         outcome = self.ask(with_)
-        self.cr["status"] = {**outcome.status, "conditions": [{"type": each.type} for each in outcome.conditions]}
+        if notes:
+            self.cr["status"] = {**outcome.status, "conditions": [{"type": each.type} for each in outcome.conditions]}
         wanted = {(each["kind"], each["metadata"]["name"]): each for each in outcome.children}
         gone = [] if outcome.keep_children else [key for key in self.objects if key not in wanted]
         done = [self.delete(*key) for key in gone]
@@ -238,6 +277,14 @@ class World:
                 disk["slots"].add(given["slot"])
             case "drop-slot":
                 disk["slots"].remove(given["slot"])
+            case "checkpoint":
+                pass
+            case "promote":
+                assert self.primary is None, "there is a primary already"
+                assert server["standby"]
+                server["standby"] = False
+                disk["slots"] |= set(given["slots"])
+                disk["timeline"] += 1
             case _:
                 server["settings"] |= given["set"]
                 for name in given["reset"]:
