@@ -227,7 +227,7 @@ def test_the_primary_hands_over_without_losing_a_row_when_asked_and_for_a_restar
     assert {db.cr["status"][name] for name in ("currentPrimary", "targetPrimary")} == {"db-1"}
     assert db.cr["status"]["timeline"] == 2
     goes_on()
-    assert db.inside("db-0", "psql", "-U", "postgres", "-Atc", "select pg_is_in_recovery()").strip() == "t"
+    assert stands_by(db, "db-0")
 
     db.apply(replicas=2, parameters={"max_connections": "150"})
     db.settled()
@@ -235,6 +235,50 @@ def test_the_primary_hands_over_without_losing_a_row_when_asked_and_for_a_restar
     goes_on()
     told = acknowledged()  # before what is there: none of these may be missing
     assert not {*told} - {int(each) for each in db.sql("select n from rows")}
+
+
+def test_a_replica_takes_over_from_a_primary_whose_volume_is_lost(db):
+    real = db.real
+    db.apply(replicas=2, failover={"delaySeconds": 1})
+    db.settled()
+    db.sql("create table rows (n int); insert into rows select generate_series(1, 1000)")
+    real.kubectl("delete", "pvc", "db-0-data", "-n", real.namespace, "--wait=false")
+    real.delete("db-0", "--wait=false")
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+    db.settled()
+    assert db.sql("insert into rows values (1001); select count(*) from rows") == ["1001"]
+    assert stands_by(db, "db-0")
+
+
+def test_a_replica_takes_over_from_a_primary_that_lets_nobody_in_once_that_has_ended(db, version):
+    real = db.real
+    db.apply(replicas=2, failover={"delaySeconds": 1})
+    db.settled()
+    db.sql("create table rows (n int); insert into rows select generate_series(1, 1000)")
+    env = [{"name": "PGPASSWORD", "value": db.password()}]
+    holds = ["psql", "host=db user=shop dbname=orders", "-c", "select pg_sleep(1000)"]
+    real.run(*holds, name="client", image=f"postgres:{version}", env=env)
+    sleeping = "select count(*) from pg_stat_activity where usename = 'shop' and state = 'active'"
+    real.eventually(lambda: asked(db, "db-0", sleeping) == "1", "a session is open", timeout_s=60)
+    # It waits for the session to end, for ever, and lets nobody else in.
+    db.inside("db-0", "sh", "-c", 'kill -TERM "$(head -n 1 "$PGDATA/postmaster.pid")"')
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+    db.settled()
+    assert stands_by(db, "db-0")
+    assert db.sql("insert into rows values (1001); select count(*) from rows") == ["1001"]
+    assert db.cr["status"]["timeline"] == 2
+
+
+def primary_of(db):
+    return db.cr.get("status", {}).get("currentPrimary")
+
+
+def stands_by(db, pod):
+    return asked(db, pod, "select pg_is_in_recovery()") == "t"
+
+
+def asked(db, pod, sql):
+    return db.inside(pod, "psql", "-U", "postgres", "-Atc", sql).strip()
 
 
 def claims(real):

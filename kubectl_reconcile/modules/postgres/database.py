@@ -209,11 +209,12 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
                 holds[f"pods.{slot}.settings"] = dict(instance.settings)
             case NextDo.CHECKPOINT:
                 pass
-            case NextDo.PROMOTE:
+            case NextDo.PROMOTE | NextDo.FAIL_OVER:
                 holds |= dict(_compared(s))
             case _:
                 holds[f"databases.{given['database']}"] = s.databases.get(given["database"])
-    yield Action(step.key, step.do.value, step.text, given, holds, repeats=True)
+    is_decision = step.do is NextDo.FAIL_OVER
+    yield Action(step.key, step.do.value, step.text, given, holds, needs_approval=is_decision, repeats=not is_decision)
 
 
 def _compared(s: DatabaseState) -> Iterator[tuple[str, Any]]:
@@ -242,7 +243,7 @@ def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any
         "version": str(answer.get("version") or before.get("version") or ""),
         "timeline": answer.get("timeline") or before.get("timeline") or 0,
         "targetPrimary": known_handover.to or (s.named_primary if s.is_formed or primary else ""),
-        "handover": {"to": known_handover.to, "uid": known_handover.uid} if known_handover.is_noted else {},
+        "handover": _told(known_handover),
         "switchoverAnswered": answered(s, step),
     }
     return {
@@ -254,15 +255,23 @@ def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any
     }
 
 
+def _told(handover: PrimaryHandover) -> dict[str, str]:
+    """Return a handover as a status keeps it."""
+    kind = "Failover" if handover.is_failover else "Switchover"
+    return {"to": handover.to, "uid": handover.uid, "kind": kind} if handover.is_noted else {}
+
+
 def _phase(s: DatabaseState, handover: PrimaryHandover) -> str:
     if handover.is_noted:
-        return "SwitchingOver"
+        return "FailingOver" if handover.is_failover else "SwitchingOver"
     return "Recovering" if s.is_formed else "Creating"
 
 
 def _line(instance: Instance, s: DatabaseState) -> dict[str, Any]:
     role = PRIMARY if instance.slot == s.named_primary else REPLICA
     lag = map_at(s.followers, instance.slot).get("lagBytes")
+    if not s.writable and instance.slot in s.outage.lags:  # the last known one: it tells what a failover may lose
+        lag = s.outage.lags[instance.slot]
     told = {"lagBytes": lag} if isinstance(lag, int) and role == REPLICA else {}
     return {"pod": instance.slot, "role": role, "ready": s.is_healthy(instance), **told}
 
@@ -289,7 +298,7 @@ def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx:
         yield Condition("Degraded", "True", refused, why)
     elif step.do in ACTIONS and (said := s.failed.get(step.key)):
         yield Condition("Degraded", "True", "Refused", f"{step.text}: {said.removeprefix(f'{step.key}: ')}")
-    elif (step.do is NextDo.STOP and step.reason != "Paused") or step.reason == "InstanceFails":
+    elif (step.do in {NextDo.STOP, NextDo.FAIL_OVER} and step.reason != "Paused") or step.reason == "InstanceFails":
         yield Condition("Degraded", "True", step.reason, step.text)
 
 

@@ -2,11 +2,11 @@
 
 The order, each line only where those above are settled:
 
-1. Paused: nothing. A primary or a volume that is going is waited for. Data of two databases, or of another major version, or two servers that take
+1. Paused: nothing. A primary that is going is waited for. Data of two databases, or of another major version, or two servers that take
    writes: nothing, a person decides.
 2. The superuser's Secret: made before there is a database, never afterwards, since a new password wouldn't be that of the server.
-3. No database yet: the first instance, with its volume. Once there was one, no instance ever makes another.
-4. A handover that was begun goes on, see `handover`.
+3. A primary that is away for too long is left behind, see `failover`; a handover that was begun goes on, see `handover`.
+4. Volumes that are going are waited for. No database yet: the first instance, with its volume. Once there was one, no instance ever makes another.
 5. A primary whose pod has ended, or is gone, comes back on its volume.
 6. A primary that doesn't answer yet is waited for; where it can't run as it is and isn't as specified any more, it is replaced.
 7. A switchover that somebody asks for begins.
@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from kubectl_reconcile.module_api import Context, map_at
 from kubectl_reconcile.modules.postgres.children import Begin
 from kubectl_reconcile.modules.postgres.contents import databases, parameters_set, users
+from kubectl_reconcile.modules.postgres.failover import failing_over, offered
 from kubectl_reconcile.modules.postgres.handover import handed_over, handing_over, switchover, switchover_refused
 from kubectl_reconcile.modules.postgres.membership import members
 from kubectl_reconcile.modules.postgres.situation import (
@@ -96,7 +97,14 @@ def _under_way(spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Con
         text = f"{names} take writes, so that no client is led to either; nothing is changed (hint: delete the pod and the volume claim of the one that is to go)"
         yield stop(text, "TwoPrimaries")
     if s.primary is not None and s.primary.is_going:
-        yield wait(f"pod {s.primary.slot} is terminating", "PodTerminating", s)
+        text = f"pod {s.primary.slot} is terminating"
+        if len(s.instances) > 1:
+            hint = f"only if that node is off for good: kubectl delete pod {s.primary.slot} --force"
+            text = f"{text}; nobody takes over before its node says that it has ended (hint: {hint})"
+        yield wait(text, "PodTerminating", s)
+
+
+def _volumes(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
     for slot, volume in sorted(s.volumes.items()):
         if volume.is_going:
             yield wait(f"the volume claim of {slot} is terminating", "VolumeTerminating", s)
@@ -126,8 +134,10 @@ def _first(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context
         )
 
 
-def _back(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
+def _back(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield what brings the primary back."""
+    if s.primary is None and s.named_primary not in s.volumes:
+        yield from offered(spec, s, ctx)
     if s.primary is None:
         yield _primary_back(s, why_now(s))
     else:
@@ -148,8 +158,11 @@ def _primary_back(s: DatabaseState, why: Purpose) -> DatabaseStep:
     return stop(f"the volume of {slot}, the primary, is gone, and what only it held with it (hint: {way})", "DataLost")
 
 
-def _awaited(spec: MyDatabaseSpec, s: DatabaseState, template: str, _ctx: Context) -> Iterator[DatabaseStep]:
+def _awaited(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     if s.primary is not None:
+        if not s.is_healthy(s.primary):
+            yield from unable(spec, s.primary, s, template)
+            yield from offered(spec, s, ctx)
         yield from _not_serving(spec, s, s.primary, template)
 
 
@@ -163,7 +176,9 @@ def _not_serving(spec: MyDatabaseSpec, s: DatabaseState, instance: Instance, tem
         lost = map_at(s.slots, slot_id(instance.slot)).get("status") == "lost"
         hint = f"delete the pod and its volume claim {claim_name(instance.slot)}: it begins with a new copy"
         fault = (
-            f"it needs what the primary has thrown away (hint: {hint})" if lost else "it stands by, and follows nobody"
+            f"it needs what the primary has thrown away (hint: {hint})"
+            if lost
+            else f"it stands by, and follows nobody (hint: where its log has what the primary's hasn't, {hint})"
         )
         if instance.slot == s.named_primary:
             fault = "it stands by, and nobody takes writes (hint: have it promoted by pg_promote())"
@@ -261,7 +276,7 @@ def _missing(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
 
 
 _ORDER = (
-    _under_way, _superuser, _first, handing_over, _back, _awaited, switchover, _surplus, users, databases, parameters_set, _slots, _followers, _outdated, _missing,
+    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, switchover, _surplus, users, databases, parameters_set, _slots, _followers, _outdated, _missing,
     _leaving,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

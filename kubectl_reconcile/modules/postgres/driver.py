@@ -6,7 +6,8 @@ verifiers alone, so that none is in its log. Facts hold neither: of a password t
 Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, settings, restarts, pending, error);
 ``writable``, the instances that take writes, in one line; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely) and replication ``slots``. What changes all the time, such as positions in the log, isn't among them, except while nobody takes
-writes: then ``pods`` say how far each standby's log goes (lsn), and whether more comes (receives).
+writes: then ``pods`` say how far each standby's log goes (lsn), and whether it may go further yet (receives): more comes, or after a restart not all that is
+on its volume has been read again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from kubectl_reconcile.modules.postgres.protocol import (
     verifier,
 )
 from kubectl_reconcile.modules.postgres.session import PostgresSession, answer_of
+from kubectl_reconcile.modules.postgres.situation import LAG_LEAST
 from kubectl_reconcile.modules.postgres.spec import (
     SUPERUSER,
     MyDatabaseSpec,
@@ -45,7 +47,8 @@ _INSTANCE = """select json_build_object(
       (select max(('x' || left(name, 8))::bit(32)::int) from pg_ls_waldir() where name ~ '^[0-9A-F]{{24}}$')),
   'lsn', case when pg_is_in_recovery()
       then greatest(coalesce(pg_last_wal_receive_lsn(), '0/0'), coalesce(pg_last_wal_replay_lsn(), '0/0'))::text else '' end,
-  'receives', exists (select from pg_stat_wal_receiver where status = 'streaming'),
+  'receives', exists (select from pg_stat_wal_receiver where status = 'streaming') or exists (select from pg_stat_activity
+      where backend_type = 'startup' and coalesce(wait_event, '') not in ('RecoveryWalStream', 'RecoveryRetrieveRetryInterval', 'RecoveryPause')),
   'version', current_setting('server_version'),
   'major', (current_setting('server_version_num')::int / 10000)::text,
   'settings', (select coalesce(json_object_agg(name, setting), '{{}}') from pg_file_settings where sourcefile like '%/postgresql.auto.conf'),
@@ -69,7 +72,6 @@ _INSTANCE_SHAPE = {
 }  # fmt: skip
 _WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots"), dict)
 _MOVING = ("lsn", "receives")
-_LITTLE = 16 << 20
 _LOOKING = {"default_transaction_read_only": "on", "statement_timeout": "2500"}
 _ACTING = {
     "default_transaction_read_only": "off",
@@ -145,7 +147,7 @@ def _role(role: Mapping[str, Any], password: str | None) -> dict[str, Any]:
 def _follower(each: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is told of a standby: its lag as a power of two, nothing below 16 MiB."""
     lag = int(each.get("lag") or 0)
-    return {"state": str(each.get("state") or ""), "lagBytes": 0 if lag < _LITTLE else 1 << lag.bit_length()}
+    return {"state": str(each.get("state") or ""), "lagBytes": 0 if lag < LAG_LEAST else 1 << lag.bit_length()}
 
 
 async def _look(io: Io, name: str, password: str | None, question: str) -> dict[str, Any]:
@@ -205,6 +207,8 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         }
         await io.make_secret(str(given["secret"]), values, ctx.labels())
         return ""
+    if action.verb == NextDo.FAIL_OVER:
+        return ""  # a decision, which the next pass finds in the journal
     own = secret_of(ctx, SUPERUSER)
     password = (await _passwords(io, (own,)))[own]
     async with _session(io, str(given["instance"]), password, _ACTING) as session:

@@ -83,8 +83,8 @@ def noted(s: DatabaseState, step: DatabaseStep) -> PrimaryHandover:
     """Return what is to be known of a handover after *step*: while nobody takes writes, nothing that was noted is forgotten."""
     if not step.target:
         return PrimaryHandover() if s.writable else s.handover
-    is_new = bool(s.writable) and s.primary is not None
-    return PrimaryHandover(step.target, s.primary.uid if is_new and s.primary else s.handover.uid)
+    uid = s.primary.uid if s.primary and (s.writable or step.is_failover) else s.handover.uid
+    return PrimaryHandover(step.target, uid or "none", is_failover=step.is_failover)
 
 
 # --- how it goes on -------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def noted(s: DatabaseState, step: DatabaseStep) -> PrimaryHandover:
 def handing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield what is next in a handover whose old primary has ended."""
     old = s.primary
-    if not s.handover.is_noted or s.writable:
+    if not s.handover.is_noted or s.handover.is_failover or s.writable:
         return
     if (
         old is not None and old.uid == s.handover.uid and not old.stands_by
@@ -105,23 +105,30 @@ def handing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Con
 
 def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     for slot in dict.fromkeys((s.named_primary, s.handover.to)):
-        yield from _standing_by(spec, s, slot, template)
+        yield from standing_by(spec, s, slot, template)
+    yield from elected(spec, s, ctx, "which has all of the log")
+
+
+def elected(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context, what: str) -> Iterator[DatabaseStep]:
+    """Yield the promotion of the standby whose log goes furthest, *what* says what it has; before, what is waited for."""
     standbys = [each for each in s.ordered if each.stands_by and not each.is_going]
     if any(each.answer.get("receives") for each in standbys):
-        yield wait("replicas end the connections by which they received the log", "HandingOver", s)
+        yield wait("a standby still receives the log, or reads its own again", "HandingOver", s)
     if mute := [each.slot for each in standbys if each.reached is None]:
         yield wait(f"{', '.join(mute)} don't say how far their log goes", "HandingOver", s)
     best = max(standbys, key=lambda each: (each.reached or (0, 0), each.slot == s.handover.to))
     if best.slot != s.handover.to:
         text = f"{best.slot} takes over instead of {s.handover.to}: its log goes further"
         yield replace(wait(text, "HandingOver", s), target=best.slot)
-    yield _promoted(spec, s, best, ctx)
+    yield _promoted(spec, s, best, ctx, what)
 
 
-def _standing_by(spec: MyDatabaseSpec, s: DatabaseState, slot: str, template: str) -> Iterator[DatabaseStep]:
+def standing_by(spec: MyDatabaseSpec, s: DatabaseState, slot: str, template: str) -> Iterator[DatabaseStep]:
     """Yield what it takes until an instance stands by."""
     instance = s.instances.get(slot)
-    if instance is None and slot in s.volumes:
+    if instance is None and slot in s.volumes and s.volumes[slot].is_going:
+        yield wait(f"the volume claim of {slot} is terminating", "VolumeTerminating", s)
+    elif instance is None and slot in s.volumes:
         yield DatabaseStep(NextDo.CREATE_POD, Purpose.CHANGING, f"create {slot} on its volume, as a standby", slot, begin=Begin.REPLICA)  # fmt: skip
     elif instance is None:
         others = ", ".join(each.slot for each in s.ordered) or "none"
@@ -135,9 +142,9 @@ def _standing_by(spec: MyDatabaseSpec, s: DatabaseState, slot: str, template: st
         yield wait(f"{slot} begins as a standby{f': {fault}' if fault else ''}", "HandingOver", s)
 
 
-def _promoted(spec: MyDatabaseSpec, s: DatabaseState, best: Instance, ctx: Context) -> DatabaseStep:
+def _promoted(spec: MyDatabaseSpec, s: DatabaseState, best: Instance, ctx: Context, what: str) -> DatabaseStep:
     position = f", up to {best.answer['lsn']}" if best.answer.get("lsn") != "0/0" else ""
-    text = f"promote {best.slot}, which has all of the log{position}; it is the primary then"
+    text = f"promote {best.slot}, {what}{position}; it is the primary then"
     others = [
         slot_id(each) for each in members(spec, s, ctx) if each != best.slot and each in {*s.instances, *s.volumes}
     ]

@@ -21,6 +21,7 @@ from kubectl_reconcile.module_api import (
     Facts,
     Manifest,
     Owned,
+    actions_done,
     actions_failed,
     annotations_of,
     condition_of,
@@ -48,6 +49,8 @@ PRIMARY, REPLICA = "primary", "replica"
 SERVES = f"{PREFIX}serves"
 """Label of pods that clients may use for something."""
 
+LAG_LEAST = 16 << 20
+"""Bytes below which a lag isn't told apart from none."""
 SWITCHOVER = f"{PREFIX}switchover-to"
 """On a MyDatabase: the instance that somebody wants to be the primary, once."""
 
@@ -123,18 +126,31 @@ class Instance:
 class PrimaryHandover:
     """What earlier passes noted of one instance that takes over from another: *to* whom, and the *uid* of the pod that was the primary until then.
 
-    *wish* is whom somebody asks for; *granted* is the wish that was dealt with already.
+    *is_failover* tells whether the primary is left behind. *wish* is whom somebody asks for; *granted* is the wish that was dealt with already.
     """
 
     to: str = ""
     uid: str = ""
     wish: str = ""
     granted: str = ""
+    is_failover: bool = False
 
     @property
     def is_noted(self) -> bool:
         """Whether it was told before, so that it is found again whatever happens."""
         return bool(self.to and self.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """What is known of a primary that is away: *since* when nobody serves, empty where somebody does.
+
+    *lags* are the last known ones of replicas, in bytes, 0 below `LAG_LEAST`; *done* are the actions that have run, and so what was approved.
+    """
+
+    since: str = ""
+    lags: Mapping[str, int] = field(default_factory=dict)
+    done: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +180,7 @@ class DatabaseState:
     slots: Mapping[str, Any] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     handover: PrimaryHandover = field(default_factory=PrimaryHandover)
+    outage: Outage = field(default_factory=Outage)
 
     @property
     def is_formed(self) -> bool:
@@ -240,7 +257,16 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
         slots=map_at(facts, "slots"),
         failed=actions_failed(cr),
         handover=_handover(cr),
+        outage=_outage(cr),
     )
+
+
+def _outage(cr: Manifest) -> Outage:
+    available = condition_of(cr, "Available") or {}
+    since = str(available.get("lastTransitionTime") or "") if available.get("status") == "False" else ""
+    lines = maps_in(map_at(cr, "status").get("instances"))
+    lags = {str(each.get("pod")): lag for each in lines if isinstance(lag := each.get("lagBytes"), int)}
+    return Outage(since, lags, actions_done(cr))
 
 
 def _handover(cr: Manifest) -> PrimaryHandover:
@@ -250,6 +276,7 @@ def _handover(cr: Manifest) -> PrimaryHandover:
         text_at(status, "handover", "uid"),
         annotations_of(cr).get(SWITCHOVER, ""),
         text_at(status, "switchoverAnswered"),
+        text_at(status, "handover", "kind") == "Failover",
     )
 
 

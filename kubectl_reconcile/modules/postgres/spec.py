@@ -100,6 +100,15 @@ class DatabaseWish:
 
 
 @dataclass(frozen=True, slots=True)
+class FailoverWish:
+    """When a replica takes over from a primary that is away: after how long, and what may be lost without asking."""
+
+    delay_seconds: Annotated[int, Between(0, 86_400)] = 30
+    max_lag_bytes: Annotated[int, Between(0, 1 << 50)] = 16 << 20
+    mode: Literal["Automatic", "Approve"] = "Automatic"
+
+
+@dataclass(frozen=True, slots=True)
 class MyDatabaseSpec:
     """The spec of a MyDatabase."""
 
@@ -111,6 +120,7 @@ class MyDatabaseSpec:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     databases: tuple[DatabaseWish, ...] = ()
     users: tuple[UserWish, ...] = ()
+    failover: FailoverWish | None = None
     paused: bool = False
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
 

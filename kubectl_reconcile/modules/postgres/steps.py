@@ -43,6 +43,8 @@ class NextDo(StrEnum):
     DROP_SLOT = "drop-slot"
     CHECKPOINT = "checkpoint"
     """Have the primary write to its files what is in memory, so that it stops at once when it is to."""
+    FAIL_OVER = "fail-over"
+    """A decision of somebody: what may be lost is given up."""
     PROMOTE = "promote"
     """Have a standby take writes from now on."""
 
@@ -57,6 +59,7 @@ ACTIONS = frozenset(
         NextDo.MAKE_SLOT,
         NextDo.DROP_SLOT,
         NextDo.CHECKPOINT,
+        NextDo.FAIL_OVER,
         NextDo.PROMOTE,
     }
 )
@@ -77,7 +80,8 @@ class Purpose(StrEnum):
 class DatabaseStep:
     """The one thing to do. *about* names it among its kind (a pod by its slot), *text* says it to people, *reason* is a word for a condition.
 
-    *begin* is how a pod begins; *parameters* are for the driver; *target* is who takes over from the primary, where somebody does.
+    *begin* is how a pod begins; *parameters* are for the driver; *target* is who takes over from the primary, where somebody does;
+    *is_failover* tells whether the primary is left behind then.
     """
 
     do: NextDo
@@ -88,6 +92,7 @@ class DatabaseStep:
     begin: Begin = Begin.REPLICA
     parameters: Mapping[str, Any] = field(default_factory=dict)
     target: str = ""
+    is_failover: bool = False
 
     @property
     def key(self) -> str:

@@ -19,7 +19,7 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.modules.postgres import MyDatabase
 from tests.core.planning.changes import known
-from tests.modules.postgres.world import NOW, World, step_of
+from tests.modules.postgres.world import World, step_of
 
 (CRD,) = parse((Path(__file__).parents[3] / "crds/mydatabases.example.com.yaml").read_bytes(), "").manifests
 KINDS = {gvk: Kind(gvk, f"{gvk.kind.lower()}s", namespaced=True, schema=UNKNOWN) for gvk in MyDatabase.owns}
@@ -36,7 +36,7 @@ def foreseen(world):
         live=Objects([world.cr, *world.objects.values()]),
         kinds=KINDS,
         modules={MyDatabase.gvk: MyDatabase},
-        now=NOW,
+        now=world.now,
         grouped=False,
         observed={ref: Observation(world.facts())},
     )

@@ -5,9 +5,11 @@ out here.
 """
 
 import copy
+import datetime as dt
 import itertools
 
-from kubectl_reconcile.core.module.action_journal import unmet
+from kubectl_reconcile.core.annotations import ACTIONS
+from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, is_approved, unmet
 from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.call import outcome_of
 from kubectl_reconcile.core.module.inputs import Context, Owned
@@ -37,6 +39,7 @@ class World:
         self.secrets = {}
         self.running = {}
         self.broken = set()
+        self.now = NOW
         self.taken = []
         self.new = itertools.count(1)
 
@@ -209,13 +212,13 @@ class World:
 
     def ask(self, with_=outcome_of):
         owned = Owned(copy.deepcopy(list(self.objects.values())))
-        return with_(MyDatabase, copy.deepcopy(self.cr), owned, self.facts(), Context(NOW, "mydatabase", self.cr))
+        return with_(MyDatabase, copy.deepcopy(self.cr), owned, self.facts(), Context(self.now, "mydatabase", self.cr))
 
     def step(self, with_=outcome_of, *, notes=True):
         """One pass: ask, and do what is said, unless *notes* without writing the status. Returns the outcome."""
         outcome = self.ask(with_)
         if notes:
-            self.cr["status"] = {**outcome.status, "conditions": [{"type": each.type} for each in outcome.conditions]}
+            self.cr["status"] = {**outcome.status, "conditions": self.noted(outcome)}
         wanted = {(each["kind"], each["metadata"]["name"]): each for each in outcome.children}
         gone = [] if outcome.keep_children else [key for key in self.objects if key not in wanted]
         done = [self.delete(*key) for key in gone]
@@ -232,14 +235,32 @@ class World:
                 live["metadata"]["annotations"] = dict(child["metadata"].get("annotations") or {})
                 live["metadata"]["labels"] = adopt_child(child, self.cr, MyDatabase)["metadata"]["labels"]
         for action in outcome.actions:
+            if not is_approved(action, self.cr):
+                continue
             assert not (why := unmet(action, self.facts())), why
             self.act(action)
+            self.journal(action)
             done.append(step_of(action))
         steps = [each for each in done if each]
         assert len(steps) <= 1, f"more than one step a pass: {steps}"
         self.taken += steps
         self.run()
         return outcome
+
+    def noted(self, outcome):
+        """The conditions as the engine keeps them, each with the time of its last change."""
+        before = {each["type"]: each for each in self.cr.get("status", {}).get("conditions", ())}
+        return [
+            before[each.type]
+            if before.get(each.type, {}).get("status") == each.status
+            else {"type": each.type, "status": each.status, "reason": each.reason, "lastTransitionTime": self.now}
+            for each in outcome.conditions
+        ]
+
+    def later(self, seconds):
+        """Let time pass."""
+        then = dt.datetime.fromisoformat(self.now) + dt.timedelta(seconds=seconds)
+        self.now = then.isoformat().replace("+00:00", "Z")
 
     def delete(self, kind, name):
         if kind == "PersistentVolumeClaim":
@@ -251,6 +272,10 @@ class World:
         assert kind == "Pod", f"{kind} {name} is deleted"
         self.objects.pop((kind, name))
         return f"delete {name}"
+
+    def journal(self, action):
+        noted = self.cr["metadata"].setdefault("annotations", {})
+        noted[ACTIONS] = ActionJournal.of(self.cr).ended(action, self.now, ActionProgress.DONE).text()
 
     def act(self, action):
         given = action.parameters
@@ -277,7 +302,7 @@ class World:
                 disk["slots"].add(given["slot"])
             case "drop-slot":
                 disk["slots"].remove(given["slot"])
-            case "checkpoint":
+            case "checkpoint" | "fail-over":
                 pass
             case "promote":
                 assert self.primary is None, "there is a primary already"

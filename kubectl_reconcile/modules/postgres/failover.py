@@ -1,0 +1,118 @@
+"""How a replica takes over from a primary that is away, which may lose what it hadn't received: a failover.
+
+Only from a primary that is *known to have ended*: its pod is gone, which Kubernetes says once its node has ended it. One whose server answers nobody, not its own
+node's probe either, is deleted first. While the node doesn't say that it has ended, nobody is promoted: a server that can't be reached may take
+writes. Pods never restart by themselves, and the old primary's is only recreated once somebody else takes writes, as a standby.
+
+1. The primary hasn't served for as long as the spec says, though its pod was recreated meanwhile where it could be. What may be lost is at most the last known lag of the replica whose
+   log goes furthest. More than the spec allows, or unknown, it takes somebody's approval, which counts for this outage and this replica alone.
+2. Who takes over is noted in the status; the primary's pod is deleted, whatever it is at.
+3. Once it is gone and no replica receives anything any more, the one is promoted whose log goes furthest of those that answer.
+
+A primary that serves again before step 2 ends it, as does somebody who promotes an instance by hand.
+
+Pure: a state in, steps out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kubectl_reconcile.module_api import Context, seconds_between
+from kubectl_reconcile.modules.postgres.handover import elected, standing_by
+from kubectl_reconcile.modules.postgres.situation import LAG_LEAST, DatabaseState, Instance
+from kubectl_reconcile.modules.postgres.spec import FailoverWish, MyDatabaseSpec
+from kubectl_reconcile.modules.postgres.steps import DatabaseStep, NextDo, Purpose, wait
+
+
+def failing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield what is next in a failover, if one is under way, or due and needs nobody's approval any more."""
+    if s.writable or not s.is_formed:
+        return
+    if s.handover.is_failover:
+        for step in _gone_on(spec, s, template, ctx):
+            yield replace(step, why=Purpose.RECOVERING, target=step.target or s.handover.to, is_failover=True)
+    elif (best := _heir(spec, s, ctx)) is not None and _may(spec, s, best):
+        yield _begun(s, best)
+
+
+def offered(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield the decision that somebody has to make, where a failover is due that may lose too much; the primary is brought back meanwhile, where it can be."""
+    best = None if s.writable or s.handover.is_failover else _heir(spec, s, ctx)
+    if best is not None and not _may(spec, s, best):
+        hint = f"kubectl reconcile approve mydatabase/{ctx.cr['metadata']['name']}"
+        text = f"{_told(s, best)} (hint: if {s.named_primary} won't come back: {hint})"
+        given = {"instance": best.slot}
+        yield DatabaseStep(
+            NextDo.FAIL_OVER, Purpose.RECOVERING, text, _key(s, best), "FailoverOffered", parameters=given
+        )
+
+
+def _heir(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Instance | None:
+    """Return the replica whose log goes furthest, if a failover is due: nobody has served for long enough, by what the primary's own node says too."""
+    wish, since, old = spec.failover, s.outage.since, s.primary
+    if wish is None or not since or seconds_between(since, ctx.now) < wish.delay_seconds:
+        return None
+    if old is not None and (old.answer or old.is_ready or old.is_going):
+        return None
+    heirs = [each for each in s.ordered if each.stands_by and each.reached and not each.is_going]
+    return max(heirs, key=lambda each: each.reached or (0, 0), default=None)
+
+
+def _may(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> bool:
+    """Tell whether a failover may begin: what may be lost is little enough, or somebody has given it up."""
+    wish, lag = spec.failover or FailoverWish(), _lag(s, best.slot)
+    is_little = wish.mode == "Automatic" and lag is not None and lag <= wish.max_lag_bytes
+    return is_little or f"{NextDo.FAIL_OVER}-{_key(s, best)}" in s.outage.done
+
+
+def _begun(s: DatabaseState, best: Instance) -> DatabaseStep:
+    text, old = _told(s, best), s.primary
+    if old is None:
+        return replace(wait(text, "FailingOver", s), target=best.slot, is_failover=True)
+    text = f"delete {old.slot}: {text}"
+    return DatabaseStep(
+        NextDo.DELETE_POD, Purpose.RECOVERING, text, old.slot, "FailingOver", target=best.slot, is_failover=True
+    )
+
+
+def _told(s: DatabaseState, best: Instance) -> str:
+    loss = _loss(s, best.slot)
+    return f"{best.slot} takes over from {s.named_primary}, which hasn't served since {s.outage.since}; {loss}"
+
+
+def _key(s: DatabaseState, best: Instance) -> str:
+    """Return what tells this occasion from all others."""
+    occasion = f"{s.outage.since} {best.uid} {best.reached}"
+    return hashlib.sha256(occasion.encode()).hexdigest()[:10]
+
+
+def _lag(s: DatabaseState, slot: str) -> int | None:
+    lag = s.outage.lags.get(slot)
+    return None if lag is None else max(lag, LAG_LEAST)
+
+
+def _loss(s: DatabaseState, slot: str) -> str:
+    lag = _lag(s, slot)
+    if lag is None:
+        return "how far it was behind isn't known, nor what is lost"
+    return f"may lose up to {lag} bytes (last known lag)"
+
+
+# --- how it goes on -------------------------------------------------------------------------------
+
+
+def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
+    old, to = s.primary, s.handover.to
+    if old is not None and not old.stands_by:
+        text = f"delete {old.slot}, so that it can't come back beside {to}"
+        yield DatabaseStep(NextDo.DELETE_POD, Purpose.RECOVERING, text, old.slot)
+    if (
+        to in s.instances or to in s.volumes
+    ):  # it may have been promoted already, so that nobody else is before it stands by
+        yield from standing_by(spec, s, to, template)
+    if not any(each.stands_by for each in s.ordered):
+        yield wait(f"no replica answers that could take over from {s.named_primary}", "FailingOver", s)
+    yield from elected(spec, s, ctx, f"whose log goes furthest of those that answer; {_loss(s, to)}")
