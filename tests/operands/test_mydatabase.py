@@ -221,7 +221,7 @@ def test_the_primary_hands_over_without_losing_a_row_when_asked_and_for_a_restar
         real.eventually(lambda: len(acknowledged()) > before + 3, "rows are written", timeout_s=60)
 
     goes_on()
-    real.kubectl("annotate", "mydatabase", "db", "-n", real.namespace, "example.com/switchover-to=db-1")
+    hand_over(db, "db-1")
     real.eventually(lambda: db.cr["status"].get("switchoverAnswered") == "db-1", "db-1 has taken over", timeout_s=90)
     db.settled()
     assert {db.cr["status"][name] for name in ("currentPrimary", "targetPrimary")} == {"db-1"}
@@ -229,9 +229,13 @@ def test_the_primary_hands_over_without_losing_a_row_when_asked_and_for_a_restar
     goes_on()
     assert stands_by(db, "db-0")
 
-    db.apply(replicas=2, parameters={"max_connections": "150"})
+    # To one that isn't as specified any more by then, and back for that.
+    db.apply(replicas=2, paused=True)
+    hand_over(db, "db-0")
+    db.apply(replicas=2, parameters={"max_connections": "150"}, resources={"requests": {"cpu": "1m"}})
+    real.eventually(lambda: db.cr["status"].get("switchoverAnswered") == "db-0", "db-0 has taken over", timeout_s=90)
     db.settled()
-    assert (db.cr["status"]["currentPrimary"], db.sql("show max_connections")) == ("db-0", ["150"])
+    assert (db.cr["status"]["currentPrimary"], db.sql("show max_connections")) == ("db-1", ["150"])
     goes_on()
     told = acknowledged()  # before what is there: none of these may be missing
     assert not {*told} - {int(each) for each in db.sql("select n from rows")}
@@ -267,6 +271,11 @@ def test_a_replica_takes_over_from_a_primary_that_lets_nobody_in_once_that_has_e
     assert stands_by(db, "db-0")
     assert db.sql("insert into rows values (1001); select count(*) from rows") == ["1001"]
     assert db.cr["status"]["timeline"] == 2
+
+
+def hand_over(db, to):
+    wish = f"example.com/switchover-to={to}"
+    db.real.kubectl("annotate", "mydatabase", "db", "-n", db.real.namespace, wish, "--overwrite")
 
 
 def primary_of(db):

@@ -17,7 +17,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest, restricted_container, restricted_pod, spread_over_nodes
+from kubectl_reconcile.module_api import (
+    Context,
+    Manifest,
+    labels_of,
+    restricted_container,
+    restricted_pod,
+    spread_over_nodes,
+)
 from kubectl_reconcile.modules.postgres.situation import (
     MAJOR,
     PRIMARY,
@@ -117,10 +124,15 @@ def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begin: Begin) -> Mani
 
 
 def kept_pod(spec: MyDatabaseSpec, ctx: Context, instance: Instance, role: str) -> Manifest | None:
-    """Return a pod that is there as it is to be, None where it was made by another template: then all of it stays."""
-    if instance.template != template_of(spec, ctx):
+    """Return a pod that is there as it is to be, None where all of it stays: one that was made by another template takes on labels alone."""
+    if instance.template == template_of(spec, ctx):
+        return _pod(spec, ctx, instance.slot, instance.begun, role)
+    live, labels = instance.manifest, _labels(ctx, role)
+    if all(labels_of(live).get(name) == labels.get(name) for name in (ROLE, SERVES)):
         return None
-    return _pod(spec, ctx, instance.slot, instance.begun, role)
+    metadata = {"name": instance.slot, "labels": labels, "annotations": {TEMPLATE: instance.template}}
+    kept = {name: live["spec"][name] for name in _pod_spec(spec, ctx, "", {}) if name in live["spec"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": kept}
 
 
 def template_of(spec: MyDatabaseSpec, ctx: Context) -> str:
@@ -140,9 +152,12 @@ def _quoted(value: str) -> str:
 
 
 def _pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str], role: str) -> Manifest:
-    labels = {**ctx.labels(), **({ROLE: role, SERVES: "true"} if role else {})}
-    metadata = {"name": slot, "labels": labels, "annotations": {TEMPLATE: template_of(spec, ctx)}}
+    metadata = {"name": slot, "labels": _labels(ctx, role), "annotations": {TEMPLATE: template_of(spec, ctx)}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(spec, ctx, slot, begun)}
+
+
+def _labels(ctx: Context, role: str) -> dict[str, str]:
+    return {**ctx.labels(), **({ROLE: role, SERVES: "true"} if role else {})}
 
 
 def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str]) -> dict[str, Any]:

@@ -64,6 +64,19 @@ def test_it_says_who_takes_over_and_why_nobody_serves_meanwhile():
     assert action.precondition["pods.db-0.recovery"] is True
 
 
+def test_one_that_is_not_as_specified_any_more_gets_clients_all_the_same():
+    world = asked(formed())
+    world.cr["spec"]["image"] = "postgres:17.6"
+    for _ in HANDOVER:
+        world.step()
+    assert world.taken == HANDOVER
+    world.step()
+    assert (world.role("db-0"), world.role("db-1")) == (None, "primary")
+    outcome = world.settle()
+    assert condition(outcome, "Ready").status == "True"
+    assert world.role(world.primary["name"]) == "primary"
+
+
 def test_a_wish_is_granted_once():
     world = asked(formed())
     world.settle()
