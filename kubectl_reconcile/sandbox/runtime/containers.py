@@ -92,7 +92,7 @@ async def enter(run: Run, spec: dict[str, Any], streams: Sequence[int]) -> int:
     """
     if not run.running or not run.pid:
         raise CallError(f"container {run.name} doesn't run")
-    launcher, _, error = await _launch({**spec, "pid": run.pid}, streams, ())
+    launcher, entered, error = await _launch({**spec, "pid": run.pid}, streams, ())
     ended = asyncio.get_running_loop().create_future()
 
     def settle(code: int) -> None:
@@ -103,8 +103,9 @@ async def enter(run: Run, spec: dict[str, Any], streams: Sequence[int]) -> int:
     try:
         code: int = await ended
     except asyncio.CancelledError:
-        with contextlib.suppress(ProcessLookupError):
-            launcher.kill()  # what it started dies with it
+        if entered:  # the launcher sees it end. Without one nobody would, and the container couldn't end before
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(entered, signal.SIGKILL)
         raise
     if error:
         raise CallError(error)
