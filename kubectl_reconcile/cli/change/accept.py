@@ -217,7 +217,7 @@ async def _manifests(session: Session, under: Sync, objects: tuple[str, ...], na
         if why := export.why_not(live):
             raise Failure(f"{text} can't be adopted: {why}", status=ExitStatus.USAGE)
         kind = GroupVersionKind.of(live)
-        schema = (await session.kinds([kind]))[kind].schema
+        schema = (await session.kind(kind)).schema
         found.append(export.as_manifest(live, schema, under.default_namespace))
     return found
 

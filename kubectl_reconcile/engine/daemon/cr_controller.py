@@ -98,7 +98,7 @@ class CrController:
         if cr is None or module is None or not module.publishes or seen is None or seen.error:
             return
         if text := to_be_noted(cr, seen.facts, now_text()):
-            kind = (await session.kinds([module.gvk]))[module.gvk]
+            kind = await session.kind(module.gvk)
             body = {"metadata": {"annotations": {OBSERVED: text}, "uid": cr["metadata"]["uid"]}}
             with suppress(NotFound, Conflict):  # it is gone, or another one by now
                 path = kind.path(ref.namespace, ref.name)

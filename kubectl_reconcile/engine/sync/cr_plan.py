@@ -50,12 +50,13 @@ async def inputs_of(session: Session, view: ModulesView, cr: Manifest) -> Inputs
     below = gather.modules_below(session.modules, [gvk])
     feeds = gather.child_feeds(session, below)
     await view.ensure(feeds)
+    kind = await session.kind(gvk)
     return Inputs(
         sync=Sync(name="", namespace=cr["metadata"].get("namespace") or ""),
         revision=Revision("", "", {}),
         desired=(),
         live=view.shown(feeds),
-        kinds=await session.kinds({gvk} | {owned for module in below for owned in module.owns}),
+        kinds={gvk: kind, **await session.kinds({owned for module in below for owned in module.owns})},
         modules=Modules(session.modules, view.ask),
         now=now_text(),
         grouped=False,

@@ -124,7 +124,7 @@ async def write_sync_status(session: Session, live: Manifest, status: Manifest) 
     Raises:
         ApiError: the server refuses, or doesn't answer; Conflict and NotFound where it is another one by now.
     """
-    kinds, metadata = await session.kinds([SYNC]), live["metadata"]
+    kind, metadata = await session.kind(SYNC), live["metadata"]
     body = {
         "apiVersion": SYNC.api_version,
         "kind": SYNC.kind,
@@ -132,7 +132,7 @@ async def write_sync_status(session: Session, live: Manifest, status: Manifest) 
         "status": status,
     }
     return await write_status(
-        session.client, kinds[SYNC], body, manager=FIELD_MANAGER, uid=metadata["uid"],
+        session.client, kind, body, manager=FIELD_MANAGER, uid=metadata["uid"],
         version=metadata["resourceVersion"],
     )  # fmt: skip
 

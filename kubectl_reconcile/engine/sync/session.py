@@ -21,7 +21,7 @@ from kubectl_reconcile import modules as bundled
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Discovery, Resource
-from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.cluster.errors import ApiError, ServerError
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.module.api import Module, health_of, modules_in
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
@@ -250,6 +250,17 @@ class Session:
             if (schema := schemas.get(gvk)) is not None:
                 self._kinds.learn(_kind(resource, schema))
         return {gvk: self._kinds.now[gvk] for gvk in wanted if gvk in self._kinds.now}
+
+    async def kind(self, wanted: GroupVersionKind) -> Kind:
+        """Return what is known of a kind of which there are objects.
+
+        Raises:
+            ApiError: the server refuses, doesn't answer, or doesn't serve the kind: one that starts serves custom resources last.
+        """
+        found = (await self.kinds([wanted])).get(wanted)
+        if found is None:
+            raise ServerError(f"the API server serves no {wanted.api_version} {wanted.kind} at the moment")
+        return found
 
 
 def _kind(resource: Resource, schema: Schema) -> Kind:

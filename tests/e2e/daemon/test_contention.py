@@ -49,7 +49,7 @@ def rival(cluster):
 
 
 def condition(live, type_="Contended"):
-    return next((one for one in live["status"].get("conditions") or () if one["type"] == type_), {})
+    return next((one for one in live.get("status", {}).get("conditions") or () if one["type"] == type_), {})
 
 
 def test_a_field_that_a_rival_keeps_overwriting_is_left_to_it_until_somebody_resumes(
