@@ -1,11 +1,11 @@
 """Processes of our program without the half second of imports that a new one begins with.
 
-Two processes that have imported all of the program, and run nothing of it, fork for each order; so every command and every
-daemon is a process of its own, with its own environment, folder, files and signals, as one that the shell starts. Orders go to
+Two processes that have imported all of the program, and run nothing of it, fork for each order; so every command
+is a process of its own, with its own environment, folder, files and signals, as one that the shell starts. Orders go to
 the two in turn: like processes of different starts, they don't have the order of sets in common.
 
-What starting itself is about (imports, start scripts, terminals) is for real starts: subprocess and ``PROGRAM``. So is what comes
-with other variables of Python's, and :func:`start` sees to that.
+What starting itself is about (imports, start scripts, terminals), and what runs for long, as daemons do, is for real starts:
+subprocess and ``PROGRAM``. So is what comes with other variables of Python's, and :func:`start` sees to that.
 """
 
 from __future__ import annotations

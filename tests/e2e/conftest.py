@@ -312,7 +312,7 @@ class Daemon:
     log_file: Path
     environ: Mapping[str, str] = field(default_factory=dict)
     options: Sequence[str] = ()
-    process: Any = None
+    process: subprocess.Popen[bytes] | None = None
     address: str = ""
     hooks: str = ""
     """Where it answers, and where Git servers may tell it of pushes."""
@@ -325,6 +325,7 @@ class Daemon:
         """Start it, and wait until it answers; if *ready*, until its caches are filled."""
         said = len(self.log)
         command = [
+            PROGRAM,
             "daemon",
             "--listen=127.0.0.1:0",
             "--listen-hooks=127.0.0.1:0",
@@ -334,8 +335,8 @@ class Daemon:
         if self.namespace:
             command.append(f"--namespace={self.namespace}")
         with self.log_file.open("ab") as log:
-            environ = {**os.environ, **self.environ}
-            self.process = forked.start(command, env=environ, stdout=log.fileno(), stderr=log.fileno())
+            environ = {**os.environ, "PYTHONFAULTHANDLER": "1", **self.environ}
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
 
         def listening() -> re.Match[str] | None:
             assert self.alive, f"the daemon ended by itself:\n{self.log[said:]}"
@@ -343,8 +344,18 @@ class Daemon:
 
         _, self.address, self.hooks = patiently(listening, "the daemon listens").group(0, 1, 2)
         if ready:
-            patiently(lambda: self.answer("/readyz")[0] == 200, "the daemon is ready")
+            patiently(self._is_ready, "the daemon is ready")
         return self
+
+    def _is_ready(self) -> bool:
+        """Whether it says that it is ready. One that says nothing at all writes to its log where it hangs."""
+        try:
+            return self.answer("/readyz")[0] == 200
+        except TimeoutError:
+            assert self.process is not None
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait(PATIENCE_S)
+            raise
 
     @property
     def alive(self) -> bool:
