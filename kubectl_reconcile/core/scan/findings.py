@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at, maps_in, text_at
-from kubectl_reconcile.core.scan.pod_security import Profile, keyed, named, violations
+from kubectl_reconcile.core.scan.pod_security import Profile, keyed, named, texts_in, violations
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,7 @@ class ScanFinding:
     ref: ObjectRef
     check: str
     path: str
-    demand: str
-
-    @property
-    def key(self) -> tuple[ObjectRef, str, str]:
-        """What tells it from other findings."""
-        return self.ref, self.check, self.path
+    demand: str = field(compare=False)
 
 
 _TEMPLATE: Final = ("spec", "template")
@@ -124,10 +119,10 @@ _OF_CONTAINER: Final[tuple[Callable[[Mapping[str, Any], str, Profile], _Found], 
 def _of_rights(manifest: Manifest, kind: str) -> _Found:
     for rule in maps_in(manifest.get("rules")):
         path = f".rules{keyed(rule, 'apiGroups', 'resources', 'resourceNames', 'nonResourceURLs')}"
-        for field in ("apiGroups", "resources", "verbs"):
-            if "*" in _texts(rule, field):
-                yield "rights-wildcard", f"{path}.{field}", "must name what is meant instead of *"
-        if escalating := [each for each in _ESCALATING if each in _texts(rule, "verbs")]:
+        for part in ("apiGroups", "resources", "verbs"):
+            if "*" in texts_in(rule.get(part)):
+                yield "rights-wildcard", f"{path}.{part}", "must name what is meant instead of *"
+        if escalating := [each for each in _ESCALATING if each in texts_in(rule.get("verbs"))]:
             yield (
                 "rights-escalation",
                 f"{path}.verbs",
@@ -135,8 +130,3 @@ def _of_rights(manifest: Manifest, kind: str) -> _Found:
             )
     if kind.endswith("Binding") and text_at(manifest, "roleRef", "name") == "cluster-admin":
         yield "rights-escalation", ".roleRef.name", "must not be cluster-admin, which may do everything"
-
-
-def _texts(rule: Mapping[str, Any], field: str) -> list[str]:
-    found = rule.get(field)
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []

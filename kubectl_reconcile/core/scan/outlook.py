@@ -40,10 +40,11 @@ def outlook_of(changes: Iterable[Change], profile: Profile) -> ScanOutlook:
     for change in changes:
         if change.op in {Op.UNCHANGED, Op.ACT} or change.gate.blocked or change.gate.denied or change.gate.held:
             continue
-        before = {each.key: each for each in findings_of(change.before, profile)} if change.before else {}
-        after = {each.key: each for each in findings_of(change.after, profile)} if change.after else {}
-        new += [_planned(each, change) for key, each in after.items() if key not in before]
-        mended += [_planned(each, change) for key, each in before.items() if key not in after]
+        # In the order in which they are found, each once.
+        before = dict.fromkeys(findings_of(change.before, profile) if change.before else ())
+        after = dict.fromkeys(findings_of(change.after, profile) if change.after else ())
+        new += [_planned(each, change) for each in after if each not in before]
+        mended += [_planned(each, change) for each in before if each not in after]
     return ScanOutlook(profile, tuple(new), tuple(mended))
 
 

@@ -138,7 +138,7 @@ def _privileged(pod: _PodView) -> _Found:
 
 def _capabilities(pod: _PodView) -> _Found:
     for path, context in pod.contexts[1:]:
-        if odd := _texts(map_at(context, "capabilities").get("add"), besides=_CAPABILITIES):
+        if odd := texts_in(map_at(context, "capabilities").get("add"), besides=_CAPABILITIES):
             yield f"{path}.capabilities.add", f"must not have {', '.join(odd)}"
 
 
@@ -247,9 +247,9 @@ def _seccomp_is_set(pod: _PodView) -> _Found:
 def _capabilities_are_dropped(pod: _PodView) -> _Found:
     for path, context in pod.contexts[1:] if not pod.is_windows else ():
         of_container = map_at(context, "capabilities")
-        if "ALL" not in _texts(of_container.get("drop")):
+        if "ALL" not in texts_in(of_container.get("drop")):
             yield f"{path}.capabilities.drop", "must have ALL"
-        if odd := _texts(of_container.get("add"), besides=frozenset({"NET_BIND_SERVICE"})):
+        if odd := texts_in(of_container.get("add"), besides=frozenset({"NET_BIND_SERVICE"})):
             yield f"{path}.capabilities.add", f"must not have {', '.join(odd)}"
 
 
@@ -320,7 +320,7 @@ def _volumes(pod: _PodView) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield f".spec.volumes{named(volume)}", mapping_of(volume)
 
 
-def _texts(value: Any, besides: frozenset[str] = frozenset()) -> list[str]:
+def texts_in(value: Any, besides: frozenset[str] = frozenset()) -> list[str]:
     """Return the texts of a list, each once, sorted, without some."""
     found = value if isinstance(value, list | tuple) else ()
     return sorted({each for each in found if isinstance(each, str)} - besides)
