@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.modules.postgres.test_handover import disk, stopped
+from tests.modules.postgres.test_handover import befall, disk, stopped
 from tests.modules.postgres.test_preview import foreseen, is_part
 from tests.modules.postgres.world import World, condition, uid_of
 
@@ -246,7 +246,7 @@ FAULTS = st.sampled_from(["kill", "delete", "stop", "break", "heal", "forget", "
 def test_whatever_happens_never_do_two_take_writes_and_one_does_in_the_end(faults):
     world = formed(maxLagBytes=1 << 40)
     for at, (fault, number, seconds) in enumerate(faults):
-        befall(world, fault, f"db-{number}")
+        befall_worse(world, fault, f"db-{number}")
         world.write(at)
         world.later(seconds)
         world.step(notes=fault != "forget")  # two that take writes are found out by the model
@@ -257,18 +257,11 @@ def test_whatever_happens_never_do_two_take_writes_and_one_does_in_the_end(fault
     assert world.write("last")
 
 
-def befall(world, fault, slot):
+def befall_worse(world, fault, slot):
     if fault == "heal":
         world.broken.clear()
-    if slot not in world.pods:
-        return
-    if fault == "kill":
-        world.kill(slot)
-    elif fault == "delete":
-        world.delete("Pod", slot)
-        world.run()
-    elif fault == "stop":
-        stopped(world, slot)
-    elif fault == "break":
+    elif fault == "break" and slot in world.pods:
         world.broken.add(slot)
         world.kill(slot)
+    else:
+        befall(world, fault, slot)
