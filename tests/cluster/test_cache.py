@@ -518,7 +518,7 @@ async def test_a_request_that_may_be_sent_twice_finds_out_that_all_connections_a
     await client.patch(path("one"), {"data": {"value": "2"}}, twice_after_s=0.5)
     assert time.monotonic() - began_s < 20
     await write("two")
-    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection", timeout_s=5)
+    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection", timeout_s=15)
     assert cache.synced(feed)
     await cache.close()
 
@@ -536,7 +536,7 @@ async def test_a_watch_that_does_not_tell_a_write_of_our_own_is_given_up(
     line.silence()
     cache.wrote(await write("one", "2"))
     await write("two")
-    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection", timeout_s=5)
+    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection", timeout_s=15)
     assert "watch is dead" in caplog.text
     await cache.close()
 

@@ -448,7 +448,7 @@ async def test_a_server_that_is_down_is_unreachable_at_once(kubeconfig):
             await client.get("/version")
     assert str(caught.value).startswith("no answer from the API server https://127.0.0.1:1: connection refused (hint: ")
     assert caught.value.status == 0
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 async def test_a_name_that_does_not_resolve_is_unreachable(kubeconfig):

@@ -115,7 +115,7 @@ async def test_watches_that_the_server_ends_are_no_outage_and_go_on_along_the_sa
     assert positions(faults)[-3:] == sorted(set(positions(faults)[-3:])), "bookmarks tell of what isn't the feed's"
     for number in range(3):
         await write(f"map-{number}")
-        await until(lambda number=number: len(names(cache)) == number + 1, "it is told", timeout_s=2.5)
+        await until(lambda number=number: len(names(cache)) == number + 1, "it is told")
         await asyncio.sleep(1)
     assert positions(faults) == sorted(positions(faults))
     assert len(faults.watched_along) == connections
@@ -138,11 +138,12 @@ async def test_a_feed_whose_every_watch_is_silent_is_kept_current_by_lists(
 
 
 async def test_a_busy_watch_that_falls_silent_does_not_count_as_heard_for_what_it_told_before(
-    brief, cache, feed, faults, write, until
+    brief, cache, feed, faults, write, until, monkeypatch
 ):
+    monkeypatch.setattr(reflector, "_WATCH_S", (6, 6))
     await until(lambda: positions(faults), "a watch that goes on")
     for number in range(10):
         await write(f"map-{number}")
         await asyncio.sleep(0.2)
     took_s = await silenced(cache, feed, faults, write, until, "last")
-    assert took_s < 6
+    assert took_s < 12, "it would be found out by the second watch, after fourteen seconds"

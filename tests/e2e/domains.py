@@ -111,7 +111,7 @@ class Factory:
 
     def ask(self, path, body=None, method="PUT"):
         data = None if body is None else json.dumps(body).encode()
-        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=10)
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=60)
         with contextlib.closing(connection):
             connection.request(method if data else "GET", path, data)
             return json.loads(connection.getresponse().read())

@@ -1,7 +1,5 @@
 """How modules reach pods: by name and port, through the API server, only those of their CR, and never for long."""
 
-import time
-
 import pytest
 
 from kubectl_reconcile.cluster.access import Access
@@ -55,7 +53,8 @@ async def outside(kubeconfig):
         yield Reach(ExternalSystems(), Operands(directly=False), client)
 
 
-async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl):
+async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl, monkeypatch):
+    monkeypatch.setattr("kubectl_reconcile.engine.modules.operands._FIRST_PAUSE_S", 100.0)
     probe = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
     real.run("python", "-c", SERVER, name="web", image="python", readinessProbe=probe)
     real.run("python", "-c", HANGS, name="hangs", image="python", readinessProbe=probe)
@@ -80,12 +79,10 @@ async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl):
     async with outside.io(owned) as io:
         with pytest.raises(SilentPodError, match="pod hangs: no answer at port 80 within 3 s"):
             await io.pod("hangs", 80).ask("/")
-    began_s = time.monotonic()
     async with outside.io(owned) as io:
-        with pytest.raises(SilentPodError, match="pod hangs didn't answer; it is asked again in 1 s"):
+        with pytest.raises(SilentPodError, match="pod hangs didn't answer; it is asked again in 100 s"):
             await io.pod("hangs", 80).ask("/")
         assert (await io.pod("web", 80).ask("/x")).status == 200
-    assert time.monotonic() - began_s < 3  # the time that it would be waited for
 
     async with outside.io(owned, "key") as io:
         with pytest.raises(SilentPodError, match=r"pod hangs: no answer at port 80 within 0\.2 s"):

@@ -61,7 +61,7 @@ async def run_of(runtime, uid, name="main"):
 
 async def ended(runtime, uid, name="main"):
     state = {"version": -1}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             state = await runtime.call("state", since=state["version"])
             run = state["pods"][uid]["runs"][name]
@@ -198,7 +198,7 @@ async def test_a_runtime_without_a_file_left_goes_on(runtime):
         for _ in range(20):
             many.enter_context(socket.socket(socket.AF_UNIX)).connect(address)
         await asyncio.sleep(0.3)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await runtime.call("remove", uid="one", tmpfs=[])
     assert all(one.alive for one in runtime.processes())
 

@@ -101,7 +101,7 @@ def test_three_share_the_work_and_one_that_ends_hands_over_at_once(replicas, sho
     assert first.stop() == 0
     ended_s = time.monotonic()
     eventually(lambda: agreed(others), "the others go on", pause_s=0.02)
-    assert time.monotonic() - ended_s < TAKEOVER_S - 5, "its Lease would be valid for ten seconds and more"
+    assert time.monotonic() - ended_s < TAKEOVER_S - 2, "its Lease would be valid for longer"
     marks = [len(each.log) for each in others]
     shops.push(2)
     shops.until_synced()
@@ -165,7 +165,7 @@ def test_one_that_was_stopped_and_goes_on_later_writes_nothing_that_is_others_by
     try:
         stopped_s = time.monotonic()
         eventually(lambda: agreed(others), "its share is taken over", timeout_s=60)
-        assert time.monotonic() - stopped_s < TAKEOVER_S + 5
+        assert time.monotonic() - stopped_s < TAKEOVER_S + 15
         shops.until_synced()
         shops.push(2)
         shops.until_synced()

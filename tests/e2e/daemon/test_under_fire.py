@@ -121,10 +121,10 @@ def test_a_newcomer_that_sorts_lower_does_not_delay_the_takeover_of_a_leader_tha
         stopped_s = time.monotonic()
         (tmp_path / "sitecustomize.py").write_text(NAMED)
         newcomer = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, PYTHONPATH=str(tmp_path))
-        coming = threading.Timer(6, newcomer.start, kwargs={"ready": False})  # which may take longer than the takeover
+        coming = threading.Timer(12, newcomer.start, kwargs={"ready": False})  # which may take longer than the takeover
         coming.start()
         eventually(lambda: leader not in group_of(cluster)[1], "its share is taken over", timeout_s=60)
-        assert time.monotonic() - stopped_s < 6 + TAKEOVER_S - 3, (
+        assert time.monotonic() - stopped_s < 12 + TAKEOVER_S - 2, (
             "the newcomer would look at the Lease for twelve seconds more"
         )
         coming.join()

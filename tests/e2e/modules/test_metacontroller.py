@@ -65,7 +65,7 @@ class Hooks:
 
     def trouble(self, status):
         """Answer everything with this status from now on; 0: behave."""
-        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=10)
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=60)
         with contextlib.closing(connection):
             connection.request("POST", "/trouble", str(status))
             connection.getresponse().read()
