@@ -14,7 +14,7 @@ children that must exist, the status to report, and actions on external systems 
 What stands here:
 
 - declaring a module: `module`, `Module`, `Reads`, `Select`;
-- what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`, and for pods of its own `PodIo`, `PodStream`, `PodTls`, `SilentPodError`;
+- what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`, and for pods of its own `PodIo`, `PodStream`, `PodTls`, `SilentPodError`, and for Secrets of its own `SeenSecret`;
 - what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; children that stay as they are: `named`, `untouched_in`; a status that stays: `kept_status`; which actions have run by now: `actions_done`, and which failed: `actions_failed`;
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`;
@@ -34,7 +34,17 @@ from kubectl_reconcile import IMAGE
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
 from kubectl_reconcile.core.module.action_journal import actions_done, actions_failed
-from kubectl_reconcile.core.module.api import Answer, Io, Module, PodIo, PodStream, PodTls, SilentPodError, module
+from kubectl_reconcile.core.module.api import (
+    Answer,
+    Io,
+    Module,
+    PodIo,
+    PodStream,
+    PodTls,
+    SeenSecret,
+    SilentPodError,
+    module,
+)
 from kubectl_reconcile.core.module.inputs import (
     COMPONENT_LABEL,
     INSTANCE_LABEL,
@@ -100,6 +110,7 @@ __all__ = [
     "PodTls",
     "Reads",
     "ScheduleError",
+    "SeenSecret",
     "Select",
     "SilentPodError",
     "SpecError",

@@ -77,6 +77,15 @@ class PodTls:
     server_name: str
 
 
+@dataclass(frozen=True, slots=True)
+class SeenSecret:
+    """A Secret beside the CR as it is now: its values, whether the CR controls it, and its *version*, by which a change of it is told."""
+
+    values: Mapping[str, str] = field(repr=False)
+    is_own: bool
+    version: str
+
+
 class PodStream(Protocol):
     """An open connection to a port of a pod, for what speaks a language of its own."""
 
@@ -149,6 +158,18 @@ class Io(Protocol):
 
     async def make_secret(self, name: str, values: Mapping[str, str], labels: Mapping[str, str]) -> None:
         """Make such a Secret, as nobody's child; only ``act`` may. One that is there stays as it is."""
+
+    async def see_secret(self, name: str) -> SeenSecret | None:
+        """Return such a Secret, and whether it is the CR's own; None where there is none."""
+
+    async def put_secret(
+        self, name: str, values: Mapping[str, str], labels: Mapping[str, str], *, over: SeenSecret | None
+    ) -> None:
+        """Make such a Secret as a child of the CR, or give the CR's own new values in place of all that it has; only ``act`` may.
+
+        *over* is what was seen, None where nothing was. One that is another's, or has changed since, stays as it is, and that raises.
+        The module must have said that it does so (`Reads.rewrites`).
+        """
 
 
 Observe: TypeAlias = Callable[[Manifest, Io], Awaitable[Facts]]

@@ -63,7 +63,8 @@ class Reads:
     the whole kind. Of what is found, a CR is shown what *of* selects for it; without *of*, the
     objects that `Context.sees` says are its own.
 
-    *on_request* is for Secrets: none is listed, watched or shown; ``observe`` and ``act`` may read those that *of* names, and ``act`` may make them.
+    *on_request* is for Secrets: none is listed, watched or shown; ``observe`` and ``act`` may read those that *of* names, and ``act`` may make them;
+    where it *rewrites*, also give new values to those that are the CR's own.
     """
 
     api_version: str
@@ -71,6 +72,7 @@ class Reads:
     selector: str = ""
     of: Callable[[Manifest], Select] | None = None
     on_request: bool = False
+    rewrites: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a selector that isn't made of equalities.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.core.module.api import Answer, PodTls
+from kubectl_reconcile.core.module.api import Answer, PodTls, SeenSecret
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems, OutsideError
 from kubectl_reconcile.engine.modules.operands import Operands, OwnedPod, PodsOfCr
@@ -91,3 +91,21 @@ class ModuleIo:
             OutsideError: this is a look and no action, the module never said that it reads it, or the server refuses.
         """
         await self.secrets.make(name, values, labels)
+
+    async def see_secret(self, name: str) -> SeenSecret | None:
+        """Return a Secret beside the CR, and whether it is the CR's own; None where there is none.
+
+        Raises:
+            OutsideError: the module never said that it reads it, or it can't be read.
+        """
+        return await self.secrets.see(name)
+
+    async def put_secret(
+        self, name: str, values: Mapping[str, str], labels: Mapping[str, str], *, over: SeenSecret | None
+    ) -> None:
+        """Make a Secret as the CR's own, or give the one that was seen other values.
+
+        Raises:
+            OutsideError: this is a look and no action, the module never said that it makes it, it is another's or has changed, or the server refuses.
+        """
+        await self.secrets.put(name, values, labels, over)

@@ -63,6 +63,9 @@ _OF_PODS = frozenset({Right("", "pods", "list"), Right("apps", "replicasets", "l
 _ON_REQUEST = ("get", "create")
 """What a module needs that reads Secrets by name and makes those that are missing."""
 
+_REWRITING = (*_ON_REQUEST, "patch")
+"""What it needs to give new values to those that it has made."""
+
 _SHOWN = 3
 
 
@@ -235,7 +238,7 @@ class _Gathering:
             verbs = {verb for each in module.owns if each.group_kind == _SECRET for verb in MANAGE}
             for each in module.reads:
                 if each.gvk.group_kind == _SECRET:
-                    verbs |= {*(_ON_REQUEST if each.on_request else LOOK)}
+                    verbs |= {*(_REWRITING if each.rewrites else _ON_REQUEST if each.on_request else LOOK)}
             if verbs:
                 self.of_modules[place, module.account] |= {Right("", "secrets", verb) for verb in verbs}
 

@@ -438,6 +438,12 @@ def test_a_module_that_reads_secrets_on_request_may_watch_none_of_them():
     }
 
 
+def test_a_module_that_rewrites_its_secrets_may_patch_them_too():
+    vault = a_module("Vault", owns=[], reads=[Reads("v1", "Secret", of=lambda _: None, on_request=True, rewrites=True)])
+    (rights,) = needs_with([vault], ("Vault", {})).of_modules.values()
+    assert sorted(right.verb for right in rights) == ["create", "get", "patch"]
+
+
 def test_modules_below_a_custom_resource_count_once():
     found = needs_with([DB, STACK], ("Stack", {}))
     assert list(found.of_modules) == [("shop", "kubectl-reconcile-module-database")]
