@@ -16,6 +16,7 @@ from tests.e2e.conftest import (  # noqa: F401 - pytest finds them here
     eventually,
     follow,
     may,
+    memcached,
     new_daemon,
     plugin,
 )

@@ -41,7 +41,8 @@ from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.engine.api.sync_requests import SYNCS, daemon_namespace, now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
-from kubectl_reconcile.engine.daemon.cr_controller import CrController
+from kubectl_reconcile.engine.daemon.custom_resources.cr_controller import CrController
+from kubectl_reconcile.engine.daemon.custom_resources.outside import OutsidePasses
 from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
 from kubectl_reconcile.engine.daemon.http import serving
 from kubectl_reconcile.engine.daemon.kinds_watch import KindsWatch
@@ -206,7 +207,7 @@ class Daemon:
         self._syncs = SyncController(
             context, self._lanes, health, lease_namespace, self._lend, least_interval_s, self._fenced
         )
-        self._crs = CrController(context)
+        self._crs = CrController(context, OutsidePasses(self._lend))
         self._kinds = KindsWatch(context, namespace, {}, self._syncs.kinds_changed)
         self._router = WatchRouter(context, self._syncs, self._index, self._kinds.crd_changed, self._kinds.established)
         self._holding = Holding(
@@ -349,7 +350,7 @@ class Daemon:
 
     @contextmanager
     def _lend(self) -> Iterator[None]:
-        """Have one worker more for as long as a pass waits for health; it ends with the turn that it is at then."""
+        """Have one worker more for as long as a pass waits for health, or outside; it ends with the turn that it is at then."""
         self._lent += 1
         if len(self._spares) < self._lent and not self.context.stopping.is_set():
             spare = asyncio.create_task(self._spare(), name="spare", context=Context())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HOOKS = Path(__file__).with_name("hooks.js")
-KINDS = {"CatSet": "catsets", "PerPod": "perpods", "BlueGreen": "bluegreens"}
+KINDS = {"CatSet": "catsets", "PerPod": "perpods", "BlueGreen": "bluegreens", "Slow": "slows"}
 API = "hooks.example.com/v1"
 
 
@@ -37,8 +37,8 @@ def crd(kind):
     }
 
 
-def controller(kind, url, *children, finalize=False):
-    hook = {"webhook": {"url": url, "timeout": "5s"}}
+def controller(kind, url, *children, finalize=False, timeout="5s"):
+    hook = {"webhook": {"url": url, "timeout": timeout}}
     spec = {
         "parentResource": {"apiVersion": API, "resource": KINDS[kind]},
         "childResources": [

@@ -5,11 +5,14 @@ something of that name is there. Only then is it looked up, and the module asked
 look at what isn't there.
 
 CRs from Git and CRs made by hand are treated alike. A fault of a module, or of one CR, ends as an
-event on that CR; it is tried again, later and later, and the others go on.
+event on that CR; it is tried again, later and later, and the others go on. So they do while a module waits for
+what is outside the cluster.
 """
 
 from __future__ import annotations
 
+import logging
+import random
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,14 +30,21 @@ from kubectl_reconcile.core.daemon.cr_pass import (
     after_cr_pass,
 )
 from kubectl_reconcile.core.daemon.pass_events import ForgetFailures, LookAgain, Retry, RetryScheduled
+from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.module.published import to_be_noted
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.writer import Signal
 from kubectl_reconcile.engine.daemon.context import DaemonContext
+from kubectl_reconcile.engine.daemon.custom_resources.outside import OutsidePasses
 from kubectl_reconcile.engine.sync.cr_plan import plan_of
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.telemetry.logs import event
+
+_CROWDED_S = 3.0
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -42,12 +52,25 @@ class CrController:
     """The passes of all CRs. Nothing is kept between two of them."""
 
     context: DaemonContext
+    outside: OutsidePasses
 
     async def run(self, ref: ObjectRef) -> None:
         """Ask the module of one CR, and write what it wants. Whatever goes wrong, it is tried again."""
         cr = self.context.live(ref)
-        if cr is None or GroupVersionKind.of(cr) not in self.context.session.modules:
+        module = self.context.session.modules.get(GroupVersionKind.of(cr)) if cr is not None else None
+        if cr is None or module is None:
             return
+        if module.observe is None:
+            await self._run(ref, cr)
+        elif self.outside.has_room(ref.namespace):
+            with self.outside.begun(ref.namespace):
+                await self._run(ref, cr)
+        else:
+            event(log, logging.DEBUG, "others of the namespace wait outside", item=ref)
+            after_s = _CROWDED_S * random.uniform(0.8, 1.2)  # noqa: S311 - spreads them
+            self.context.queue.add(ref, Priority.RESYNC, after_s=after_s)
+
+    async def _run(self, ref: ObjectRef, cr: Manifest) -> None:
         try:
             await self.context.warn_of_renamed(ref, cr)
             happened = await self._pass(ref, cr)

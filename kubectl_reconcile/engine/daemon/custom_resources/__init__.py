@@ -1,0 +1,1 @@
+"""Passes over custom resources whose kinds have modules."""
