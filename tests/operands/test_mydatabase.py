@@ -2,13 +2,15 @@
 
 import base64
 import json
+import os
+import subprocess
 
 import pytest
 
 from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.images.image import ImageError
 from tests.conftest import KubectlError
-from tests.e2e.conftest import crds, new_daemon  # noqa: F401 - fixtures
+from tests.e2e.conftest import PROGRAM, crds, new_daemon  # noqa: F401 - fixtures
 
 
 @pytest.fixture
@@ -273,6 +275,65 @@ def test_a_replica_takes_over_from_a_primary_that_lets_nobody_in_once_that_has_e
     assert db.cr["status"]["timeline"] == 2
 
 
+HOLDS = "psql 'host=db user=shop dbname=orders' -c 'select pg_sleep(1000)'"
+CUT_OFF = "alter system set primary_conninfo = ''"
+PAST = "select count(*) from rows where n < 0"
+
+
+def test_an_old_primary_with_rows_that_nobody_received_is_rewound_and_follows(db, version):
+    real = db.real
+    db.apply(replicas=2, failover={"delaySeconds": 1, "mode": "Approve"})
+    db.settled()
+    db.sql("create table rows (n int)")
+    env = [{"name": "PGPASSWORD", "value": db.password()}]
+    real.run("sh", "-c", WRITES, name="client", image=f"postgres:{version}", env=env)
+    real.run("sh", "-c", HOLDS, name="holder", image=f"postgres:{version}", env=env)
+    sleeping = "select count(*) from pg_stat_activity where usename = 'shop' and query like '%pg_sleep%'"
+    real.eventually(lambda: asked(db, "db-0", sleeping) == "1", "a session is open", timeout_s=60)
+    volume = volume_of(real, "db-0")
+
+    asked(db, "db-1", CUT_OFF)
+    asked(db, "db-1", "select pg_reload_conf()")
+    following = "select count(*) from pg_stat_replication where state = 'streaming'"
+    real.eventually(lambda: asked(db, "db-0", following) == "0", "db-1 receives nothing more", timeout_s=60)
+    db.sql("insert into rows select -generate_series(1, 1000)")
+    # It waits for the session to end, for ever, and lets nobody else in.
+    db.inside("db-0", "sh", "-c", 'kill -TERM "$(head -n 1 "$PGDATA/postmaster.pid")"')
+    real.eventually(lambda: db.condition("Degraded")["reason"] == "FailoverOffered", "somebody decides", timeout_s=60)
+    approve(real)
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+
+    before = len(real.logs("client"))
+    real.eventually(lambda: len(real.logs("client")) > before + 3, "rows are written", timeout_s=60)
+    db.settled()
+    told = [int(each) for each in real.logs("client")[before:]]
+    assert (begun(real, "db-0"), volume_of(real, "db-0")) == ("rewind", volume)
+    assert stands_by(db, "db-0")
+    real.eventually(
+        lambda: {*told} <= {*rows(db, "db-0")}, "it has all that the new primary acknowledged", timeout_s=60
+    )
+    assert {*told} <= {*rows(db, "db-1")}
+    assert asked(db, "db-0", PAST, "orders") == asked(db, "db-1", PAST, "orders") == "0"
+
+
+def test_one_whose_rewind_was_interrupted_gives_way_to_a_new_copy_and_its_volume_goes_later(db):
+    real = db.real
+    db.apply(replicas=2, failover={"delaySeconds": 1})
+    db.settled()
+    db.sql("create table rows (n int); insert into rows select generate_series(1, 1000)")
+    db.inside("db-0", "sh", "-c", 'touch "$PGDATA.rewinding"')  # as whoever rewinds leaves it, if killed
+    real.sandbox.pods.signal(real.namespace, "db-0", "KILL")
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+    db.settled()
+    assert [each["pod"] for each in db.cr["status"]["instances"]] == ["db-1", "db-2"]
+    assert [each["claim"] for each in db.cr["status"]["keptVolumes"]] == ["db-0-data"]
+    assert "db-0-data" in claims(real)
+    real.eventually(lambda: rows(db, "db-2") == [*range(1, 1001)], "the copy has all rows", timeout_s=60)
+    db.apply(replicas=2, failover={"keepOldVolumesHours": 0})
+    real.eventually(lambda: "db-0-data" not in claims(real), "its volume goes", timeout_s=60)
+    db.settled()
+
+
 def hand_over(db, to):
     wish = f"example.com/switchover-to={to}"
     db.real.kubectl("annotate", "mydatabase", "db", "-n", db.real.namespace, wish, "--overwrite")
@@ -286,8 +347,28 @@ def stands_by(db, pod):
     return asked(db, pod, "select pg_is_in_recovery()") == "t"
 
 
-def asked(db, pod, sql):
-    return db.inside(pod, "psql", "-U", "postgres", "-Atc", sql).strip()
+def asked(db, pod, sql, database="postgres"):
+    return db.inside(pod, "psql", "-U", "postgres", "-d", database, "-Atc", sql).strip()
+
+
+def rows(db, pod):
+    return sorted(int(each) for each in asked(db, pod, "select n from rows", "orders").split())
+
+
+def approve(real):
+    """Approve what waits for somebody's approval."""
+    environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
+    command = [PROGRAM, "approve", "mydatabase/db", "-n", real.namespace, "--yes"]
+    subprocess.run(command, env=environ, check=True, timeout=60, capture_output=True)
+
+
+def begun(real, pod):
+    env = real.pod(pod)["spec"]["initContainers"][0]["env"]
+    return next(each["value"] for each in env if each["name"] == "BEGIN")
+
+
+def volume_of(real, pod):
+    return real.kubectl.json("get", "pvc", f"{pod}-data", "-n", real.namespace)["metadata"]["uid"]
 
 
 def claims(real):

@@ -3,7 +3,8 @@
 Names: pods are called by their slot (``db-0``), claims ``db-0-data``; the Service ``db`` leads to the primary, ``db-ro`` to replicas, ``db-r`` to
 any instance.
 
-A pod's first container makes the data directory ready and never starts on what isn't whole: what it writes has another name until it is done.
+A pod's first container makes the data directory ready and never starts on what isn't whole: what it writes has another name until it is done. Where it rewinds, a mark on
+the volume says so for as long: a folder with that mark is never started, and `CANT_REWIND` is how the container ends then.
 Pods are never restarted by their node (``restartPolicy: Never``): whether a dead primary may come back isn't the node's to decide.
 
 Pure: a spec and a context in, manifests out.
@@ -26,8 +27,11 @@ from kubectl_reconcile.module_api import (
     spread_over_nodes,
 )
 from kubectl_reconcile.modules.postgres.situation import (
+    KEPT,
     MAJOR,
+    PREPARES,
     PRIMARY,
+    REJOINS,
     REPLICA,
     ROLE,
     SERVES,
@@ -56,6 +60,13 @@ if [ "$BEGIN" = initdb ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
     --data-checksums --auth=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8
   mv "$PGDATA.new" "$PGDATA"
 fi
+if [ -e "$PGDATA.rewinding" ]; then
+  echo "a rewind was interrupted: the folder isn't what it was, nor what it was to be"
+  exit 5
+fi
+if [ "$BEGIN" = rewind ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
+  BEGIN=replica
+fi
 if [ "$BEGIN" = replica ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
   rm -rf "$PGDATA.new"
   pg_basebackup --pgdata="$PGDATA.new" --dbname="$SOURCE application_name=copy" --slot="$SLOT" \\
@@ -65,6 +76,19 @@ fi
 found=$(cat "$PGDATA/PG_VERSION") || { echo "the volume holds no database"; exit 3; }
 [ "$found" = "$MAJOR" ] || { echo "the volume holds data of PostgreSQL $found, not $MAJOR"; exit 4; }
 rm -f "$PGDATA/standby.signal" "$PGDATA/recovery.signal"
+if [ "$BEGIN" = rewind ]; then
+  tries=30
+  until psql --dbname="$SOURCE dbname=postgres" --no-psqlrc --no-password --quiet --command=";"; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || { echo "nobody answers whom it could be rewound to"; exit 6; }
+    sleep 1
+  done
+  echo "wal_keep_size = '1TB'" >> "$PGDATA/postgresql.auto.conf"
+  touch "$PGDATA.rewinding"
+  sync
+  pg_rewind --target-pgdata="$PGDATA" --source-server="$SOURCE dbname=postgres application_name=rewind" || exit 5
+  BEGIN=replica
+fi
 printf '%s\\n' "$PARAMETERS" > "$PGDATA/postgresql.auto.conf"
 if [ "$BEGIN" = replica ]; then
   printf '%s\\n' "primary_conninfo = '$SOURCE'" "primary_slot_name = '$SLOT'" >> "$PGDATA/postgresql.auto.conf"
@@ -74,7 +98,9 @@ fi
 printf '%s\\n' 'local all postgres trust' 'local all all scram-sha-256' 'host replication replicator all scram-sha-256' \\
   'host all all all scram-sha-256' > "$PGDATA/pg_hba.conf"
 sync
+rm -f "$PGDATA.rewinding"
 """
+"""A server that has crashed is recovered by pg_rewind first, which must not throw away the log that is needed then."""
 _SERVE = """postgres "$@" &
 server=$!
 trap 'kill -INT "$server"' TERM INT
@@ -103,6 +129,10 @@ _FIXED = {
 }
 
 
+_LOG_KEPT = "128MB"
+"""How much of its log a server keeps at least: pg_rewind needs that of an old primary back to the last checkpoint that both have."""
+
+
 class Begin(StrEnum):
     """How an instance begins."""
 
@@ -112,6 +142,8 @@ class Begin(StrEnum):
     """On the data that its volume holds."""
     REPLICA = "replica"
     """As a standby, on a copy of the primary's data, which it makes where its volume is empty."""
+    REWIND = "rewind"
+    """As a standby, once ``pg_rewind`` has taken from its volume what the primary hasn't got."""
 
 
 # --- pods -----------------------------------------------------------------------------------------
@@ -172,7 +204,8 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": restricted_container(),
     }
-    arguments = {**_FIXED, "cluster_name": slot}
+    kept = {} if "wal_keep_size" in spec.parameters else {"wal_keep_size": _LOG_KEPT}
+    arguments = {**_FIXED, **kept, "cluster_name": slot}
     return {
         "hostname": slot,
         "restartPolicy": "Never",
@@ -185,7 +218,7 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
             {"name": "tmp", "emptyDir": {}},
         ],
         "initContainers": [
-            {**common, "name": "prepare", "command": ["sh", "-c", _PREPARE], "env": _prepared_by(spec, ctx, slot, begun)}
+            {**common, "name": PREPARES, "command": ["sh", "-c", _PREPARE], "env": _prepared_by(spec, ctx, slot, begun)}
         ],
         "containers": [
             {
@@ -234,7 +267,8 @@ def claim(
 ) -> Manifest:
     """Return the volume claim of a slot; *told* is what its server answers. A volume grows, and is never made smaller."""
     system, major = str(told.get("system") or volume.system), str(told.get("major") or volume.major)
-    noted = {SYSTEM: system, MAJOR: major, ROLE: PRIMARY if is_primary else ""}
+    role, rejoins = PRIMARY if is_primary else "", "true" if volume.rejoins else ""
+    noted = {SYSTEM: system, MAJOR: major, ROLE: role, REJOINS: rejoins, KEPT: volume.kept_since}
     size = volume.size if would_shrink(volume, wanted.size) else wanted.size
     return {
         "apiVersion": "v1",

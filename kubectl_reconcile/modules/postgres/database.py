@@ -10,6 +10,7 @@ nobody but a person can go on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kubectl_reconcile.module_api import (
@@ -119,7 +120,8 @@ class MyDatabase:
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
         """End the pods; let go of the volumes, unless they are to go too."""
-        pods, volumes = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
+        pods, found = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx)
+        volumes = {**found.volumes, **found.kept}
         stay = map_at(cr, "spec").get("deletionPolicy") != "Delete"
         of_class = text_at(cr, "spec", "storage", "storageClassName")
         claims = tuple(
@@ -147,7 +149,7 @@ def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: C
     yield disruption_budget(ctx)
     yield from _claims(spec, s, step, ctx)
     for slot, instance in s.instances.items():
-        if step.do is NextDo.DELETE_POD and step.about == slot:
+        if step.do in {NextDo.DELETE_POD, NextDo.SET_ASIDE} and step.about == slot:
             continue
         is_at_rest = not instance.is_going and not instance.has_ended
         made = kept_pod(spec, ctx, instance, _role(instance, s)) if is_at_rest else None
@@ -171,9 +173,11 @@ def _role(instance: Instance, s: DatabaseState) -> str:
 
 
 def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Manifest]:
-    for slot, volume in s.volumes.items():
+    for slot, known in (*s.volumes.items(), *s.kept.items()):
         if step.do is NextDo.DELETE_VOLUME and step.about == slot:
             continue
+        is_set_aside = step.do is NextDo.SET_ASIDE and step.about == slot
+        volume = replace(known, kept_since=ctx.now, rejoins=False) if is_set_aside else known
         instance = s.instances.get(slot)
         if volume.is_going:
             yield named("v1", "PersistentVolumeClaim", claim_name(slot))
@@ -250,6 +254,7 @@ def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any
         "phase": phase,
         "reason": step.text if step.do is NextDo.STOP else "",
         "instances": [_line(each, s) for _, each in sorted(s.instances.items())],
+        "keptVolumes": [{"claim": claim_name(slot), "since": each.kept_since} for slot, each in sorted(s.kept.items())],
         "readyInstances": sum(s.is_healthy(each) for each in s.instances.values()),
         **{name: value for name, value in known.items() if value},
     }

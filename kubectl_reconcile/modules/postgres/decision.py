@@ -10,14 +10,15 @@ The order, each line only where those above are settled:
 5. A primary whose pod has ended, or is gone, comes back on its volume.
 6. A primary that doesn't answer yet is waited for; where it can't run as it is and isn't as specified any more, it is replaced.
 7. A switchover that somebody asks for begins.
-8. Replicas that are too many go: the pod, its replication slot, its volume. Never the primary.
+8. A replica whose log has what the primary's hasn't ends, so that it is rewound; where it can't be, its volume is set aside, see `rejoin`. Replicas that are
+   too many go: the pod, its replication slot, its volume. Never the primary.
 9. Users with their passwords, then databases.
 10. Parameters. A restart of the primary, where replicas can only follow it afterwards.
 11. Replication slots of all replicas. A replica that has ended comes back on its volume; one that doesn't follow yet is waited for.
 12. Pods that were made by another template are replaced, and those restarted whose parameters take it: replicas first, one at a time. A primary
     that has a replica hands over to it.
 13. Replicas that are too few: a slot, then a pod that begins with a copy of the primary's data.
-14. Surplus replicas that are still ending are waited for.
+14. Surplus replicas that are still ending are waited for. Volumes that were set aside for long enough go.
 
 Pure: a state and a spec in, a step out.
 """
@@ -32,10 +33,10 @@ from kubectl_reconcile.modules.postgres.contents import databases, parameters_se
 from kubectl_reconcile.modules.postgres.failover import failing_over, offered
 from kubectl_reconcile.modules.postgres.handover import handed_over, handing_over, switchover, switchover_refused
 from kubectl_reconcile.modules.postgres.membership import members
+from kubectl_reconcile.modules.postgres.rejoin import come_back, given_up, rejoining, unrewindable, why_not
 from kubectl_reconcile.modules.postgres.situation import (
     DatabaseState,
     Instance,
-    claim_name,
     slot_id,
     would_shrink,
 )
@@ -173,13 +174,7 @@ def _not_serving(spec: MyDatabaseSpec, s: DatabaseState, instance: Instance, tem
     yield from unable(spec, instance, s, template)
     fault = instance.fault or instance.silence
     if not fault and instance.serves:
-        lost = map_at(s.slots, slot_id(instance.slot)).get("status") == "lost"
-        hint = f"delete the pod and its volume claim {claim_name(instance.slot)}: it begins with a new copy"
-        fault = (
-            f"it needs what the primary has thrown away (hint: {hint})"
-            if lost
-            else f"it stands by, and follows nobody (hint: where its log has what the primary's hasn't, {hint})"
-        )
+        fault = why_not(spec, s, instance)
         if instance.slot == s.named_primary:
             fault = "it stands by, and nobody takes writes (hint: have it promoted by pg_promote())"
     text = f"{instance.slot} doesn't serve yet{f': {fault}' if fault else ''}"
@@ -198,9 +193,9 @@ def _surplus(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
             yield DatabaseStep(NextDo.DELETE_POD, Purpose.SCALING, text, slot)
         if slot_id(slot) in s.slots:
             yield _dropped(slot, s, ctx)
-        yield DatabaseStep(
-            NextDo.DELETE_VOLUME, Purpose.SCALING, f"delete the volume of {slot}, which is no replica any more", slot
-        )
+        if slot in s.volumes:
+            text = f"delete the volume of {slot}, which is no replica any more"
+            yield DatabaseStep(NextDo.DELETE_VOLUME, Purpose.SCALING, text, slot)
     for name in sorted(s.slots):
         slot = ctx.name("0")[:-1] + name.rpartition("_")[2]
         if slot in s.instances and slot not in wanted:
@@ -246,10 +241,11 @@ def _followers(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Conte
         if instance is not None:
             if instance.is_going:
                 yield wait(f"pod {slot} is terminating", "PodTerminating", s)
+            yield from unrewindable(spec, s, instance)
             yield from ended(instance, s)
             yield from _not_serving(spec, s, instance, template)
         elif slot in s.volumes:
-            yield DatabaseStep(NextDo.CREATE_POD, why_now(s), f"create {slot} on its volume, as a replica", slot)
+            yield from come_back(spec, s, slot, why_now(s), ctx)
 
 
 def _outdated(_spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -276,7 +272,7 @@ def _missing(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
 
 
 _ORDER = (
-    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, switchover, _surplus, users, databases, parameters_set, _slots, _followers, _outdated, _missing,
-    _leaving,
+    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, switchover, rejoining, _surplus, users, databases, parameters_set, _slots, _followers, _outdated, _missing,
+    _leaving, given_up,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

@@ -3,11 +3,12 @@
 The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
-Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, settings, restarts, pending, error);
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), settings,
+restarts, pending, error);
 ``writable``, the instances that take writes, in one line; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
-from it, and how far behind, coarsely) and replication ``slots``. What changes all the time, such as positions in the log, isn't among them, except while nobody takes
-writes: then ``pods`` say how far each standby's log goes (lsn), and whether it may go further yet (receives): more comes, or after a restart not all that is
-on its volume has been read again.
+from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
+among them, except of standbys that follow nobody: how far the log of each goes (lsn); and while nobody takes writes, whether it may go further yet (receives): more comes, or
+after a restart not all that is on its volume has been read again.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _INSTANCE = """select json_build_object(
   'system', (select system_identifier::text from pg_control_system()),
   'timeline', greatest((select timeline_id from pg_control_checkpoint()),
       (select max(('x' || left(name, 8))::bit(32)::int) from pg_ls_waldir() where name ~ '^[0-9A-F]{{24}}$')),
+  'checkpointed', (select timeline_id from pg_control_checkpoint()),
   'lsn', case when pg_is_in_recovery()
       then greatest(coalesce(pg_last_wal_receive_lsn(), '0/0'), coalesce(pg_last_wal_replay_lsn(), '0/0'))::text else '' end,
   'receives', exists (select from pg_stat_wal_receiver where status = 'streaming') or exists (select from pg_stat_activity
@@ -59,19 +61,28 @@ _INSTANCE = """select json_build_object(
   'pending', (select coalesce(json_agg(name order by name), '[]') from pg_settings where pending_restart))"""
 _WITHIN = """select json_build_object(
   'roles', (select coalesce(json_object_agg(rolname, json_build_object('verifier', rolpassword, 'login', rolcanlogin,
-      'superuser', rolsuper, 'createDatabase', rolcreatedb, 'replication', rolreplication)), '{{}}') from pg_authid where rolname = any (array[{users}]::name[])),
+      'superuser', rolsuper, 'createDatabase', rolcreatedb, 'replication', rolreplication,
+      'rewinds', has_function_privilege(rolname, 'pg_read_binary_file(text, bigint, bigint, boolean)', 'execute'))), '{{}}') from pg_authid where rolname = any (array[{users}]::name[])),
   'databases', (select coalesce(json_object_agg(datname, pg_get_userbyid(datdba)), '{{}}') from pg_database
       where datname = any (array[{databases}]::name[])),
   'followers', (select coalesce(json_object_agg(application_name, json_build_object('state', state,
       'lag', coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0))), '{{}}') from pg_stat_replication where application_name <> 'copy'),
   'slots', (select coalesce(json_object_agg(slot_name, json_build_object('active', active, 'status', wal_status)), '{{}}')
-      from pg_replication_slots where slot_type = 'physical'))"""
+      from pg_replication_slots where slot_type = 'physical'),
+  'forks', (select coalesce(json_object_agg(line[1], line[2]), '{{}}') from regexp_matches(
+      pg_read_file('pg_wal/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '.history', 0, 65536, true),
+      '^\\s*([0-9]+)\\s+([0-9A-F]+/[0-9A-F]+)', 'gn') line))"""
 _INSTANCE_SHAPE = {
-    **dict.fromkeys(("system", "version", "major", "lsn"), str), "recovery": bool, "receives": bool, "timeline": int,
+    **dict.fromkeys(("system", "version", "major", "lsn"), str), "recovery": bool, "receives": bool, "timeline": int, "checkpointed": int,
     **dict.fromkeys(("settings", "limits"), dict), **dict.fromkeys(("restarts", "pending"), list),
 }  # fmt: skip
-_WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots"), dict)
+_WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots", "forks"), dict)
 _MOVING = ("lsn", "receives")
+_REWINDING = (
+    "pg_catalog.pg_ls_dir(text, boolean, boolean)", "pg_catalog.pg_stat_file(text, boolean)", "pg_catalog.pg_read_binary_file(text)",
+    "pg_catalog.pg_read_binary_file(text, bigint, bigint, boolean)",
+)  # fmt: skip
+"""What pg_rewind asks of the server that it rewinds to."""
 _LOOKING = {"default_transaction_read_only": "on", "statement_timeout": "2500"}
 _ACTING = {
     "default_transaction_read_only": "off",
@@ -97,11 +108,9 @@ async def observe(cr: Manifest, io: Io) -> Facts:
     looks = (_look(io, name, password, question) for name in names)
     answers = dict(zip(names, await asyncio.gather(*looks), strict=True))
     writable = sorted(name for name, each in answers.items() if each.get("recovery") is False)
-    if writable:
-        answers = {
-            name: {key: value for key, value in each.items() if key not in _MOVING} for name, each in answers.items()
-        }
     within = await _within(io, spec, writable[0], password) if writable else {}
+    if writable:
+        answers = {name: _at_rest(name, each, within["followers"]) for name, each in answers.items()}
     known = {user: held[name] for name, user in users.items()}
     return {
         "secrets": {name: _worth(value) for name, value in held.items()},
@@ -111,7 +120,14 @@ async def observe(cr: Manifest, io: Io) -> Facts:
         "databases": within.get("databases") or {},
         "followers": {name: _follower(each) for name, each in (within.get("followers") or {}).items()},
         "slots": within.get("slots") or {},
+        "forks": within.get("forks") or {},
     }  # fmt: skip
+
+
+def _at_rest(name: str, answer: Mapping[str, Any], followers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a server says without what changes all the time: how far its log goes stays where it follows nobody."""
+    moving = _MOVING if name in followers or not answer.get("recovery") else _MOVING[1:]
+    return {key: value for key, value in answer.items() if key not in moving}
 
 
 async def _passwords(io: Io, names: tuple[str, ...]) -> dict[str, str | None]:
@@ -251,6 +267,8 @@ async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mappi
         f"password {literal(stored)}",
     ]
     await session.ask(f"{'alter' if found else 'create'} role {identifier(user)} {' '.join(options)}")
+    if given.get("rewinds"):
+        await session.ask(f"grant execute on function {', '.join(_REWINDING)} to {identifier(user)}")
 
 
 async def _promote(session: PostgresSession, given: Mapping[str, Any]) -> None:

@@ -5,6 +5,8 @@ Pure.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from kubectl_reconcile.module_api import Context
 from kubectl_reconcile.modules.postgres.situation import DatabaseState
 from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec
@@ -14,7 +16,8 @@ SLOTS = 100
 
 
 def members(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> list[str]:
-    """Return the slots that there are to be, the primary first: those that there are, then new ones."""
-    known = sorted({*s.instances, *s.volumes}, key=lambda slot: (slot != s.named_primary, ctx.number_of(slot)))
-    free = (slot for slot in (ctx.name(str(at)) for at in range(SLOTS)) if slot not in known)
-    return [*known[: spec.replicas], *(next(free) for _ in range(spec.replicas - len(known)))]
+    """Return the slots that there are to be, the primary first: those that there are, then new ones. One whose volume was set aside is none."""
+    there = {*s.instances, *s.volumes} - {*s.kept}
+    known = sorted(there, key=lambda slot: (slot != s.named_primary, ctx.number_of(slot)))
+    free = (slot for slot in (ctx.name(str(at)) for at in range(SLOTS)) if slot not in there and slot not in s.kept)
+    return [*known[: spec.replicas], *islice(free, max(spec.replicas - len(known), 0))]

@@ -31,7 +31,9 @@ def _changed(facts: Facts, action: Action) -> Facts:
         case NextDo.MAKE_SECRET:
             changed = {"secrets": {**map_at(facts, "secrets"), given["secret"]: OK}}
         case NextDo.SET_USER:
-            allowed = {name: given[name] for name in ("superuser", "createDatabase", "replication")}
+            allowed = {
+                name: given[name] for name in ("superuser", "createDatabase", "replication", "rewinds") if name in given
+            }
             role = {"login": True, "password": True, **allowed}
             changed = {"roles": {**map_at(facts, "roles"), given["user"]: role}}
         case NextDo.MAKE_DATABASE | NextDo.SET_OWNER:
@@ -43,6 +45,8 @@ def _changed(facts: Facts, action: Action) -> Facts:
             changed = {"slots": left}
         case NextDo.SET_PARAMETERS:
             changed = _set(facts, given)
+        case NextDo.CHECKPOINT:
+            changed = _checkpointed(facts, given["instance"])
         case NextDo.PROMOTE:
             changed = _promoted(facts, given)
     return changed
@@ -58,12 +62,19 @@ def _set(facts: Facts, given: Mapping[str, Any]) -> Facts:
     return {"pods": {**pods, name: told}}
 
 
+def _checkpointed(facts: Facts, name: str) -> Facts:
+    pods = map_at(facts, "pods")
+    told = map_at(pods, name)
+    return {"pods": {**pods, name: {**told, "checkpointed": told.get("timeline")}}}
+
+
 def _promoted(facts: Facts, given: Mapping[str, Any]) -> Facts:
     name, pods = given["instance"], map_at(facts, "pods")
-    timeline = int(map_at(pods, name).get("timeline") or 0) + 1
+    left = int(map_at(pods, name).get("timeline") or 0)
+    timeline, forks = left + 1, {**map_at(facts, "forks"), str(left): map_at(pods, name).get("lsn")}
     told = {**map_at(pods, name), "recovery": False, "timeline": timeline}
     slots = {each: dict(_UNUSED) for each in given["slots"]}
-    return {"pods": {**pods, name: told}, "writable": name, "slots": slots}
+    return {"pods": {**pods, name: told}, "writable": name, "slots": slots, "forks": forks}
 
 
 def once_running(spec: MyDatabaseSpec, owned: Owned, facts: Facts, ctx: Context) -> Facts:
@@ -112,7 +123,7 @@ def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dic
     lines = (line.partition(" = ") for line in begun.get("PARAMETERS", "").splitlines())
     settings = {name: value[1:-1].replace("''", "'").replace("\\\\", "\\") for name, _, value in lines}
     return {
-        "recovery": begun.get("BEGIN") == Begin.REPLICA, "system": system, "timeline": 1, "version": str(spec.version), "major": str(spec.version),
+        "recovery": begun.get("BEGIN") in {Begin.REPLICA, Begin.REWIND}, "system": system, "timeline": 1, "checkpointed": 1, "version": str(spec.version), "major": str(spec.version),
         "settings": settings, "restarts": [], "limits": {}, "pending": [], "error": "",
     }  # fmt: skip
 

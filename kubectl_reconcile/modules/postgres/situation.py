@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_reconcile.module_api import (
@@ -46,6 +46,10 @@ MAJOR = f"{PREFIX}major"
 ROLE = f"{PREFIX}role"
 """Label of pods: what clients may use them for. On volumes: whose data is the primary's."""
 PRIMARY, REPLICA = "primary", "replica"
+REJOINS = f"{PREFIX}rejoins"
+"""On volumes: its log may have what the primary's hasn't, so that it is rewound before it follows."""
+KEPT = f"{PREFIX}kept-since"
+"""On volumes: since when it has been set aside. No instance runs on it."""
 SERVES = f"{PREFIX}serves"
 """Label of pods that clients may use for something."""
 
@@ -54,14 +58,22 @@ LAG_LEAST = 16 << 20
 SWITCHOVER = f"{PREFIX}switchover-to"
 """On a MyDatabase: the instance that somebody wants to be the primary, once."""
 
+PREPARES = "prepare"
+"""The container of a pod that makes its data directory ready."""
 _FAULT_MAX = 400
+_SINCE_MAX = 40
 _LSN = re.compile(r"([0-9A-F]{1,8})/([0-9A-F]{1,8})")
 _TOO_SOON_S, _PATIENCE_S = 20.0, 30.0
+CANT_REWIND = 5
+"""How the container that makes a data directory ready ends where the folder can't be rewound, or is half rewound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance by its pod, and what its server answered, nothing where it didn't. *fault* is what keeps it from running, if anything does."""
+    """An instance by its pod, and what its server answered, nothing where it didn't. *fault* is what keeps it from running, if anything does.
+
+    *is_diverged* tells whether it stands by with a log that has what the primary's hasn't.
+    """
 
     slot: str
     manifest: Manifest = field(repr=False)
@@ -72,6 +84,7 @@ class Instance:
     fault: str = ""
     answer: Mapping[str, Any] = field(default_factory=dict)
     silence: str = ""
+    is_diverged: bool = False
 
     @property
     def is_writable(self) -> bool:
@@ -93,6 +106,16 @@ class Instance:
         """How far the log goes that it holds, as timeline and position, None where it doesn't say."""
         position = lsn_of(str(self.answer.get("lsn") or ""))
         return None if position is None else (int(self.answer.get("timeline") or 0), position)
+
+    @property
+    def is_unrewindable(self) -> bool:
+        """Whether it has ended since its folder can't be rewound, or an earlier rewind was interrupted."""
+        ends = (
+            map_at(state, "terminated").get("exitCode")
+            for name, state in container_states(self.manifest)
+            if name == PREPARES
+        )
+        return self.has_ended and CANT_REWIND in ends
 
     @property
     def serves(self) -> bool:
@@ -155,7 +178,10 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class InstanceVolume:
-    """A volume claim. *system* is the database whose data it holds, empty where none was seen on it; *size* is what is asked for, in bytes."""
+    """A volume claim. *system* is the database whose data it holds, empty where none was seen on it; *size* is what is asked for, in bytes.
+
+    *rejoins* tells whether its log may have what the primary's hasn't, as long as its instance doesn't follow; *kept_since* when it was set aside, empty where it wasn't.
+    """
 
     slot: str
     system: str = ""
@@ -163,14 +189,17 @@ class InstanceVolume:
     is_primary: bool = False
     is_going: bool = False
     size: str = ""
+    rejoins: bool = False
+    kept_since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """Everything that is known. *followers* are what the primary says of those who stream from it, by slot; *slots* are its replication slots; *failed* are the messages of actions that failed when they were last tried, by key."""
+    """Everything that is known. *kept* are the volumes that were set aside, which are none of *volumes*. *followers* are what the primary says of those who stream from it, by slot; *slots* are its replication slots; *failed* are the messages of actions that failed when they were last tried, by key."""
 
     instances: Mapping[str, Instance] = field(default_factory=dict)
     volumes: Mapping[str, InstanceVolume] = field(default_factory=dict)
+    kept: Mapping[str, InstanceVolume] = field(default_factory=dict)
     system: str = ""
     named_primary: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -235,7 +264,8 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
     found = (_instance(pod, map_at(seen, pod["metadata"]["name"]), ctx) for pod in owned.of("Pod"))
     instances = {each.slot: each for each in found if ctx.number_of(each.slot) >= 0}
     claims = (*owned.read("PersistentVolumeClaim"), *owned.of("PersistentVolumeClaim"))
-    volumes = {each.slot: each for each in map(_volume, claims) if ctx.number_of(each.slot) >= 0}
+    claimed = {each.slot: each for each in map(_volume, claims) if ctx.number_of(each.slot) >= 0}
+    volumes = {slot: each for slot, each in claimed.items() if not each.kept_since}
     status = map_at(cr, "status")
     noted = (each.system for each in volumes.values())
     told = (str(each.answer.get("system") or "") for each in instances.values())
@@ -245,9 +275,10 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
         (each.slot for each in volumes.values() if each.system),
         key=lambda slot: (not volumes[slot].is_primary, ctx.number_of(slot)),
     )
-    return DatabaseState(
+    state = DatabaseState(
         instances=instances,
         volumes=volumes,
+        kept={slot: each for slot, each in claimed.items() if each.kept_since},
         system=str(status.get("systemID") or "") or next((each for each in (*noted, *told) if each), ""),
         named_primary=next((each for each in (*writable, named, *holding, *sorted(instances)) if each), ""),
         secrets=map_at(facts, "secrets"),
@@ -259,6 +290,39 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
         handover=_handover(cr),
         outage=_outage(cr),
     )
+    forks = map_at(facts, "forks")
+    forks, primary = map_at(facts, "forks"), state.primary
+    if primary is None or not primary.is_writable or len(state.writable) > 1:
+        return state
+    seen = {
+        slot: replace(each, is_diverged=not state.streams(each) and diverged(each, primary, forks))
+        for slot, each in instances.items()
+    }
+    state = replace(state, instances=seen)
+    return replace(
+        state, volumes={slot: replace(each, rejoins=_rejoins(state, each)) for slot, each in volumes.items()}
+    )
+
+
+def _rejoins(s: DatabaseState, volume: InstanceVolume) -> bool:
+    """Tell whether a volume may hold what the primary hasn't got; it was so noted until its instance follows.
+
+    That is so of the volume of a primary that was left behind: one of which nobody has seen how far its log goes, while another takes writes.
+    """
+    instance = s.instances.get(volume.slot)
+    if volume.slot == s.named_primary or (instance is not None and s.streams(instance)):
+        return False
+    is_left = volume.is_primary and (instance is None or not instance.stands_by)
+    return volume.rejoins or is_left or (instance is not None and instance.is_diverged)
+
+
+def diverged(instance: Instance, primary: Instance, forks: Mapping[str, Any]) -> bool:
+    """Tell whether a standby's log has what the primary's hasn't; *forks* is where the primary's left each timeline before its own."""
+    reached = instance.reached if instance.stands_by else None
+    if reached is None or not forks or reached[0] == primary.answer.get("timeline"):
+        return False
+    left = lsn_of(str(forks.get(str(reached[0])) or ""))
+    return left is None or reached[1] > left
 
 
 def _outage(cr: Manifest) -> Outage:
@@ -343,6 +407,8 @@ def _volume(claim: Manifest) -> InstanceVolume:
         is_primary=noted.get(ROLE) == PRIMARY,
         is_going=bool(metadata.get("deletionTimestamp")),
         size=str(asked or ""),
+        rejoins=bool(noted.get(REJOINS)),
+        kept_since=shortened(noted.get(KEPT, ""), _SINCE_MAX),
     )
 
 

@@ -101,11 +101,15 @@ class DatabaseWish:
 
 @dataclass(frozen=True, slots=True)
 class FailoverWish:
-    """When a replica takes over from a primary that is away: after how long, and what may be lost without asking."""
+    """When a replica takes over from a primary that is away: after how long, and what may be lost without asking.
+
+    *keep_old_volumes_hours* is how long a volume is kept that can't be rewound to what the new primary has.
+    """
 
     delay_seconds: Annotated[int, Between(0, 86_400)] = 30
     max_lag_bytes: Annotated[int, Between(0, 1 << 50)] = 16 << 20
     mode: Literal["Automatic", "Approve"] = "Automatic"
+    keep_old_volumes_hours: Annotated[int, Between(0, 87_600)] = 24
 
 
 @dataclass(frozen=True, slots=True)

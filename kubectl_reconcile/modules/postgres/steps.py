@@ -32,6 +32,8 @@ class NextDo(StrEnum):
     """With its volume, where it has none yet."""
     DELETE_POD = "delete-pod"
     DELETE_VOLUME = "delete-volume"
+    SET_ASIDE = "set-aside"
+    """Keep a volume of which no replica can be made, and end its pod."""
     MAKE_SECRET = "make-secret"  # noqa: S105 - a verb
     SET_USER = "set-user"
     """Make a user, or set its password and what it may."""

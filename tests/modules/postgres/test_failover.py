@@ -58,7 +58,7 @@ def test_one_that_does_not_is_ended_and_the_replica_with_the_longest_log_promote
     )
     assert promotion.precondition["pods.db-1.lsn"] == "0/3E8"
     world.settle()
-    assert world.taken[:3] == ["delete db-0", "promote db-2", "create db-0"]
+    assert world.taken[:4] == ["delete db-0", "promote db-2", "checkpoint db-2", "create db-0"]
     assert [world.role(f"db-{at}") for at in (1, 2)] == ["replica", "primary"]
     assert world.cr["status"]["currentPrimary"] == world.cr["status"]["targetPrimary"] == "db-2"
     world.broken.clear()

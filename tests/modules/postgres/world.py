@@ -19,11 +19,13 @@ from kubectl_reconcile.modules.postgres import MyDatabase
 NOW = "2026-11-20T12:00:00Z"
 HANDOVER = ["checkpoint db-0", "delete db-0", "create db-0", "promote db-1"]
 """The steps by which db-1 takes over from db-0."""
+COPIED = ("rows", "timeline", "forks", "roles", "databases")
+"""What whoever follows has from the primary."""
 RESTARTS = {"max_connections", "shared_buffers"}
 
 
 class World:
-    """One database, from its CR on. *taken* are all steps so far, *secrets* what each Secret holds."""
+    """One database, from its CR on. *taken* are all steps so far, *secrets* what each Secret holds; *rewinds* is how pg_rewind ends: done, refused or killed."""
 
     def __init__(self, **spec):
         metadata = {"name": "db", "namespace": "shop", "uid": "u-cr", "generation": 1, "resourceVersion": "1"}
@@ -39,6 +41,7 @@ class World:
         self.secrets = {}
         self.running = {}
         self.broken = set()
+        self.rewinds = "done"
         self.now = NOW
         self.taken = []
         self.new = itertools.count(1)
@@ -83,7 +86,7 @@ class World:
                     self.disks[self.primary["disk"]],
                     self.disks[self.running[uid_of(self.pods[name])]["disk"]],
                 )
-                own |= {key: copy.deepcopy(source[key]) for key in ("rows", "timeline", "roles", "databases")}
+                own |= {key: copy.deepcopy(source[key]) for key in COPIED}
 
     def write(self, row):
         """A client writes a row through the Service, if that leads anywhere; returns whether it was acknowledged."""
@@ -102,10 +105,14 @@ class World:
             return False
         if disk not in self.disks and not self.filled(name, disk, told, primary):
             return False
-        assert told["BEGIN"] == "replica" or primary is None, f"{name} is a second server that takes writes"
+        if told["BEGIN"] == "rewind" and not self.rewound(name, pod, disk, primary):
+            return False
+        if self.disks[disk]["half"]:
+            return ended(pod, 5)
+        standby = told["BEGIN"] in {"replica", "rewind"}
+        assert standby or primary is None, f"{name} is a second server that takes writes"
         settings = dict(line.split(" = ") for line in told["PARAMETERS"].splitlines())
         settings = {key: value[1:-1].replace("''", "'") for key, value in settings.items()}
-        standby = told["BEGIN"] == "replica"
         if standby and primary and room(settings) < primary["room"]:
             return False  # a standby with less room than its primary doesn't start
         if standby:
@@ -123,12 +130,29 @@ class World:
     def filled(self, name, disk, told, primary):
         if told["BEGIN"] == "initdb":
             return self.begun(name, disk)
-        return told["BEGIN"] == "replica" and self.copied(name, disk, told, primary)
+        return told["BEGIN"] in {"replica", "rewind"} and self.copied(name, disk, told, primary)
+
+    def rewound(self, name, pod, disk, primary):
+        """Take from a disk what the primary hasn't got, as pg_rewind does it, unless that isn't to be."""
+        own = self.disks[disk]
+        if own["half"]:
+            return ended(pod, 5)
+        if primary is None or self.role(primary["name"]) != "primary":
+            return False
+        source = self.disks[primary["disk"]]
+        assert source["roles"]["replicator"].get("rewinds"), f"{name} is rewound as nobody"
+        assert source["checkpointed"] == source["timeline"], f"{name} is rewound to an earlier timeline"
+        if self.rewinds != "done":
+            own["half"] = True
+            return ended(pod, 5 if self.rewinds == "refused" else 137)
+        own |= {key: copy.deepcopy(source[key]) for key in COPIED}
+        return True
 
     def begun(self, name, disk):
         assert not self.disks, f"{name} begins a second database"
         own = {"password": self.secrets["db-superuser"]}
-        empty = {"roles": {}, "databases": {}, "slots": set(), "rows": [], "timeline": 1}
+        empty = {"roles": {}, "databases": {}, "slots": set(), "rows": [], "timeline": 1, "forks": {}}
+        empty |= {"checkpointed": 1, "half": False}
         self.disks[disk] = {"system": "7000", **empty, **own}
         return True
 
@@ -164,8 +188,8 @@ class World:
     def kill(self, slot):
         """The server of a pod ends; nobody restarts it."""
         self.running.pop(uid_of(self.pods[slot]), None)
-        ended = {"terminated": {"exitCode": 137, "finishedAt": "2026-11-20T11:00:00Z"}}
-        self.pods[slot]["status"] = {"phase": "Failed", "containerStatuses": [{"name": "postgres", "state": ended}]}
+        state = {"terminated": {"exitCode": 137, "finishedAt": "2026-11-20T11:00:00Z"}}
+        self.pods[slot]["status"] = {"phase": "Failed", "containerStatuses": [{"name": "postgres", "state": state}]}
 
     def facts(self):
         pods = {}
@@ -180,14 +204,15 @@ class World:
                 continue
             pods[name] = {
                 "uid": uid_of(pod), "error": "", "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
-                "timeline": self.disks[server["disk"]]["timeline"], "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
+                "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
                 "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]},
             }  # fmt: skip
         writable = sorted(name for name, each in pods.items() if not each["error"] and not each["recovery"])
         for name, each in pods.items():
-            if not writable and not each["error"]:
-                far = len(self.disks[self.running[uid_of(self.pods[name])]["disk"]]["rows"])
-                each |= {"lsn": f"0/{1000 + far:X}", "receives": False}
+            follows = not writable or self.follows(name)
+            if not each["error"] and each["recovery"] and not (writable and follows):
+                disk = self.disks[self.running[uid_of(self.pods[name])]["disk"]]
+                each.update({"lsn": position(disk)} | ({} if writable else {"receives": False}))
         within = self.disks[self.running[uid_of(self.pods[writable[0]])]["disk"]] if writable else {}
         users = {each["name"]: secret_of(each["name"]) for each in self.cr["spec"].get("users", ())}
         if self.cr["spec"].get("replicas", 1) > 1:
@@ -202,6 +227,7 @@ class World:
                 for name, role in within.get("roles", {}).items() if name in users
             },
             "databases": dict(within.get("databases", {})),
+            "forks": dict(within.get("forks", {})),
             "followers": {name: {"state": "streaming", "lagBytes": 0} for name in following},
             "slots": {
                 slot: {"active": slot.replace("_", "-") in following, "status": "reserved"} for slot in within.get("slots", ())
@@ -267,11 +293,18 @@ class World:
             slot = name.removesuffix("-data")
             assert slot not in self.pods, f"the volume of {slot} is in use"
             assert self.primary["disk"] != uid_of(self.claim(slot)), "the primary's data is deleted"
+            assert "example.com/kept-since" not in self.claim(slot)["metadata"]["annotations"] or self.all_follow, slot
             self.disks.pop(uid_of(self.objects.pop((kind, name))), None)
             return f"delete volume {slot}"
         assert kind == "Pod", f"{kind} {name} is deleted"
         self.objects.pop((kind, name))
         return f"delete {name}"
+
+    @property
+    def all_follow(self):
+        """Whether there are as many replicas as there are to be, and all follow."""
+        following = [name for name in self.pods if self.follows(name)]
+        return len(following) == self.cr["spec"].get("replicas", 1) - 1
 
     def journal(self, action):
         noted = self.cr["metadata"].setdefault("annotations", {})
@@ -291,7 +324,11 @@ class World:
                 role = {"login": True, "password": password}
                 disk["roles"][given["user"]] = {
                     **role,
-                    **{name: given[name] for name in ("superuser", "createDatabase", "replication")},
+                    **{
+                        name: given[name]
+                        for name in ("superuser", "createDatabase", "replication", "rewinds")
+                        if name in given
+                    },
                 }
             case "make-database" | "set-owner":
                 assert (given["database"] in disk["databases"]) == (action.verb == "set-owner")
@@ -302,13 +339,16 @@ class World:
                 disk["slots"].add(given["slot"])
             case "drop-slot":
                 disk["slots"].remove(given["slot"])
-            case "checkpoint" | "fail-over":
+            case "fail-over":
                 pass
+            case "checkpoint":
+                disk["checkpointed"] = disk["timeline"]
             case "promote":
                 assert self.primary is None, "there is a primary already"
                 assert server["standby"]
                 server["standby"] = False
                 disk["slots"] |= set(given["slots"])
+                disk["forks"][str(disk["timeline"])] = position(disk)
                 disk["timeline"] += 1
             case _:
                 server["settings"] |= given["set"]
@@ -324,6 +364,18 @@ class World:
             if before == (len(self.taken), self.facts(), self.cr["status"], self.objects):
                 return outcome
         raise AssertionError(f"it never settles: {self.taken[-20:]}")
+
+
+def position(disk):
+    """How far the log on a disk goes."""
+    return f"0/{1000 + len(disk['rows']):X}"
+
+
+def ended(pod, code):
+    """The container of a pod that makes its data directory ready ends with this code."""
+    state = {"terminated": {"exitCode": code, "finishedAt": "2026-11-20T11:00:00Z"}}
+    pod["status"] = {"phase": "Failed", "initContainerStatuses": [{"name": "prepare", "state": state}]}
+    return False
 
 
 def room(settings):
