@@ -7,13 +7,13 @@ FROM ${GO} AS go
 
 FROM ${BASE} AS build
 WORKDIR /src
-COPY pyproject.toml setup.py requirements.lock README.md LICENSE ./
+COPY pyproject.toml setup.py requirements-image.lock README.md LICENSE ./
 COPY kubectl_reconcile kubectl_reconcile
 COPY crds crds
 COPY deploy deploy
 COPY examples examples
 RUN python -m venv /opt/reconcile \
- && /opt/reconcile/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
+ && /opt/reconcile/bin/pip install --no-cache-dir --require-hashes -r requirements-image.lock \
  && /opt/reconcile/bin/pip install --no-cache-dir --no-deps .
 # The program that renders overlays, beside the package that calls it.
 RUN --mount=from=go,source=/usr/local/go,target=/usr/local/go \

@@ -7,13 +7,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 READY_BENCH := $(VENV)/.ready-bench
 READY_MUTANTS := $(VENV)/.ready-mutants
+READY_S3 := $(VENV)/s3/.ready
 WORKERS ?= 4
 
 # Hundreds of short programs run here, which shouldn't compile themselves each time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv sandbox render demo test test-core test-operands mutants chaos etcd-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check format lock manifests dist clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-operands mutants chaos etcd-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,6 +29,13 @@ $(READY): requirements-dev.lock pyproject.toml setup.py
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
+s3-server: $(READY_S3) ## Install the S3 server that tests talk to, apart from all else
+
+$(READY_S3): $(READY) requirements-s3.lock
+	@$(BIN)/python -m venv --clear --without-pip $(@D)
+	@$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check --require-hashes -r requirements-s3.lock
+	@touch $@
+
 sandbox: $(READY) ## Build the sandbox's control plane (some six minutes the first time)
 	@folder=$$($(BIN)/kubectl-reconcile sandbox build) && echo "==> the control plane's programs are in $$folder"
 
@@ -37,10 +45,10 @@ render: $(READY) ## Build the program that renders overlays and charts (some min
 demo: sandbox ## See it work: git push to running pods on a real control plane (ETCD=1: to a real database; KEEP=1 leaves it running)
 	@$(BIN)/python examples/$(if $(ETCD),etcd_demo,demo).py $(if $(KEEP),--keep)
 
-test: sandbox render ## Run all tests, on a real API server and a real Git server
+test: sandbox render s3-server ## Run all tests, on a real API server and a real Git server
 	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operands
 
-test-operands: sandbox ## Run the tests on pods that run as processes, etcd among them (its programs are built the first time: minutes)
+test-operands: sandbox s3-server ## Run the tests on pods that run as processes, etcd among them (its programs are built the first time: minutes)
 	@$(BIN)/kubectl-reconcile sandbox build --image all
 	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal tests/operands
 
@@ -119,7 +127,9 @@ dist: $(READY) ## Build wheel, sdist, self-contained programs and krew's manifes
 
 lock: $(READY) ## Pin the newest dependencies that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements.lock
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --group dev -o requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra s3 -o requirements-image.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra s3 --group dev -o requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group s3 -o requirements-s3.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group bench -o requirements-bench.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group mutants --constraints requirements-dev.lock -o requirements-mutants.lock
 

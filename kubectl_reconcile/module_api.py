@@ -20,7 +20,7 @@ What stands here:
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`;
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
 - moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, `later`, `seconds_between`;
-- what our own Jobs run: `IMAGE`;
+- what our own Jobs run: `IMAGE`; S3 as their place to write to: `S3Place` with `s3_place`, `check_s3`, `s3_arguments`, `s3_environment`, `s3_volumes`, `s3_mounts`, `s3_hinted`;
 - reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `has_condition`, `labels_of`, `annotations_of`, `map_at`, `maps_in`, `text_at`, and the names of labels.
 
 Tests of modules import `kubectl_reconcile.module_testing` besides. All else may change at any time.
@@ -58,6 +58,16 @@ from kubectl_reconcile.core.module.inputs import (
 )
 from kubectl_reconcile.core.module.jobs import container_states, last_words, pods_of_job, shortened, why_waiting
 from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn, kept_status, key_of, named, untouched_in
+from kubectl_reconcile.core.module.s3 import (
+    S3Place,
+    check_s3,
+    s3_arguments,
+    s3_environment,
+    s3_hinted,
+    s3_mounts,
+    s3_place,
+    s3_volumes,
+)
 from kubectl_reconcile.core.module.schedules import CronSchedule, ScheduleError, ZoneError, later, seconds_between
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
 from kubectl_reconcile.core.module.workloads import (
@@ -109,6 +119,7 @@ __all__ = [
     "PodStream",
     "PodTls",
     "Reads",
+    "S3Place",
     "ScheduleError",
     "SeenSecret",
     "Select",
@@ -119,6 +130,7 @@ __all__ = [
     "actions_failed",
     "annotations_of",
     "available",
+    "check_s3",
     "condition_of",
     "container",
     "container_states",
@@ -140,6 +152,12 @@ __all__ = [
     "pods_of_job",
     "restricted_container",
     "restricted_pod",
+    "s3_arguments",
+    "s3_environment",
+    "s3_hinted",
+    "s3_mounts",
+    "s3_place",
+    "s3_volumes",
     "seconds_between",
     "service",
     "shortened",

@@ -23,7 +23,7 @@ from kubectl_reconcile.module_api import (
     map_at,
     text_at,
 )
-from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
+from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion, PrecautionSpec
 from kubectl_reconcile.modules.etcd.steps import Do, EtcdStep, Why
 
 BACKUP_API = "etcd.database.coreos.com/v1beta2"
@@ -95,12 +95,18 @@ def backup_of(spec: ClusterSpec, ctx: Context, name: str) -> Manifest:
         "metadata": {"name": name, "labels": ctx.labels()},
         "spec": {
             "clusterRef": {"name": ctx.cr["metadata"]["name"]},
-            "storage": {"persistentVolumeClaim": {"claimName": wanted.claim_name}},
+            "storage": _storage(wanted, ctx),
             "image": wanted.image,
             "backupPolicy": {"timeoutInSecond": wanted.timeout_in_second},
             **({"pod": given} if (given := {name: value for name, value in pod.items() if value}) else {}),
         },
     }
+
+
+def _storage(wanted: PrecautionSpec, ctx: Context) -> dict[str, Any]:
+    if wanted.claim_name:
+        return {"persistentVolumeClaim": {"claimName": wanted.claim_name}}
+    return {"s3": dict(map_at(ctx.cr, "spec", "backup", "s3"))}
 
 
 # --- before an upgrade ----------------------------------------------------------------------------

@@ -15,9 +15,11 @@ from kubectl_reconcile.module_api import (
     Between,
     CronSchedule,
     Manifest,
+    S3Place,
     ScheduleError,
     SpecError,
     ZoneError,
+    check_s3,
     spec_of,
 )
 
@@ -122,9 +124,10 @@ class TlsSpec:
 
 @dataclass(frozen=True, slots=True)
 class PrecautionSpec:
-    """Where snapshots go that are taken before an upgrade, or before the cluster's end, and what takes them."""
+    """Where snapshots go that are taken before an upgrade, or before the cluster's end, a claim or a bucket, and what takes them."""
 
-    claim_name: str
+    claim_name: str = ""
+    s3: S3Place | None = None
     image: str = IMAGE
     timeout_in_second: Annotated[int, Between(10, 86_400)] = 600
     before_upgrade: bool = True
@@ -183,11 +186,21 @@ def cluster_spec(cr: Manifest) -> ClusterSpec:
             ".spec.restoreFrom", "needs .spec.pod.persistentVolumeClaimSpec: what is restored is written to a volume"
         )
     _check_schedule(spec.etcd)
+    if spec.backup:
+        _check_place(spec.backup)
     for kind in ("labels", "annotations"):
         for key, value in getattr(spec.pod, kind).items():
             if not isinstance(value, str):
                 raise SpecError(f".spec.pod.{kind}[{key}]", "must be text")
     return spec
+
+
+def _check_place(backup: PrecautionSpec) -> None:
+    """Raise a SpecError where nobody can tell where snapshots go."""
+    if bool(backup.claim_name) == (backup.s3 is not None):
+        raise SpecError(".spec.backup", "must have either claimName or s3")
+    if backup.s3:
+        check_s3(backup.s3, ".spec.backup.s3")
 
 
 def _check_schedule(tuning: Tuning) -> None:

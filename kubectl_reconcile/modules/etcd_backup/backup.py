@@ -9,7 +9,7 @@ is no such cluster or no such volume claim, or the last backup failed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_reconcile.module_api import (
@@ -25,6 +25,7 @@ from kubectl_reconcile.module_api import (
     key_of,
     map_at,
     module,
+    s3_hinted,
     text_at,
     untouched_in,
 )
@@ -38,7 +39,7 @@ from kubectl_reconcile.modules.etcd_backup.runs import (
     last_success,
     runs_of,
 )
-from kubectl_reconcile.modules.etcd_backup.spec import BackupSpec, backup_spec
+from kubectl_reconcile.modules.etcd_backup.spec import S3_FIELD, BackupSpec, backup_spec
 
 API = "etcd.database.coreos.com/v1beta2"
 _CLIENT_PORT = 2379
@@ -68,7 +69,7 @@ class _Obstacle:
     ],
 )
 class EtcdBackup:
-    """Back up an etcd to a volume, once, at intervals, or as a cron schedule says.
+    """Back up an etcd to a volume or a bucket, once, at intervals, or as a cron schedule says.
 
     Each backup is a Job that asks all members, takes the snapshot from one that isn't the leader if another will do, checks it, and takes
     away what is more than ``backupPolicy`` keeps. The status has the last success, the next time, and a history.
@@ -79,7 +80,7 @@ class EtcdBackup:
         spec = backup_spec(cr)
         target, obstacle = _target(cr, spec, owned)
         obstacle = obstacle or _storage_obstacle(spec, owned, ctx)
-        runs = runs_of(cr, owned, ctx.now)
+        runs = tuple(_hinted(spec, run) for run in runs_of(cr, owned, ctx.now))
         created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
         what = due(spec, runs, created, ctx.now, is_blocked=obstacle is not None)
         if what.missed:
@@ -146,7 +147,7 @@ def _pods_of(cluster: Manifest) -> list[str]:
 
 
 def _storage_obstacle(spec: BackupSpec, owned: Owned, ctx: Context) -> _Obstacle | None:
-    if spec.makes_claim:
+    if spec.makes_claim or spec.storage.s3:
         return None
     name = claim_name(spec, ctx)
     found = owned.other("PersistentVolumeClaim", name)
@@ -159,6 +160,11 @@ def _storage_obstacle(spec: BackupSpec, owned: Owned, ctx: Context) -> _Obstacle
     if found["metadata"].get("deletionTimestamp"):
         return _Obstacle("ClaimNotFound", f"{where}: PersistentVolumeClaim {name} is being deleted")
     return None
+
+
+def _hinted(spec: BackupSpec, run: BackupRun) -> BackupRun:
+    s3 = spec.storage.s3
+    return run if s3 is None else replace(run, message=s3_hinted(run.message, s3, S3_FIELD))
 
 
 # --- children -------------------------------------------------------------------------------------

@@ -11,13 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest, map_at, restricted_container, restricted_pod
+from kubectl_reconcile.module_api import (
+    Context,
+    Manifest,
+    map_at,
+    restricted_container,
+    restricted_pod,
+    s3_arguments,
+    s3_environment,
+    s3_mounts,
+    s3_volumes,
+)
 from kubectl_reconcile.modules.etcd_backup.decision import suffix_of
 from kubectl_reconcile.modules.etcd_backup.runs import SLOT
-from kubectl_reconcile.modules.etcd_backup.spec import BackupSpec
+from kubectl_reconcile.modules.etcd_backup.spec import S3_FIELD, BackupSpec
 
 AGENT = "kubectl_reconcile.modules.etcd_backup.agent"
-_PLACE, _CERTIFICATES = "/backups", "/etc/etcd-client"
+_PLACE, _WORK, _CERTIFICATES = "/backups", "/work", "/etc/etcd-client"
 _USER = 65532
 """Who the image runs as."""
 
@@ -75,8 +85,8 @@ def job(spec: BackupSpec, ctx: Context, slot: str, target: BackupTarget) -> Mani
 
 def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str, Any]:
     wanted = spec.pod
-    volumes: list[dict[str, Any]] = [{"name": "backups", "persistentVolumeClaim": {"claimName": claim_name(spec, ctx)}}]
-    mounts: list[dict[str, Any]] = [{"name": "backups", "mountPath": _PLACE}]
+    s3 = spec.storage.s3
+    volumes, mounts = _volumes(spec, ctx)
     if target.secret:
         volumes.append({"name": "certificates", "secret": {"secretName": target.secret}})
         mounts.append({"name": "certificates", "mountPath": _CERTIFICATES, "readOnly": True})
@@ -90,6 +100,7 @@ def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str,
                 "image": spec.image,
                 "command": ["python", "-m", AGENT],
                 "args": _arguments(spec, ctx, target),
+                **({"env": s3_environment(s3)} if s3 else {}),
                 "resources": dict(wanted.resources),
                 "volumeMounts": mounts,
                 "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -106,11 +117,27 @@ def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str,
     return {**found, **{name: value for name, value in given.items() if value}}
 
 
+def _volumes(spec: BackupSpec, ctx: Context) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the volumes of where backups go, and their mounts. To a bucket, a snapshot passes through a volume that goes with the pod."""
+    if (s3 := spec.storage.s3) is None:
+        claimed = {"name": "backups", "persistentVolumeClaim": {"claimName": claim_name(spec, ctx)}}
+        return [claimed], [{"name": "backups", "mountPath": _PLACE}]
+    passing: dict[str, Any] = {"name": "work", "emptyDir": {}}
+    return [passing, *s3_volumes(s3)], [{"name": "work", "mountPath": _WORK}, *s3_mounts(s3)]
+
+
+def _place_arguments(spec: BackupSpec, ctx: Context) -> list[str]:
+    if (s3 := spec.storage.s3) is None:
+        return [f"--folder={_PLACE}/{ctx.name()}"]
+    folder = s3.folder(ctx.cr["metadata"].get("namespace") or "", ctx.name())
+    return [f"--folder={folder}", f"--work={_WORK}", *s3_arguments(s3, S3_FIELD)]
+
+
 def _arguments(spec: BackupSpec, ctx: Context, target: BackupTarget) -> list[str]:
     policy = spec.backup_policy
     found = [f"--endpoint={each}" for each in target.endpoints]
     found += [
-        f"--folder={_PLACE}/{ctx.name()}",
+        *_place_arguments(spec, ctx),
         f"--keep={policy.max_backups}",
         f"--max-age-days={policy.max_age_in_days}",
     ]

@@ -14,13 +14,16 @@ from kubectl_reconcile.module_api import (
     Between,
     CronSchedule,
     Manifest,
+    S3Place,
     ScheduleError,
     SpecError,
     ZoneError,
+    check_s3,
     spec_of,
 )
 
 DAY_S = 86_400
+S3_FIELD = ".spec.storage.s3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +42,11 @@ class ClaimRef:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where backups are: a claim that is named, or one that is made after *volume_claim_spec*."""
+    """Where backups are: a claim that is named, one that is made after *volume_claim_spec*, or a bucket."""
 
     persistent_volume_claim: ClaimRef | None = None
     volume_claim_spec: Mapping[str, Any] | None = None
+    s3: S3Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ class BackupSpec:
     @property
     def makes_claim(self) -> bool:
         """Whether the claim is made here."""
-        return self.storage.persistent_volume_claim is None
+        return self.storage.volume_claim_spec is not None
 
     @property
     def is_once(self) -> bool:
@@ -111,8 +115,11 @@ def backup_spec(cr: Manifest) -> BackupSpec:
     """
     spec = spec_of(cr, BackupSpec)
     storage = spec.storage
-    if (storage.persistent_volume_claim is None) == (storage.volume_claim_spec is None):
-        raise SpecError(".spec.storage", "must have either persistentVolumeClaim or volumeClaimSpec")
+    places = (storage.persistent_volume_claim, storage.volume_claim_spec, storage.s3)
+    if sum(each is not None for each in places) != 1:
+        raise SpecError(".spec.storage", "must have one of persistentVolumeClaim, volumeClaimSpec and s3")
+    if storage.s3:
+        check_s3(storage.s3, S3_FIELD)
     if (spec.cluster_ref is None) == (not spec.etcd_endpoints):
         raise SpecError(".spec", "must have either clusterRef or etcdEndpoints")
     if spec.cluster_ref and spec.client_secret:

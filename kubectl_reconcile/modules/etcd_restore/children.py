@@ -13,7 +13,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest, restricted_container, restricted_pod
+from kubectl_reconcile.module_api import (
+    Context,
+    Manifest,
+    restricted_container,
+    restricted_pod,
+    s3_arguments,
+    s3_environment,
+    s3_mounts,
+    s3_volumes,
+)
 from kubectl_reconcile.modules.etcd_restore.source import ChosenBackup
 from kubectl_reconcile.modules.etcd_restore.spec import RestoreSpec
 from kubectl_reconcile.modules.etcd_restore.target import SeedTarget
@@ -59,7 +68,7 @@ def check_job(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup) -> Manife
 
 def check_digest(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup) -> str:
     """Return what tells a check of this from checks of anything else. A newer backup that has come meanwhile is nothing else."""
-    same = ChosenBackup(snapshot.claim, snapshot.folder, spec.backup.snapshot)
+    same = snapshot.again(spec.backup.snapshot)
     return _short([ctx.cr["metadata"].get("uid") or "", _job_spec(spec, ctx, _check_pod_spec(spec, same))])
 
 
@@ -76,7 +85,7 @@ def _short(whole: Any) -> str:
 
 def digest(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup, target: SeedTarget) -> str:
     """Return what tells a Job for this from Jobs for anything else. A newer backup that has come meanwhile is nothing else."""
-    same = ChosenBackup(snapshot.claim, snapshot.folder, spec.backup.snapshot)
+    same = snapshot.again(spec.backup.snapshot)
     return _short([target.claim_uid, _job_spec(spec, ctx, _pod_spec(spec, ctx, same, target))])
 
 
@@ -93,12 +102,16 @@ def _job_spec(spec: RestoreSpec, ctx: Context, pod: Mapping[str, Any]) -> dict[s
 
 
 def _check_pod_spec(spec: RestoreSpec, snapshot: ChosenBackup) -> dict[str, Any]:
-    made = _container(spec, "check", spec.image, _OURS, ["check", *_arguments_of(snapshot)])
-    mounts = [each for each in made["volumeMounts"] if each["name"] == "backups"]
+    work = [f"--work={_WORK}"] if snapshot.s3 else []
+    made = _with_place(
+        snapshot, _container(spec, "check", spec.image, _OURS, ["check", *_arguments_of(snapshot), *work])
+    )
+    needed = {"data"} if snapshot.s3 else {"data", "work"}
+    passing = [{"name": "work", "emptyDir": {}}] if snapshot.s3 else []
     return {
         **_pod_basics(spec),
-        "volumes": [{"name": "backups", "persistentVolumeClaim": {"claimName": snapshot.claim}}],
-        "containers": [{**made, "volumeMounts": mounts}],
+        "volumes": [*_place_volumes(snapshot), *passing],
+        "containers": [{**made, "volumeMounts": [each for each in made["volumeMounts"] if each["name"] not in needed]}],
     }
 
 
@@ -107,16 +120,43 @@ def _pod_spec(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup, target: S
     return {
         **_pod_basics(spec),
         "volumes": [
-            {"name": "backups", "persistentVolumeClaim": {"claimName": snapshot.claim}},
+            *_place_volumes(snapshot),
             {"name": "data", "persistentVolumeClaim": {"claimName": target.claim}},
             {"name": "work", "emptyDir": {}},
         ],
         "initContainers": [
-            _container(spec, "prepare", spec.image, _OURS, ["prepare", *arguments]),
-            _container(spec, "restore", target.image, ["/usr/local/bin/etcdutl"], _etcdutl(target)),
+            _with_place(snapshot, _container(spec, "prepare", spec.image, _OURS, ["prepare", *arguments])),
+            _with_claim(
+                snapshot, _container(spec, "restore", target.image, ["/usr/local/bin/etcdutl"], _etcdutl(target))
+            ),
         ],
-        "containers": [_container(spec, FINISH, spec.image, _OURS, ["finish", *arguments])],
+        "containers": [_with_claim(snapshot, _container(spec, FINISH, spec.image, _OURS, ["finish", *arguments]))],
         **target.place,
+    }
+
+
+def _place_volumes(snapshot: ChosenBackup) -> list[dict[str, Any]]:
+    if snapshot.s3:
+        return s3_volumes(snapshot.s3)
+    return [{"name": "backups", "persistentVolumeClaim": {"claimName": snapshot.claim}}]
+
+
+def _with_claim(snapshot: ChosenBackup, container: dict[str, Any]) -> dict[str, Any]:
+    """Return a container that sees the claim with the backups, where they are on one."""
+    if snapshot.s3:
+        return container
+    backups = {"name": "backups", "mountPath": _BACKUPS, "readOnly": True}
+    return {**container, "volumeMounts": [backups, *container["volumeMounts"]]}
+
+
+def _with_place(snapshot: ChosenBackup, container: dict[str, Any]) -> dict[str, Any]:
+    """Return a container that gets to the backups wherever they are: it alone has the credentials of a bucket."""
+    if snapshot.s3 is None:
+        return _with_claim(snapshot, container)
+    return {
+        **container,
+        "env": [*container["env"], *s3_environment(snapshot.s3)],
+        "volumeMounts": [*container["volumeMounts"], *s3_mounts(snapshot.s3)],
     }
 
 
@@ -141,12 +181,13 @@ def _arguments(ctx: Context, snapshot: ChosenBackup, target: SeedTarget) -> list
 
 def _arguments_of(snapshot: ChosenBackup) -> list[str]:
     found: Mapping[str, Any] = {
-        "folder": f"{_BACKUPS}/{snapshot.folder}",
+        "folder": snapshot.folder if snapshot.s3 else f"{_BACKUPS}/{snapshot.folder}",
         "snapshot": snapshot.file,
         "sha256": snapshot.sha256,
         "size": snapshot.size,
     }
-    return [f"--{name}={value}" for name, value in found.items() if value]
+    place = s3_arguments(snapshot.s3, snapshot.field) if snapshot.s3 else []
+    return [*(f"--{name}={value}" for name, value in found.items() if value), *place]
 
 
 def _etcdutl(target: SeedTarget) -> list[str]:
@@ -171,7 +212,6 @@ def _container(spec: RestoreSpec, name: str, image: str, command: list[str], arg
         "env": [{"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
         "resources": dict(spec.pod.resources),
         "volumeMounts": [
-            {"name": "backups", "mountPath": _BACKUPS, "readOnly": True},
             {"name": "data", "mountPath": _DATA},
             {"name": "work", "mountPath": _WORK},
         ],

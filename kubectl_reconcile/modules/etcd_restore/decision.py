@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest, Owned, annotations_of, map_at, text_at
+from kubectl_reconcile.module_api import Context, Manifest, Owned, annotations_of, map_at, s3_hinted, text_at
 from kubectl_reconcile.modules.etcd_restore.children import (
     MADE_FOR,
     check_digest,
@@ -89,7 +89,7 @@ def _before_it_is_written(
     spec: RestoreSpec, owned: Owned, ctx: Context, target: SeedTarget | FormedCluster | RestoreObstacle
 ) -> RestoreStep:
     backup = owned.other("EtcdBackup", spec.backup.name)
-    snapshot = snapshot_of(spec.backup, backup)
+    snapshot = snapshot_of(spec.backup, backup, str(ctx.cr["metadata"].get("namespace") or ""))
     if isinstance(snapshot, RestoreObstacle):
         return _blocked(snapshot)
     if isinstance(target, RestoreObstacle):
@@ -115,9 +115,9 @@ def _replacing_step(
         if isinstance(found, RestoreStep):
             return found
         checked = found
-    pinned = ChosenBackup(
-        snapshot.claim, snapshot.folder, text_at(checked, "file").rpartition("/")[2], text_at(checked, "sha256"),
-        int(checked.get("sizeBytes") or 0), int(checked.get("revision") or 0), snapshot.version,
+    pinned = replace(
+        snapshot, file=text_at(checked, "file").rpartition("/")[2], sha256=text_at(checked, "sha256"),
+        size=int(checked.get("sizeBytes") or 0), revision=int(checked.get("revision") or 0),
     )  # fmt: skip
     if cluster.seed is not None and cluster.approved == checked.get("digest"):
         return replace(_job_step(spec, owned, ctx, pinned, cluster.seed), checked=checked)
@@ -141,7 +141,7 @@ def _check_step(
         return RestoreStep(RestorePhase.PENDING, "SnapshotIsChecked", text, check=snapshot)
     if annotations_of(live).get(MADE_FOR) != made_for:
         return RestoreStep(RestorePhase.PENDING, "EarlierJobEnds", "an earlier Job ends first")
-    story = story_of(live, owned.read("Pod"))
+    story = _story(live, owned, snapshot)
     if story.progress is RestoreProgress.FAILED:
         hint = f"correct what is wrong, or delete Job {check_name(ctx)} to try again"
         text = f"{story.message}{'' if '(hint: ' in story.message else f' (hint: {hint})'}; nothing has been replaced"
@@ -153,6 +153,11 @@ def _check_step(
     return {**found, "digest": snapshot_digest(ctx, found)}
 
 
+def _story(job: Manifest, owned: Owned, snapshot: ChosenBackup) -> JobStory:
+    found = story_of(job, owned.read("Pod"))
+    return replace(found, message=s3_hinted(found.message, snapshot.s3, snapshot.field)) if snapshot.s3 else found
+
+
 def _job_step(spec: RestoreSpec, owned: Owned, ctx: Context, snapshot: ChosenBackup, target: SeedTarget) -> RestoreStep:
     job, pods = owned.get("Job", job_name(ctx)), owned.read("Pod")
     where = f"{snapshot.folder}/{snapshot.file}" if snapshot.file else f"the newest backup of {snapshot.folder}"
@@ -161,7 +166,7 @@ def _job_step(spec: RestoreSpec, owned: Owned, ctx: Context, snapshot: ChosenBac
             return RestoreStep(RestorePhase.PENDING, "EarlierJobEnds", "an earlier Job ends first")
         text = f"restore {where} to the volume of {target.member}"
         return RestoreStep(RestorePhase.RESTORING, "JobAtWork", text, begin=(snapshot, target), snapshot=snapshot)
-    story = story_of(job, pods)
+    story = _story(job, owned, snapshot)
     if story.progress is RestoreProgress.FAILED:
         hint = f"correct what is wrong, or delete Job {job_name(ctx)} to try again"
         text = f"{story.message}{'' if '(hint: ' in story.message else f' (hint: {hint})'}; no member has begun"

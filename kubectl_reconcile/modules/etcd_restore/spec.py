@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from kubectl_reconcile.module_api import IMAGE, Between, Manifest, SpecError, spec_of
+from kubectl_reconcile.module_api import IMAGE, Between, Manifest, S3Place, SpecError, check_s3, spec_of
 
+S3_FIELD = ".spec.backup.s3"
 _SNAPSHOT = re.compile(r"\d{8}T\d{6}Z-r\d{1,19}\.db")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
@@ -25,11 +26,12 @@ class RestoredCluster:
 
 @dataclass(frozen=True, slots=True)
 class BackupRef:
-    """The EtcdBackup beside it. Where that is gone, its name is still that of its folder on the claim *claim_name*. *snapshot* is a file in there."""
+    """The EtcdBackup beside it. Where that is gone, its name is still that of its folder, on the claim *claim_name* or in *s3*. *snapshot* is a file in there."""
 
     name: str
     claim_name: str = ""
     snapshot: str = ""
+    s3: S3Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,10 @@ def restore_spec(cr: Manifest) -> RestoreSpec:
         raise SpecError(".spec.clusterRef.name", "must be the name of an EtcdCluster")
     if not _NAME.fullmatch(spec.backup.name):
         raise SpecError(".spec.backup.name", "must be the name of an EtcdBackup")
+    if spec.backup.s3 and spec.backup.claim_name:
+        raise SpecError(".spec.backup.claimName", "can't go with s3; take one of them away")
+    if spec.backup.s3:
+        check_s3(spec.backup.s3, S3_FIELD)
     if spec.backup.snapshot and not _SNAPSHOT.fullmatch(spec.backup.snapshot):
         raise SpecError(
             ".spec.backup.snapshot",

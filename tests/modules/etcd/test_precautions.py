@@ -6,9 +6,10 @@ import pytest
 
 from kubectl_reconcile.core.module.call import outcome_of
 from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.module_api import SpecError
 from kubectl_reconcile.modules.etcd import EtcdCluster
 from kubectl_reconcile.modules.etcd.precautions import before_deletion, before_upgrade
-from kubectl_reconcile.modules.etcd.spec import EtcdVersion
+from kubectl_reconcile.modules.etcd.spec import EtcdVersion, cluster_spec
 from kubectl_reconcile.modules.etcd_backup.spec import backup_spec
 from tests.modules.etcd.test_preview import TO, foreseen
 from tests.modules.etcd.test_steps import formed, joins
@@ -42,6 +43,20 @@ def test_an_upgrade_begins_with_a_snapshot():
     assert spec["clusterRef"] == {"name": "db"}
     assert (spec["image"], spec["pod"]) == ("ours:1", {"nodeSelector": {"disk": "fast"}})
     assert backup_spec(world.objects["EtcdBackup", BACKUP]).is_once
+
+
+def test_a_snapshot_goes_to_a_bucket_where_one_is_named_and_to_one_place_alone():
+    s3 = {"bucket": "backups", "credentialsSecret": "s3-key"}
+    world = formed(backup={"s3": s3})
+    world.cr["spec"]["version"] = "3.6.16"
+    world.settle()
+    assert world.taken == [f"create {BACKUP}", *ROLLED]
+    spec = backup_spec(world.objects["EtcdBackup", BACKUP])
+    assert (spec.storage.s3.bucket, spec.storage.s3.credentials_secret) == ("backups", "s3-key")
+    for backup, field in (({**TO, "s3": s3}, ""), ({}, ""), ({"s3": {**s3, "bucket": "A"}}, ".s3.bucket")):
+        with pytest.raises(SpecError) as error:
+            cluster_spec({"spec": {"size": 3, "version": "3.6.16", "backup": backup}})
+        assert error.value.field == f".spec.backup{field}"
 
 
 def test_nobody_runs_the_newer_version_before_the_snapshot_is_there():

@@ -128,6 +128,50 @@ def test_tls_of_a_cluster_is_shown_by_the_secret_that_it_names():
     assert all("https://" in each for each in pod["containers"][0]["args"] if "endpoint" in each)
 
 
+S3 = {
+    "bucket": "backups",
+    "credentialsSecret": "s3-key",
+    "endpoint": "https://minio.storage.svc:9000",
+    "caSecret": "s3-ca",
+}
+
+
+def s3_job(**s3):
+    world = World(a_cr(schedule=None, storage={"s3": {**S3, **s3}}), read=(CLUSTER,))
+    world.step(asked)
+    return world
+
+
+def test_to_a_bucket_a_snapshot_passes_through_the_pod_which_has_credentials_by_reference_alone():
+    pod = s3_job().jobs["nightly-once"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert {each["name"] for each in pod["volumes"]} == {"work", "s3-ca"}
+    assert [each.partition("=")[2] for each in container["args"] if each.startswith(("--folder", "--s3-"))] == [
+        "shop/nightly", "backups", S3["endpoint"], "us-east-1", "true", "/etc/s3/ca.crt", ".spec.storage.s3",
+    ]  # fmt: skip
+    assert [each["name"] for each in container["env"]] == [
+        "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+    ]  # fmt: skip
+    assert {each["valueFrom"]["secretKeyRef"]["name"] for each in container["env"]} == {"s3-key"}
+    assert not any("value" in each for each in container["env"])
+
+
+def test_keys_begin_with_the_prefix_where_one_is_given_and_aws_is_the_server_where_none_is():
+    job = s3_job(prefix="clusters/a", endpoint=None, region="eu-central-1").jobs["nightly-once"]
+    args = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--folder=clusters/a/nightly" in args
+    assert not any(each.startswith(("--s3-endpoint", "--s3-path-style")) for each in args)
+
+
+def test_a_pod_that_waits_for_the_secret_of_the_bucket_says_which_field_names_it():
+    world = s3_job()
+    world.end("nightly-once", ok=False, reason="DeadlineExceeded")
+    said = {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s3-key" not found'}}
+    world.pods["nightly-once"]["status"] = {"containerStatuses": [{"name": "backup", "state": said}]}
+    message = world.condition(world.step(asked)).message
+    assert 'secret "s3-key" not found (hint: .spec.storage.s3.credentialsSecret must name a Secret' in message
+
+
 FAULTS = {
     "in the agent's words": (json.dumps({"error": "NoRoom", "message": "20 bytes are free"}), {}, "NoRoom: 20 bytes are free"),
     "a crash, in its last lines": ("Traceback: bad", {}, "Traceback: bad"),
@@ -250,6 +294,11 @@ REFUSED = {
     "no cron": ({"schedule": "nightly"}, ".spec.schedule"),
     "no zone": ({"timeZone": "Mars/Olympus"}, ".spec.timeZone"),
     "two storages": ({"storage": {"persistentVolumeClaim": {"claimName": "a"}, "volumeClaimSpec": {}}}, ".spec.storage"),
+    "a volume and a bucket": ({"storage": {"volumeClaimSpec": {}, "s3": S3}}, ".spec.storage"),
+    "no bucket's name": ({"storage": {"s3": {**S3, "bucket": "My Bucket"}}}, ".spec.storage.s3.bucket"),
+    "a path in the endpoint": ({"storage": {"s3": {**S3, "endpoint": "https://a/b"}}}, ".spec.storage.s3.endpoint"),
+    "a prefix that leads elsewhere": ({"storage": {"s3": {**S3, "prefix": "../b"}}}, ".spec.storage.s3.prefix"),
+    "no credentials": ({"storage": {"s3": {"bucket": "backups"}}}, ".spec.storage.s3.credentialsSecret"),
     "no storage": ({"storage": {}}, ".spec.storage"),
     "nothing to back up": ({"clusterRef": None}, ".spec"),
     "a path as an endpoint": ({"clusterRef": None, "etcdEndpoints": ["http://a/b"]}, ".spec.etcdEndpoints[0]"),

@@ -108,6 +108,48 @@ def test_a_backup_whose_etcdbackup_is_gone_is_found_on_its_claim():
     assert not [each for each in pod["containers"][0]["args"] if each.startswith(("--snapshot", "--sha256"))]
 
 
+S3 = {"bucket": "backups", "credentialsSecret": "s3-key", "endpoint": "http://minio.storage.svc:9000"}
+
+
+def environment(container):
+    return {each["name"] for each in container["env"]}
+
+
+def test_a_backup_in_a_bucket_is_fetched_by_the_one_container_that_has_the_credentials():
+    world = RestoreWorld()
+    world.backup = a_backup(LINE, storage={"s3": {**S3, "prefix": "a"}})
+    outcome = world.settle_both()
+    assert outcome.status["phase"] == "Succeeded"
+    pod = world.jobs["again-restore"]["spec"]["template"]["spec"]
+    prepare, restore = pod["initContainers"]
+    (finish,) = pod["containers"]
+    assert {"--folder=a/nightly", "--s3-bucket=backups", f"--snapshot={FILE}"} <= {*prepare["args"]}
+    assert "--s3-field=EtcdBackup nightly: .spec.storage.s3" in prepare["args"]
+    assert "AWS_SECRET_ACCESS_KEY" in environment(prepare)
+    assert environment(restore) == environment(finish) == {"POD_UID"}
+    assert {each["name"] for each in pod["volumes"]} == {"data", "work"}
+
+
+def test_a_backup_whose_etcdbackup_is_gone_is_found_in_its_bucket():
+    world = RestoreWorld()
+    world.backup = None
+    world.restore["spec"]["backup"] = {"name": "nightly", "s3": S3}
+    assert world.settle_both().status["phase"] == "Succeeded"
+    prepare = world.jobs["again-restore"]["spec"]["template"]["spec"]["initContainers"][0]
+    assert {"--folder=shop/nightly", "--s3-field=.spec.backup.s3"} <= {*prepare["args"]}
+    assert not [each for each in prepare["args"] if each.startswith("--snapshot")]
+
+
+def test_an_etcdbackup_whose_bucket_makes_no_sense_is_told_and_nothing_is_begun():
+    world = RestoreWorld()
+    world.backup = a_backup(LINE, storage={"s3": {"bucket": "My Bucket", "credentialsSecret": "s3-key"}})
+    world.both()
+    outcome = world.both()
+    assert condition(outcome).reason == "BackupUnclear"
+    assert "EtcdBackup nightly: .spec.storage.s3.bucket: must be as in my-backups" in condition(outcome).message
+    assert not world.jobs
+
+
 def test_a_cluster_waits_for_a_restore_that_isnt_there_and_never_begins_empty():
     world = RestoreWorld()
     world.restore = None
@@ -273,6 +315,8 @@ def test_whatever_comes_between_no_cluster_begins_empty_or_twice(size, events):
 
 
 REFUSED = {
+    "a claim and a bucket": ({"backup": {"name": "nightly", "claimName": "a", "s3": S3}}, ".spec.backup.claimName"),
+    "no server": ({"backup": {"name": "nightly", "s3": {**S3, "endpoint": "minio"}}}, ".spec.backup.s3.endpoint"),
     "no file of ours": ({"backup": {"name": "nightly", "snapshot": "../etc/passwd"}}, ".spec.backup.snapshot"),
     "a path as a backup": ({"backup": {"name": "../x"}}, ".spec.backup.name"),
     "a path as a cluster": ({"clusterRef": {"name": "a/b"}}, ".spec.clusterRef.name"),

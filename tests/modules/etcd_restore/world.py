@@ -130,7 +130,8 @@ class RestoreWorld(World):
             if name.endswith("-check"):
                 self.end(name, "Complete", json.dumps(told_of(job)), container="check")
                 continue
-            claim = job["spec"]["template"]["spec"]["volumes"][1]["persistentVolumeClaim"]["claimName"]
+            (data,) = (each for each in job["spec"]["template"]["spec"]["volumes"] if each["name"] == "data")
+            claim = data["persistentVolumeClaim"]["claimName"]
             live = self.objects[("PersistentVolumeClaim", claim)]
             place = live["metadata"]["uid"]
             assert place not in self.data, "a Job writes where a member has its data"

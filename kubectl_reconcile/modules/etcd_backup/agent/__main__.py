@@ -1,5 +1,7 @@
 """The program of a backup's Job: ``python -m kubectl_reconcile.modules.etcd_backup.agent --endpoint=http://db-0.db:2379 --folder=/backups/db``.
 
+With ``--s3-bucket``, the folder is one of a bucket.
+
 Exit status: 0 a snapshot was written and checked, 1 it wasn't; the last line says why.
 """
 
@@ -9,6 +11,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -18,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
-from kubectl_reconcile.modules.etcd_backup.agent.folder import Folder, NoRoomError, Written, opened
+from kubectl_reconcile.modules.etcd_backup.agent.folder import NoRoomError, Written, opened
 from kubectl_reconcile.modules.etcd_backup.agent.gateway import AnsweringMember, Gateway, GatewayError, client_tls
+from kubectl_reconcile.modules.etcd_backup.agent.place import BackupPlace, PlaceError, add_place_arguments, place_of
 
 _TERMINATION_LOG = Path("/dev/termination-log")
 _MESSAGE_MAX = 3000
@@ -37,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     """Make a backup; return the exit status."""
     parser = argparse.ArgumentParser(prog="etcd-backup", description=__doc__)
     parser.add_argument("--endpoint", action="append", required=True, help="address of a member; may be repeated")
-    parser.add_argument("--folder", required=True, type=Path)
+    add_place_arguments(parser)
     parser.add_argument("--keep", type=int, default=0, help="how many backups stay; 0 is all")
     parser.add_argument("--max-age-days", type=int, default=0, help="how old they get; 0 is without limit")
     parser.add_argument(
@@ -46,8 +50,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--certificates", default="", help="folder with ca.crt, tls.crt and tls.key")
     parser.add_argument("--termination-log", type=Path, default=_TERMINATION_LOG)
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _end)
     try:
         found, status = _made(given), 0
+    except PlaceError as error:
+        found, status = {"error": error.reason, "message": str(error)[:_MESSAGE_MAX]}, 1
     except FailureError as error:
         found, status = {"error": error.reason, "message": error.message[:_MESSAGE_MAX]}, 1
     line = json.dumps(found)
@@ -58,10 +65,17 @@ def main(arguments: Sequence[str]) -> int:
     return status
 
 
+def _end(*_: object) -> None:
+    """End so that what was begun is taken back; the first process of a container isn't ended by a signal otherwise."""
+    sys.exit(128 + signal.SIGTERM)
+
+
 def _made(given: argparse.Namespace) -> dict[str, Any]:
     began, clock = datetime.now(UTC), time.monotonic()
     try:
-        folder = opened(given.folder)
+        if not given.s3_bucket:
+            opened(given.folder)
+        folder = place_of(given)
         folder.sweep(given.stale_after)
         tls = client_tls(given.certificates) if given.certificates else None
     except OSError as error:
@@ -72,11 +86,11 @@ def _made(given: argparse.Namespace) -> dict[str, Any]:
     if not members:
         raise FailureError("NoMember", f"no member answers: {'; '.join(silent)}")
     written, member = _snapshot(folder, Gateway(given.endpoint, tls), members, began)
-    gone = folder.retain(keep=given.keep, max_age_days=given.max_age_days, now=began)
-    notes = [] if member.is_sure else ["no majority confirmed that this is all that was acknowledged"]
+    gone, kept_why = _retained(given, folder, began)
+    notes = kept_why if member.is_sure else [*kept_why, "no majority confirmed that this is all that was acknowledged"]
     notes += [f"silent: {'; '.join(silent)}"] if silent else []
     return {
-        "file": str(given.folder.joinpath(written.name).relative_to(given.folder.parent)),
+        "file": f"{folder.label}/{written.name}",
         "revision": written.revision,
         "sizeBytes": written.size,
         "sha256": written.sha256,
@@ -88,8 +102,16 @@ def _made(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _retained(given: argparse.Namespace, folder: BackupPlace, began: datetime) -> tuple[list[str], list[str]]:
+    """Delete what is more than is kept; return what went, and why something stayed that should have gone."""
+    try:
+        return folder.retain(keep=given.keep, max_age_days=given.max_age_days, now=began), []
+    except PlaceError as error:
+        return [], [f"old backups couldn't be deleted: {error}"]
+
+
 def _snapshot(
-    folder: Folder, etcd: Gateway, members: Sequence[AnsweringMember], began: datetime
+    folder: BackupPlace, etcd: Gateway, members: Sequence[AnsweringMember], began: datetime
 ) -> tuple[Written, AnsweringMember]:
     """Return what was written, and who it came from: the first member whose snapshot is whole.
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kubectl_reconcile.modules.etcd_backup.agent.database import DIGEST_SIZE, DamagedError, check_size, revision_of
-from kubectl_reconcile.modules.etcd_backup.agent.retention import name_of, surplus
+from kubectl_reconcile.modules.etcd_backup.agent.retention import in_order_of_time, name_of, surplus
 
 _PART = ".part"
 _AT_ONCE = 1 << 20
@@ -38,9 +38,14 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The folder of one EtcdBackup; it is made where it isn't there."""
+    """The folder of one EtcdBackup."""
 
     path: Path
+
+    @property
+    def label(self) -> str:
+        """Return what it is called in messages and in the status."""
+        return self.path.name
 
     def check_room(self, needed: int) -> None:
         """Refuse to begin where so many bytes don't fit.
@@ -75,6 +80,31 @@ class Folder:
             part.unlink(missing_ok=True)
         self._sync()
         return found
+
+    def take(self, name: str, size: int, parts: Iterable[bytes]) -> Path:
+        """Write a file of *size* bytes under its name, unchecked; return it.
+
+        Raises:
+            NoRoomError: it doesn't fit; nothing is left of it.
+        """
+        file = self.path / name
+        self.check_room(size)
+        try:
+            with _full_disk(), file.open("wb") as target:
+                for each in parts:
+                    target.write(each)
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
+        return file
+
+    def names(self) -> list[str]:
+        """Return the names of the backups that are there, the oldest first."""
+        return in_order_of_time(each.name for each in self.path.iterdir())
+
+    def fetched(self, name: str) -> Path:
+        """Return the file of a backup."""
+        return self.path / name
 
     def retain(self, *, keep: int, max_age_days: int, now: datetime) -> list[str]:
         """Delete the backups that are too many or too old; return their names."""

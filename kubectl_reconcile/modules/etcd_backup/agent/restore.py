@@ -19,6 +19,7 @@ from typing import Any
 
 from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
 from kubectl_reconcile.modules.etcd_backup.agent.folder import NoRoomError
+from kubectl_reconcile.modules.etcd_backup.agent.place import PlaceError, add_place_arguments, place_of
 from kubectl_reconcile.modules.etcd_backup.agent.seed import (
     PART,
     ChosenSnapshot,
@@ -43,11 +44,10 @@ def main(arguments: Sequence[str]) -> int:
     """Do one part of a restore; return the exit status."""
     parser = argparse.ArgumentParser(prog="etcd-restore", description=__doc__)
     parser.add_argument("part", choices=list(_PARTS))
-    parser.add_argument("--folder", type=Path, required=True, help="the folder of the backups")
+    add_place_arguments(parser)
     parser.add_argument("--snapshot", default="", help="the file; the newest without")
     parser.add_argument("--sha256", default="")
     parser.add_argument("--size", type=int, default=0)
-    parser.add_argument("--work", type=Path, default=Path(), help="folder that both parts and etcdutl share")
     parser.add_argument("--data", type=Path, default=Path(), help="where the member keeps its data")
     parser.add_argument("--restore", default="", help="who restores: the same whenever it is tried again")
     parser.add_argument("--attempt", default="", help="what tells this attempt's folder from others")
@@ -55,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     try:
         found, status = _PARTS[given.part](given), 0
+    except PlaceError as error:
+        found, status = {"error": error.reason, "message": str(error)[:_MESSAGE_MAX]}, 1
     except tuple(_FAULTS) as error:
         reason = next(word for kind, word in _FAULTS.items() if isinstance(error, kind))
         found, status = {"error": reason, "message": str(error)[:_MESSAGE_MAX]}, 1
@@ -67,17 +69,21 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _checked(given: argparse.Namespace) -> dict[str, Any]:
-    return _told(chosen(given.folder, given.snapshot, sha256=given.sha256, size=given.size))
+    return _told(_chosen(given)[0])
+
+
+def _chosen(given: argparse.Namespace) -> tuple[ChosenSnapshot, Path]:
+    return chosen(place_of(given), given.snapshot, sha256=given.sha256, size=given.size)
 
 
 def _prepared(given: argparse.Namespace) -> dict[str, Any]:
-    snapshot = chosen(given.folder, given.snapshot, sha256=given.sha256, size=given.size)
+    snapshot, file = _chosen(given)
     volume = SeedVolume(given.data, given.restore)
     if not volume.done(snapshot):
         volume.check_room(snapshot)
     link: Path = given.work / _LINK
     link.unlink(missing_ok=True)
-    link.symlink_to(given.folder.parent / snapshot.file)
+    link.symlink_to(file)
     (given.work / _CHOICE).write_text(json.dumps(asdict(snapshot)))
     return {"checked": snapshot.file}
 

@@ -43,6 +43,11 @@ def stored(name: str) -> StoredBackup | None:
     return StoredBackup(began, int(found[2]), name)
 
 
+def in_order_of_time(names: Iterable[str]) -> list[str]:
+    """Return those of *names* that are of backups, the oldest first."""
+    return [each.name for each in sorted(each for each in map(stored, names) if each is not None)]
+
+
 def surplus(names: Iterable[str], *, keep: int, max_age_days: int, now: datetime) -> list[str]:
     """Return which of the files *names* go, the oldest first: all but the last *keep*, and what is older than *max_age_days*; zero is without limit.
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
 from kubectl_reconcile.modules.etcd_backup.agent.folder import NoRoomError, checked
-from kubectl_reconcile.modules.etcd_backup.agent.retention import stored
+from kubectl_reconcile.modules.etcd_backup.agent.place import BackupPlace
 
 PART = "restoring-"
 _MARK = "restored.json"
@@ -44,19 +44,21 @@ class ChosenSnapshot:
     sha256: str
 
 
-def chosen(folder: Path, name: str, *, sha256: str, size: int) -> ChosenSnapshot:
-    """Return the backup *name*, the newest where none is named, having checked it; it has *sha256* and *size* where these are known.
+def chosen(place: BackupPlace, name: str, *, sha256: str, size: int) -> tuple[ChosenSnapshot, Path]:
+    """Return the backup *name*, the newest where none is named, and its file, having checked it; it has *sha256* and *size* where these are known.
 
     Raises:
         NotFoundError: it isn't there.
         DamagedError: it isn't whole, or isn't the one that was written.
+        NoRoomError: there is no room to fetch it.
+        PlaceError: the bucket can't be read.
     """
-    names = _names(folder)
+    names = _names(place)
     if name and name not in names:
-        raise NotFoundError(f"there is no {folder.name}/{name}{_others(names)}")
+        raise NotFoundError(f"there is no {place.label}/{name}{_others(names)}")
     if not names:
-        raise NotFoundError(f"there is no backup in folder {folder.name}")
-    file = folder / (name or names[-1])
+        raise NotFoundError(f"there is no backup in folder {place.label}")
+    file = place.fetched(name or names[-1])
     try:
         found = checked(file, datetime.now(UTC))
     except DamagedError as error:
@@ -65,16 +67,14 @@ def chosen(folder: Path, name: str, *, sha256: str, size: int) -> ChosenSnapshot
         raise DamagedError(_damaged(file.name, f"it has {found.size} bytes, and had {size}", names))
     if sha256 and found.sha256 != sha256:
         raise DamagedError(_damaged(file.name, f"its SHA-256 is {found.sha256}, and was {sha256}", names))
-    return ChosenSnapshot(f"{folder.name}/{file.name}", found.revision, found.size, found.sha256)
+    return ChosenSnapshot(f"{place.label}/{file.name}", found.revision, found.size, found.sha256), file
 
 
-def _names(folder: Path) -> list[str]:
-    """Return the names of the backups in a folder, the oldest first."""
+def _names(place: BackupPlace) -> list[str]:
     try:
-        found = [stored(each.name) for each in folder.iterdir()]
+        return place.names()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotFoundError(f"there is no folder {folder.name} on the volume") from error
-    return [each.name for each in sorted(each for each in found if each is not None)]
+        raise NotFoundError(f"there is no folder {place.label} on the volume") from error
 
 
 def _others(names: list[str]) -> str:
