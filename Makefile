@@ -105,11 +105,12 @@ bench-fairness: sandbox ## Measure how the first sync of N objects (20000) delay
 scale: sandbox ## How a daemon's cost grows with Syncs, objects and repositories (half an hour; ARGS="--large 1000x4x1")
 	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
-check: $(READY) ## Lint, types, layers
+check: $(READY) ## Lint, types, layers, words
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.words
 
 format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix-only --quiet .

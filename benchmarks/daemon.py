@@ -129,7 +129,7 @@ class Bench:
         self.figures.add("first sync", time.monotonic() - began_s, "s")
 
     async def restart(self) -> None:
-        """Start anew and wait for the first plan over all of it."""
+        """Start again and wait for the first plan over all of it."""
         self.daemon.stop()
         said = len(self.daemon.text())
         began_s = time.monotonic()

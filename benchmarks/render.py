@@ -74,7 +74,7 @@ def timed_ms(work: Callable[[], object]) -> float:
 
 
 def ours(folder: Path, rounds: int) -> dict[str, float]:
-    """Return how long ours takes: started anew, running, with parsing, and where nothing changed."""
+    """Return how long ours takes: started again, running, with parsing, and where nothing changed."""
 
     def render() -> object:
         return renderer.render("prod", FolderTree(folder, GitLimits().file_bytes), GitLimits())

@@ -1,7 +1,7 @@
 """See a database run for real: from git push to members of etcd, each step shown before it is taken, in about two minutes.
 
 Run it by ``make demo ETCD=1``. It starts a sandbox whose pods are processes, lets a daemon follow a repository with ``examples/etcd.yaml``, and then does what
-befalls databases: one grows, its leader is killed, it is backed up, deleted with all its data, and restored.
+happens to databases: one grows, its leader is killed, it is backed up, deleted with all its data, and restored.
 Every line below a ``$`` is the real output of that command. ``--keep`` leaves all of it running.
 """
 

@@ -108,7 +108,7 @@ def platform_wheel(sdist: Path, platform: str, out: Path) -> Path:
 
 
 def repack(archive: Path) -> None:
-    """Write an archive anew, in order, without what it tells of when and by whom it was made."""
+    """Rewrite an archive, in order, without what it tells of when and by whom it was made."""
     with tempfile.TemporaryFile() as scratch:
         with archive.open("rb") as source:
             shutil.copyfileobj(source, scratch)

@@ -77,7 +77,7 @@ class Event:
 class FeedContents:
     """What is known of one feed. Each method takes one piece of news and returns the changes that came of it.
 
-    *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: for ever). *keeps* tells which
+    *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: forever). *keeps* tells which
     objects are held whole; its answer may change, and then ``slim`` and ``complete`` bring about what it says.
     """
 

@@ -155,7 +155,7 @@ class Reflector:
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
-        """Follow it for ever: whatever fails is recorded and tried again."""
+        """Follow it forever: whatever fails is recorded and tried again."""
         failures = 0
         error: ApiError | None = None
         loop = asyncio.get_running_loop()

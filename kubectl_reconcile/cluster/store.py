@@ -346,7 +346,7 @@ class CacheSnapshot:
     def changed_since(self, moment: object) -> Collection[ObjectRef] | None:
         """Return the objects of the moment's kinds that may not be as they were; None where any may be.
 
-        That is where others feeds show a kind than did, where one was listed anew, and where too much has changed since.
+        That is where others feeds show a kind than did, where one was listed again, and where too much has changed since.
         """
         if not isinstance(moment, CacheMoment):
             return None

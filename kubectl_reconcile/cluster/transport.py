@@ -328,7 +328,7 @@ async def _sent(
 
 
 def _is_answered(task: asyncio.Task[Response]) -> bool:
-    """Tell whether the server has answered, be it with a refusal."""
+    """Tell whether the server has answered, even by a refusal."""
     error = task.exception()
     return error is None or (isinstance(error, ApiError) and error.status != 0)
 

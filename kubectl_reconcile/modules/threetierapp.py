@@ -184,7 +184,7 @@ def _health(tier: Tier, owned: Owned) -> Health:
 
 
 def _is_left(tier: Tier, owned: Owned) -> bool:
-    """Tell whether something of a tier is still there, be it a pod that is terminating."""
+    """Tell whether something of a tier is still there, even a pod that is terminating."""
     pods = (pod for pod in owned.read("Pod") if labels_of(pod).get(COMPONENT_LABEL) == tier.name)
     return any(_live(child, owned) for child in tier.children) or any(pods)
 

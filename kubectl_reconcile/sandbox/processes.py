@@ -30,7 +30,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One process, for ever: no other process of this machine will be equal to it."""
+    """One process, forever: no other process of this machine will be equal to it."""
 
     pid: int
     born: str

@@ -32,7 +32,7 @@ class RefKind(StrEnum):
     TAG = "tag"
     """The commit that the tag points at, annotated or not; followed should it be moved."""
     COMMIT = "commit"
-    """One commit by its full hash, for ever."""
+    """One commit by its full hash, forever."""
     ANY = "any"
     """The branch of that name, else the tag, else the commit, also by its first digits. Without a name, the default branch.
 

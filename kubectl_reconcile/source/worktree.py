@@ -167,7 +167,7 @@ class WorktreeSource:
             yield blob_id, self.read(blob_id)
 
     def place_of(self, path: str, *, rendered: bool = False) -> Path:
-        """Return where the file is that revisions call *path*, be it there or not; what is *rendered* is called from the top of the tree.
+        """Return where the file is that revisions call *path*, whether it is there or not; what is *rendered* is called from the top of the tree.
 
         Raises:
             SourceError: the path leads out of the folder, or out of the tree.

@@ -90,7 +90,7 @@ def _of_one(plan: Plan, view: PlanView, chosen: OutputOptions, width: int | None
 
 
 def wipe() -> None:
-    """Begin a screen anew, where a person watches one."""
+    """Clear the screen, where a person watches one."""
     if sys.stdout.isatty():
         sys.stdout.write("\x1b[H\x1b[2J")
 

@@ -30,7 +30,7 @@ class Holding:
     _ours: dict[ObjectRef, bool] = field(default_factory=dict)
 
     def share_changed(self) -> None:
-        """Ask anew whose each Sync is."""
+        """Ask again whose each Sync is."""
         self._ours.clear()
 
     def is_whole(self, selector: str, kind: GroupKind, labels: Mapping[str, str]) -> bool:

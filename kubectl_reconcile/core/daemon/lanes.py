@@ -217,7 +217,7 @@ class Lanes:
         self._outstayed[job.number] = job
 
     def ended(self, job: Job) -> None:
-        """Note that *job* came to its end; one that had been broken off or withdrawn may."""
+        """Note that *job* came to its end; one that had been stopped or withdrawn may."""
         was_late = self._outstayed.pop(job.number, None) is not None
         if any(slots.release(job) for slots in self._slots.values()) and not was_late:
             self._slow.discard(job.who)

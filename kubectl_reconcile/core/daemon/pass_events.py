@@ -235,7 +235,7 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """Ask the source for news, beside all else: ``SourceRead`` or ``SourceFailed``. Credentials are read anew where it is *opened*.
+    """Ask the source for news, beside all else: ``SourceRead`` or ``SourceFailed``. Credentials are read again where it is *opened*.
 
     That is at first, after a failure, and whenever somebody asks for a sync; who does may wait for it (*is_awaited*). An answer
     that another Sync of the repository was given will do from *since_s* on.

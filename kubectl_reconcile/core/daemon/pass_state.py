@@ -192,7 +192,7 @@ def _turn(state: PassState, event: on.TurnCame, now_s: float) -> Step:
 
 
 def _reading(state: PassState, sync: Sync, event: on.TurnCame, now_s: float) -> Step:
-    """Have the source asked if it is due or somebody asks anew; who was waiting for it gets a pass over the set."""
+    """Have the source asked if it is due or somebody asks again; who was waiting for it gets a pass over the set."""
     source = state.source.wanted(sync.requested_at, now_s) if event.is_asked else state.source
     if not source.is_reading and now_s >= source.due_s:
         if event.facts.is_current and source.is_open and not source.is_awaited:
@@ -227,7 +227,7 @@ def _looking_for_deleted(state: PassState) -> PassState:
 
 
 def _source_failed(state: PassState, event: on.SourceFailed, now_s: float) -> Step:
-    """Keep up what was read before. Credentials may be what is wrong, so they are read anew next time."""
+    """Keep up what was read before. Credentials may be what is wrong, so they are read again next time."""
     sync, is_stale = _sync(state), state.source.is_stale
     reason = ConditionReason.UNVERIFIED if event.verification else event.reason
     report = Report(reason, event.message, verification=event.verification)

@@ -13,7 +13,7 @@ Rules:
 - What was a member's own in the group that was settled last, and in every one since, stays its own throughout. Anything else is
   its own only once the group is settled: whoever had it before has let go.
 - A run that was expelled never counts again; its successor has another uid, and says whom it replaces.
-- Generations are told apart by the Lease that they stand in (its uid): where somebody deletes that, they begin anew, and no
+- Generations are told apart by the Lease that they stand in (its uid): where somebody deletes that, they start over, and no
   word that was given on the old ones counts.
 - A leader who is gone is replaced by the first of those who were members with it, since they have watched it for long enough;
   whoever comes next in line goes ahead a second later, should the first not.
@@ -303,7 +303,7 @@ class Roster:
         }
 
     def _note_absent(self, absent: set[Member], now_s: float) -> None:
-        """Count the time of Leases anew that others have deleted since: the watch may have missed their last renewals."""
+        """Start counting the time of Leases over that others have deleted since: the watch may have missed their last renewals."""
         for member in absent - self._absent - self._expelled:
             self._seen_s[member] = now_s
         self._absent = absent

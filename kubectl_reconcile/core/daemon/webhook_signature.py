@@ -7,7 +7,7 @@ Genuine is what carries proof of a secret that only that server and the Sync sha
 - GitLab: ``X-Gitlab-Token``, the secret itself.
 
 Nothing of a body is looked at before that is certain, and secrets are compared in constant time. A body needn't be held for it:
-its proof is reckoned as it comes in.
+its signature is computed as it comes in.
 
 A *replay* is a word that was heard before. Git servers number what they deliver, but don't sign the number, so the same
 body under another number is a replay too. Words without a number are all taken as new: nothing tells two of them apart.
@@ -36,7 +36,7 @@ _NUMBERS = ("idempotency-key", "x-github-delivery", "x-gitea-delivery", "x-forge
 
 @dataclass(slots=True)
 class Word:
-    """A word of a push as it comes in: its headers first, then its body, piece by piece."""
+    """A push notification as it comes in: its headers first, then its body, piece by piece."""
 
     headers: Mapping[str, str]
     secret: str

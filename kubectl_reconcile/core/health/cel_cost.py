@@ -1,4 +1,4 @@
-"""How long an expression in CEL takes at most, told before it is evaluated: its evaluation can't be broken off.
+"""How long an expression in CEL takes at most, told before it is evaluated: its evaluation can't be interrupted.
 
 As the API server does for the rules of a CRD, each part of an expression gets a bound: the *steps* that it takes, the
 *weight* of its value (what copying or comparing it takes) and the *items* that a loop over it runs through. A macro such as

@@ -158,7 +158,7 @@ class HealthRules:
         """Return the health that decides whether a later wave may start.
 
         A Job has to complete, unless it is suspended; a *hook* has to in any case. A claim needs no volume yet: it may be bound only when a pod of that
-        later wave uses it, so waiting for it could last for ever. A budget, a quota or an autoscaler
+        later wave uses it, so waiting for it could last forever. A budget, a quota or an autoscaler
         only limits what others do: its verdict is about them, and they may come later. What has just been made gets a moment in which
         its controller may say its first word.
         """

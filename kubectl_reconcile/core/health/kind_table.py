@@ -90,7 +90,7 @@ def _stepped(value: Any, step: str) -> Iterable[_Found]:
     if step in held:
         return [(held[step], held)]
     if step[0].isupper() or "/" in step:
-        # Some write a condition anew without taking out the old one: the last counts.
+        # Some add a condition without removing the old one: the last counts.
         return [(each, each) for each in maps_in(held.get("conditions")) if each.get("type") == step][-1:]
     return []
 

@@ -266,7 +266,7 @@ class HealthTally:
         return bool(waiting)
 
     def note_below(self, member: ObjectRef, ref: ObjectRef, found: Health | None) -> bool:
-        """Take in the verdict on what is below a member, None where it is gone; tell whether the member is to be judged anew."""
+        """Take in the verdict on what is below a member, None where it is gone; tell whether the member is to be judged again."""
         ailing = self._below.get(member, {})
         before = ailing.pop(ref, None)
         if found is not None and found.status.holds_up:

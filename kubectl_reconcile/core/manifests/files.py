@@ -147,7 +147,7 @@ def _unrendered(path: str, others: int) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class _IgnoreFile:
-    """What one ignore file says. *prefix* is its folder, with a slash; where it can't be heeded, *all_of_it* is left out.
+    """What one ignore file says. *prefix* is its folder, with a slash; where it can't be followed, *all_of_it* is left out.
 
     *weight* is how long its patterns are together, in sixteenths of a byte but never less than one each.
     """
@@ -173,7 +173,7 @@ class SourceIgnore:
 
     As with .gitignore, a deeper file wins over one above it and a later line over an earlier one; ``!`` takes back in,
     but nothing of a folder that is left out itself. Lines that are no pattern are among the *problems*. A file
-    with a pattern that is too long, or that brings the patterns of the source beyond MOST_PATTERNS, can't be heeded: to
+    with a pattern that is too long, or that brings the patterns of the source beyond MOST_PATTERNS, can't be followed: to
     apply what it was to keep away would be worse than to apply nothing of its folder, and that is what happens. The same
     becomes of a source whose patterns and paths together are too much to compare.
     """

@@ -177,7 +177,7 @@ class Context:
     def name(self, suffix: str = "") -> str:
         """Return the name of a child: the CR's, then *suffix*; always a valid DNS label.
 
-        The same CR and suffix give the same name for ever. A CR's name that is too long for
+        The same CR and suffix give the same name forever. A CR's name that is too long for
         this (63 characters) or has dots is shortened and told apart by a hash.
 
         Raises:

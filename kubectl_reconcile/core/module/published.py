@@ -2,7 +2,7 @@
 
 A preview from a machine that reaches no pods goes by these facts, and says how old they are. They hold no secrets, since modules put none
 into facts, and are bounded: what is larger isn't noted at all, and previews say that nothing is known. Facts that stay as they are are noted
-anew now and then, so that their age tells how long ago somebody looked.
+again now and then, so that their age tells how long ago somebody looked.
 
 Pure: annotations in, annotations out; time is an argument.
 """

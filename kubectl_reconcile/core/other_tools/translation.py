@@ -174,7 +174,7 @@ class _Findings:
 _JOB = "Job"
 _CRD = "CustomResourceDefinition"
 _RUNNING = frozenset({"Pod", "Workflow", "PipelineRun", "TaskRun"})
-"""Kinds that run to an end, other than a Job: nobody here says when they have, or makes them anew."""
+"""Kinds that run to an end, other than a Job: nobody here says when they have, or recreates them."""
 
 _OWN_HEALTH = "spec.health.rules of the Sync say when objects of a kind are healthy"
 _RECORD = "is ignored: what a hook made stays until it runs again, as the record that it ran"

@@ -5,7 +5,7 @@ object those that it owns, and all of these take along theirs. Caches show only 
 *listings* that it lacks, somebody makes them, and the plan is built once more. What could not be listed is *uncounted*: nobody
 knows what goes with it.
 
-What a controller makes anew at any time (the pods and ReplicaSets of a workload, events, endpoints, leases) doesn't count.
+What a controller recreates at any time (the pods and ReplicaSets of a workload, events, endpoints, leases) doesn't count.
 
 Pure: lists in, references out. What lists hold was written by others, and may be anything.
 """

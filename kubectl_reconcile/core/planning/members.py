@@ -234,7 +234,7 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
     if other and not home and MemberOptions.of(live or {}).moved_from == builder.inputs.sync.ref:
         return Change(each.ref, Op.UNCHANGED, each.kind)  # it has moved there: its new home says so
     if live is None and builder.inputs.memory.settled and removes_itself(manifest):
-        return Change(each.ref, Op.UNCHANGED, each.kind)  # it has run; to run it again would be to run it for ever
+        return Change(each.ref, Op.UNCHANGED, each.kind)  # it has run; to run it again would be to run it forever
     rules = builder.inputs.sync
     if hook := each.options.hook:
         change = _hook(builder, each, manifest, live, hook)

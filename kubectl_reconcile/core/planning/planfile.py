@@ -1,7 +1,7 @@
 """Plan files: a plan that somebody looked at, kept until it is carried out exactly as it was, or not at all.
 
 ``diff -o json`` writes the file, ``sync --plan`` reads it. The file isn't what is applied: the plan is made
-anew from the source and the cluster as they are now, and goes ahead only if it comes out the same. Values of
+again from the source and the cluster as they are now, and goes ahead only if it comes out the same. Values of
 Secrets are neither shown nor in the fingerprints; the revision and the live object's version tell whether they moved.
 
 A *fingerprint* is the digest of one change: which object, from which state, to which. The *hash* covers the

@@ -203,7 +203,7 @@ class Origins:
     def _patched(self, step: BuildStep, entry: StepEntry, trace: ObjectTrace, traced: TracedField) -> FieldLine | None:
         """Return the line of a patch; that of its entry where the patch isn't understood.
 
-        A JSON patch has kustomize write the whole object anew: None where no operation of it has to do with the field.
+        A JSON patch has kustomize rewrite the whole object: None where no operation of it has to do with the field.
         """
         for text in patch_texts(step, entry, self.traces.files):
             operations = first_tree(text.data)

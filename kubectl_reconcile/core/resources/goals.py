@@ -42,7 +42,7 @@ def is_reached(live: Manifest | None, goal: Goal) -> bool:
 
 
 def was_tried(live: Manifest | None, revision: str) -> bool:
-    """Tell whether the commit whose hash begins with *revision* is the one that was looked at last, be it that it asks for nothing else."""
+    """Tell whether the commit whose hash begins with *revision* is the one that was looked at last, even where it asks for nothing else."""
     status = mapping_of((live or {}).get("status"))
     looked_at = (status.get(name) for name in ("lastAttemptedRevision", "observedRevision"))
     return any(isinstance(each, str) and bool(each) and each.startswith(revision) for each in looked_at)

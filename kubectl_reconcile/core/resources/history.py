@@ -42,7 +42,7 @@ def print_of(manifest: Manifest) -> bytes:
 
 
 def with_row(before: Sequence[Manifest], row: Mapping[str, Any]) -> list[Any]:
-    """Return the history after a pass that ended as *row* says; a state that is the newest already is told anew if it went otherwise.
+    """Return the history after a pass that ended as *row* says; a state that is the newest already is told again if it went otherwise.
 
     A row without a digest is of a part of a state, which is nothing to go back to.
     """

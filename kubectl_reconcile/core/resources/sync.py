@@ -191,7 +191,7 @@ class Sync:
         return self.target_namespace or self.namespace
 
     def asked_no_sooner_than(self, least_s: float) -> Self:
-        """Return the Sync with its repository asked for news after *least_s* at the earliest, whatever its interval is."""
+        """Return the Sync with its repository checked for new commits after *least_s* at the earliest, whatever its interval is."""
         if self.git is None or self.git.interval_s >= least_s:
             return self
         return replace(self, git=replace(self.git, interval_s=least_s))

@@ -80,13 +80,13 @@ class LiveObject:
         """Return the value at *path*, ABSENT if there is none."""
         return value_at(self.values, path, self.root)
 
-    def heeded(self, fields: FieldSet) -> FieldSet:
+    def considered(self, fields: FieldSet) -> FieldSet:
         """Return *fields* without those that the server resets on an apply to the object itself."""
         return fields.recursive_difference(_STATUS) if self.schema.has_status else fields
 
     def stated_by(self, manifest: Manifest) -> FieldSet:
         """Return the fields that would be ours had we applied *manifest*."""
-        return self.heeded(fields_of(manifest, self.root)) - STRIPPED
+        return self.considered(fields_of(manifest, self.root)) - STRIPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _parted(live: LiveObject, manager: str, owners: Iterable[Owner]) -> tuple[Ow
 def _before_first_apply(live: LiveObject) -> Owner:
     """Return the owner that the server makes up for an object that nobody tracks."""
     empty = {} if live.schema.is_custom else zero_value(live.root, live.values)
-    fields = live.heeded(compare(empty, live.values, live.root).changed) - STRIPPED
+    fields = live.considered(compare(empty, live.values, live.root).changed) - STRIPPED
     return Owner(BEFORE_FIRST_APPLY, UPDATE, "", live.manifest["apiVersion"], "", fields)
 
 
@@ -235,10 +235,10 @@ def handover_of(
 def applied(intent: Manifest, live: LiveObject, owners: Ownership) -> ApplyOutcome:
     """Return what a forced apply of *intent* makes of *live*."""
     merged = merge(live.values, intent, live.root)
-    owned = live.heeded(fields_of(intent, live.root))
+    owned = live.considered(fields_of(intent, live.root))
     if owners.last:  # also where all of them are stated again: see _pruned
         merged = _pruned(merged, owned, owners, live.root)
-    changed = live.heeded(compare(live.values, merged, live.root).changed)
+    changed = live.considered(compare(live.values, merged, live.root).changed)
     clashes = ((owner, owner.fields & changed) for owner in owners.others)
     return ApplyOutcome(merged, owned - STRIPPED, tuple((owner, fields) for owner, fields in clashes if fields))
 

@@ -133,7 +133,7 @@ async def _annotate(client: Client, sync: Sync, annotations: dict[str, str]) -> 
 
 
 async def versions(client: Client, namespace: str, name: str) -> AsyncIterator[Manifest | None]:
-    """Yield a Sync as it is and each time it changes, for ever; None, and no more, once it is gone or another has its name.
+    """Yield a Sync as it is and each time it changes, forever; None, and no more, once it is gone or another has its name.
 
     Raises:
         ApiError: the server refuses.

@@ -36,7 +36,7 @@ class Guard:
     same: bool = False
 
     async def apply(self, body: Manifest, **options: Any) -> Manifest:
-        """Apply *body* to what was judged; where that has changed, look at it anew before refusing.
+        """Apply *body* to what was judged; where that has changed, look at it again before refusing.
 
         Raises:
             Conflict: it has changed; trying again applies to what it has become. Or others own fields, which causes name.
@@ -74,7 +74,7 @@ def version_of(live: Manifest) -> dict[str, str]:
 async def patched(client: Client, path: str, live: Manifest, make: Callable[[Manifest], Manifest | None]) -> Manifest:
     """Merge-patch *live* by what *make* wants of it, None for nothing; return it as it is then.
 
-    Behind a fence only the version that *make* saw is patched; if that has changed, *make* sees it anew.
+    Behind a fence only the version that *make* saw is patched; if that has changed, *make* sees it again.
 
     Raises:
         Conflict: it keeps changing, or was recreated.

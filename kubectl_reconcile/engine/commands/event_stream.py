@@ -84,7 +84,7 @@ class Stream:
         return sorted((each for each in found if each), key=lambda each: each.time), version
 
     async def following(self, version: str) -> AsyncIterator[StreamedEvent]:
-        """Yield what is said after *version*, for ever.
+        """Yield what is said after *version*, forever.
 
         Raises:
             ApiError: the server refuses.

@@ -141,7 +141,7 @@ class DaemonContext:
         waiting: Waiting = lambda _ref, _why: None,
         writes: int = 1,
     ) -> Writer:
-        """Return a writer that keeps the cache up to date, counts what it does, and heeds *stop*; all share one pace.
+        """Return a writer that keeps the cache up to date, counts what it does, and respects *stop*; all share one pace.
 
         It writes as *session* does. *waiting* is told of what it waits for. Who makes many *writes* lets others go first.
         """
@@ -178,7 +178,7 @@ class DaemonContext:
         await EventListener(self.events, self.live).hear(item, what)
 
     async def plan_uncontended(self, item: ObjectRef, build: Callable[[Contentions], Awaitable[Plan]]) -> Plan:
-        """Return the plan that *build* makes for *item* without contended fields, planned anew where some just became so.
+        """Return the plan that *build* makes for *item* without contended fields, planned again where some just became so.
 
         Raises:
             ApiError: building it failed.

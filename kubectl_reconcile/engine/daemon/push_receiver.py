@@ -51,7 +51,7 @@ class PushReceiver:
     _heard: HeardWords = field(default_factory=HeardWords)
 
     async def receive(self, request: HookRequest) -> HookAnswer:
-        """Answer one word of a push.
+        """Answer one push notification.
 
         Raises:
             asyncio.IncompleteReadError: it ended too early.
@@ -103,7 +103,7 @@ class PushReceiver:
     async def _secret(self, sync: Sync, name: str) -> str:
         """Return the secret as the Sync's account reads it.
 
-        It is asked for anew after a while at most: strangers mustn't make requests to the cluster.
+        It is asked for again after a while at most: strangers mustn't make requests to the cluster.
         """
         at_s, known = self._secrets.get((sync.account, name), (0.0, ""))
         if at_s and time.monotonic() - at_s < _REMEMBERED_S:

@@ -45,7 +45,7 @@ class SyncController:
     """The passes of all Syncs. *lanes* ask their sources, *health* watches their members; *namespace* is where the daemon lives.
 
     *lent* has another worker take the place of a pass that waits, for as long as it is open; what is written outside a turn is *fenced*
-    for as long as the Sync is ours. No repository is asked for news sooner than
+    for as long as the Sync is ours. No repository is checked for new commits sooner than
     *least_interval_s* after the last time.
     """
 

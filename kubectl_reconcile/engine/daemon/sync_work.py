@@ -130,7 +130,7 @@ class SyncWork:
     # The source ------------------------------------------------------------------------------
 
     async def _begin_reading(self, ref: ObjectRef, followed: FollowedSync, asked: on.ReadSource) -> on.Event | None:
-        """Have the source asked for news, opened anew with the credentials of now where that is asked for."""
+        """Have the source checked for new commits, opened again with the credentials of now where that is asked for."""
         sync = followed.state.sync
         followed.end_reading()
         if sync is None or sync.git is None:

@@ -72,7 +72,7 @@ class OwnRights:
         return self._known[resource]
 
     def forget(self, resource: Resource) -> None:
-        """Ask anew: what was allowed has been refused."""
+        """Ask again: what was allowed has been refused."""
         self._known.pop(resource, None)
 
 

@@ -9,7 +9,7 @@ isn't ``pods/proxy``: that ends TLS at the API server, which trusts any certific
 from end to end.
 
 Each call has a time limit and an answer a greatest size. A pod that let a call time out isn't asked again for a while, which doubles up to half
-a minute, so that one that hangs doesn't keep its CR from being looked at; actions don't heed that.
+a minute, so that one that hangs doesn't keep its CR from being looked at; actions ignore that.
 """
 
 from __future__ import annotations

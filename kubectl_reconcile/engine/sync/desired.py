@@ -221,7 +221,7 @@ class ManifestReader:
         """
         revision = desired.revision
         with source.tree(revision.sha) as tree:
-            rendering = self._render(revision.overlay or "", tree, desired.release, anew=True)
+            rendering = self._render(revision.overlay or "", tree, desired.release, again=True)
         return _objects_of(rendering, desired.release).manifests
 
     def told_anew(self, source: Source, desired: Desired, sync: Sync) -> Desired:
@@ -257,14 +257,14 @@ class ManifestReader:
         """Return what of it has no answer yet."""
         return self.answers.lack(self.asked())
 
-    def _render(self, overlay: str, tree: Tree, release: Release | None, *, anew: bool = False) -> Rendering:
+    def _render(self, overlay: str, tree: Tree, release: Release | None, *, again: bool = False) -> Rendering:
         """Render an overlay, a chart of the tree, or one of a Helm repository with values files of the tree."""
         if release is None or release.spec.chart is None:
-            return self.renderer.render(overlay, tree, self.limits, release, anew=anew)
+            return self.renderer.render(overlay, tree, self.limits, release, again=again)
         if self.chart is None or self.chart.pin != release.spec.chart:
             raise SourceError(SourceFault.REFUSED, f"{release.spec.chart} can't be fetched here")
         at = release.folder(overlay)
-        return self.renderer.render(at, TreeWithChart(tree, self.chart.files(), at), self.limits, release, anew=anew)
+        return self.renderer.render(at, TreeWithChart(tree, self.chart.files(), at), self.limits, release, again=again)
 
     def consulted(self) -> Consulted:
         """Return what was consulted to render what was read last; nothing where that wasn't rendered."""

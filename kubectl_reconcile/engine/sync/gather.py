@@ -131,13 +131,13 @@ async def plan_with_lookups(
 
 def _to_be_seen_anew(inputs: Inputs, found: Objects) -> Inputs:
     """Return *inputs* without what was observed of CRs that were thought to be new, and so to have no pods to be asked."""
-    anew = set()
+    fresh = set()
     for ref in inputs.modules.observed:
         stored = found.stored(ref)
         module = inputs.modules.by_kind.get(GroupVersionKind.of(stored.manifest())) if stored else None
         if module is not None and module.publishes:
-            anew.add(ref)
-    observed = {ref: seen for ref, seen in inputs.modules.observed.items() if ref not in anew}
+            fresh.add(ref)
+    observed = {ref: seen for ref, seen in inputs.modules.observed.items() if ref not in fresh}
     return replace(inputs, modules=replace(inputs.modules, observed=observed))
 
 

@@ -1,6 +1,6 @@
 """Parsed manifest files kept on disk, so that a program that starts needn't parse ten thousand of them again.
 
-Equal blob ids mean equal bytes, so what was parsed once is good for ever, for this very parser. It is a cache and
+Equal blob ids mean equal bytes, so what was parsed once is good forever, for this very parser. It is a cache and
 nothing else: it may be deleted, damaged, locked or full at any time, and then files are parsed as if it weren't there.
 
 Rules: nothing that holds a Secret is kept, and nobody else may read the file. Each entry carries a digest of itself and isn't used without; a file that is no database any more is removed. Beyond

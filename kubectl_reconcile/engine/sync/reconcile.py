@@ -264,13 +264,13 @@ async def _with_a_draw_of_its_own(target: Target, desired: Desired, inputs: Inpu
         desired.draw.used = True
         return inputs
 
-    def anew() -> tuple[Located, ...]:
+    def redrawn() -> tuple[Located, ...]:
         fresh = replace(desired, manifests=target.reader.drawn_anew(target.source, desired))
         return with_values(fresh, target.values, Lines(target.source, desired.revision)).manifests
 
     with suppress(SourceError):
         chosen = {(each.path, each.line) for each in inputs.desired}
-        found = await asyncio.to_thread(anew)
+        found = await asyncio.to_thread(redrawn)
         return replace(inputs, desired=tuple(each for each in found if (each.path, each.line) in chosen))
     return inputs
 

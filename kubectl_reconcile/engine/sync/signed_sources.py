@@ -42,7 +42,7 @@ async def trusting(
 
 
 async def read_keys(session: Session, sync: Sync, source: Source) -> None:
-    """Read the keys anew that a Sync trusts, where it trusts any.
+    """Read again the keys that a Sync trusts, where it trusts any.
 
     Raises:
         ApiError: the server doesn't answer.

@@ -60,7 +60,7 @@ class WriteMetrics:
 
 @dataclass(frozen=True, slots=True)
 class SourceMetrics:
-    """Repositories that are asked for news, and Git servers that bring it."""
+    """Repositories that are checked for new commits, and Git servers that are asked."""
 
     polls: Counter
     pushes: Counter
@@ -69,7 +69,7 @@ class SourceMetrics:
     def at(cls, here: CollectorRegistry) -> Self:
         """Register them."""
         return cls(
-            Counter("reconcile_polls", "Times a repository was asked for news, by answer", ["answer"], registry=here),
+            Counter("reconcile_polls", "Times a repository was checked for new commits, by answer", ["answer"], registry=here),
             Counter(
                 "reconcile_pushes", "Times a Git server told of a push, by the answer's status", ["status"],
                 registry=here,

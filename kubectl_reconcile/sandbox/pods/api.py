@@ -111,7 +111,7 @@ class Api:
         )
 
     async def follow(self, path: str, query: str, tell: Callable[[dict[str, Object]], None]) -> None:
-        """Call *tell* with all objects of *path* by uid, now and whenever one changes, for ever."""
+        """Call *tell* with all objects of *path* by uid, now and whenever one changes, forever."""
         while True:
             try:
                 listed = await self.request("GET", f"{path}?{query}")

@@ -75,7 +75,7 @@ class Claims:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Provide for ever."""
+        """Provide forever."""
         async with asyncio.TaskGroup() as group:
             for path, name in (
                 ("/apis/storage.k8s.io/v1/storageclasses", "_classes"),

@@ -191,7 +191,7 @@ async def _is_in_force(api: Api) -> bool:
 
 
 async def stay_registered(api: Api, port: int) -> None:
-    """Renew the node's lease and status for ever."""
+    """Renew the node's lease and status forever."""
     ready_since, reported_s = _now(), time.monotonic()
     while True:
         lease = {

@@ -82,7 +82,7 @@ class Nodelet:
         return self._runtime
 
     async def run(self) -> None:
-        """Run the pods of the node for ever.
+        """Run the pods of the node forever.
 
         Raises:
             SandboxError: the runtime doesn't start.

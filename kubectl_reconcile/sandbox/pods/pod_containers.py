@@ -103,7 +103,7 @@ class PodContainers:
         return ""
 
     def facts(self) -> dict[str, RunFact]:
-        """Return what is to be decided upon."""
+        """Return what is to be decided."""
         return {
             name: RunFact(
                 run["attempt"],

@@ -49,7 +49,7 @@ async def call(path: Path, request: dict[str, Any], files: Sequence[int] = ()) -
 
 
 async def serve(path: Path, handler: Handler) -> None:
-    """Answer whoever connects to *path*, for ever, also where no more files can be opened for a while.
+    """Answer whoever connects to *path*, forever, also where no more files can be opened for a while.
 
     An answer that nobody waits for any more is given up.
     """

@@ -76,7 +76,7 @@ class Runtime:
         }
 
     async def run(self) -> None:
-        """Serve for ever.
+        """Serve forever.
 
         Raises:
             CallError, OSError: the network can't be made.
@@ -121,7 +121,7 @@ class Runtime:
                 (pod.folder / "root").mkdir(parents=True, exist_ok=True)
                 for folder, size in tmpfs.items():
                     kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode=777{size}")
-            except OSError:  # it is tried again, and then begins anew
+            except OSError:  # it is tried again, and then starts over
                 self._network.remove(pod.place)
                 raise
             self._pods[uid] = pod

@@ -241,7 +241,7 @@ def chart_of(access: ChartAccess) -> PinnedChart:
 
 @contextmanager
 def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) -> Iterator[http.client.HTTPResponse]:
-    """Ask for *url*; when the time is up, or nobody waits any more, the connection is broken off."""
+    """Ask for *url*; when the time is up, or nobody waits any more, the connection is closed."""
     parts, waited = urlsplit(url), ending()
     waited.check()
     usual = _PORTS[parts.scheme]

@@ -188,7 +188,7 @@ class Clone:
     def objects(self, names: list[str], *, kind: bytes = b"blob") -> Generator[bytes | None]:
         """Yield the content of each object of that kind, None for any other; one byte more of it than may be parsed.
 
-        Each is reckoned with in what is held of files that are parsed, until the next is asked for. Many have a git of their own,
+        Each counts in what is held of files that are parsed, until the next is asked for. Many have a git of their own,
         which needn't wait for each question.
         """
         if len(names) <= _FEW:

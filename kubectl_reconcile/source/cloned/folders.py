@@ -1,4 +1,4 @@
-"""Folders of commits, read once: a folder's id names all that is in it, for ever, so one that is known is never read again.
+"""Folders of commits, read once: a folder's id names all that is in it, forever, so one that is known is never read again.
 
 Those used last are kept for all who follow a clone, so a new commit costs the folders that it changed.
 """

@@ -1,6 +1,6 @@
 """Rendering, once for as long as what it consulted stays the same.
 
-One process renders, one overlay or chart after the other; it is started when the first is met, and anew when it was killed.
+One process renders, one overlay or chart after the other; it is started when the first is met, and again when it was killed.
 What it rendered to is kept with all that was looked at for it: a revision that has the same at those paths renders nothing,
 whoever follows it; of a chart, with the same release. So it is with an overlay that kills the process: nobody tries it again until something it looked
 at has changed.
@@ -105,28 +105,28 @@ class Renderer:
     _kept: _Kept = field(default_factory=_Kept)
 
     def render(
-        self, overlay: str, tree: Tree, limits: GitLimits, release: Release | None = None, *, anew: bool = False
+        self, overlay: str, tree: Tree, limits: GitLimits, release: Release | None = None, *, again: bool = False
     ) -> Rendering:
         """Return what the folder *overlay* of *tree* renders to: as an overlay, or as a chart with a *release*. Blocks.
 
-        Where it can't be rendered, that is among its problems. *anew* renders also what is known, for other values of what is drawn.
+        Where it can't be rendered, that is among its problems. *again* renders also what is known, for other values of what is drawn.
 
         Raises:
             SourceError: the tree can't be read, or nobody waits for it any more.
         """
         wanted = _Wanted(overlay, release)
-        if not anew and (known := self._kept.find(wanted.key, tree)) is not None:
+        if not again and (known := self._kept.find(wanted.key, tree)) is not None:
             return known
         for _ in range(_MOST_FETCHES):
             recorder = _Recorder(tree, limits)
             with taking(self._turn):
-                known = None if anew else self._kept.find(wanted.key, tree)
+                known = None if again else self._kept.find(wanted.key, tree)
                 if known is not None:  # rendered by somebody else while we waited
                     return known
                 rendering = self._render(wanted, recorder)
                 if not recorder.missing:
                     self.rendered += 1
-                    if not anew:
+                    if not again:
                         self._kept.keep(wanted.key, rendering)
                     return rendering
             tree.bring(recorder.missing)  # never in our turn: a server may be slow, and others wait for theirs

@@ -8,7 +8,7 @@ Rules:
 - Whoever keeps up what is in force (*keeps*) is given that while the tip isn't verified. It was verified by this very source, or, when a
   daemon begins, is the one that the Sync's status names, which is verified again: anybody may have written that.
 - Whoever looks (a preview) is given the tip in any case, and told. Nobody may apply what ``require_verified`` refuses.
-- A verdict is kept by the ids of commit or tag and the digest of the keys: both name the same content for ever.
+- A verdict is kept by the ids of commit or tag and the digest of the keys: both name the same content forever.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ Examples:
 @common
 @loaded
 def resume() -> None:
-    """Tell Syncs to go on. Writes their spec, and an annotation that the daemon heeds.
+    """Tell Syncs to go on. Writes their spec, and an annotation that the daemon follows.
 
     Ends what suspend and rollback began, and a back-off that the daemon called because somebody else keeps
     writing the same fields.

@@ -1,6 +1,6 @@
 """A grant against what is there: what is new, what changes, what isn't needed any more; and making it so.
 
-Everything is done with the rights of whoever asks. The server lets nobody give rights that they don't hold themselves.
+Everything uses the rights of the person who asks. The server lets nobody give rights that they don't hold themselves.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ class HealthWatch:
             self._soon(ref, watched, min(due_s))
 
     def _soon(self, ref: ObjectRef, watched: WatchedMembers, at_s: float) -> None:
-        """Have a Sync looked at by then; what is under way plans anew when it ends."""
+        """Have a Sync looked at by then; what is under way plans again when it ends."""
         if watched.task is not None or (watched.timer is not None and watched.timer.when() <= at_s):
             return
         if watched.timer is not None:

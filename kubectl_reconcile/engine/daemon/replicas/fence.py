@@ -2,7 +2,7 @@
 
 A fence stands around one pass. It is asked before each write; while one is under way, it ends that when our Lease does, unless
 the Lease is renewed in time. Once shut it stays shut, even if the item is ours again later: what the pass knew is old by then, and
-another pass looks anew.
+another pass looks again.
 
 What it can't do: take back bytes that are on their way. So each write also says which version it judged (``engine/apply``).
 """

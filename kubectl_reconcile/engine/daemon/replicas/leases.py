@@ -151,7 +151,7 @@ class Leases:
         return was_there
 
     async def write_group(self, group: Group, over: Manifest | None) -> None:
-        """Write the group *over* the Lease that was read, or anew where there was none.
+        """Write the group *over* the Lease that was read, or create one where there was none.
 
         Raises:
             AlreadyExists, Conflict, NotFound: somebody else was faster.

@@ -5,7 +5,7 @@ is whose is decided in ``core/daemon/sharding.py``; here it is seen, written and
 
 The *fence*: a replica writes only while its own Lease, the very one that it made, was renewed a short while ago by
 its own clock, and no write outlives that (``fence.py``). Nobody else takes over its share before the time that the Lease promises
-is over, which is longer, and before the Lease is deleted, so that a replica that was merely stopped can't renew it: it has to join anew.
+is over, which is longer, and before the Lease is deleted, so that a replica that was merely stopped can't renew it: it has to join again.
 
 Rules:
 
@@ -73,7 +73,7 @@ class Shard:
     # Running ------------------------------------------------------------------------------------
 
     async def run(self, resource: Resource) -> None:
-        """Take part, for ever; cancel it to stop. *resource* is the server's Lease."""
+        """Take part, forever; cancel it to stop. *resource* is the server's Lease."""
         cache, feed = self.leases.cache, self.leases.feed(resource)
         cache.subscribe(self._on_event)
         cache.follow(feed)

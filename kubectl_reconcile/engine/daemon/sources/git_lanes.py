@@ -1,6 +1,6 @@
 """Runs what asks Git servers, in threads of its own, in the order that ``core.daemon.lanes`` decides.
 
-A thread that waits for a server can't be ended, but the git that it waits for can: a job that is cancelled, broken off or
+A thread that waits for a server can't be ended, but the git that it waits for can: a job that is cancelled, stopped or
 late has its git killed, and its thread ends by itself. Its slot is free once it has.
 
 What reads clones of this machine for plans has other threads, and no server: neither waits for the other, and what both leave

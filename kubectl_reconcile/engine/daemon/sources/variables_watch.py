@@ -1,7 +1,7 @@
 """Watches the ConfigMaps and Secrets that hold values of variables, each by its name and as the Sync's account.
 
 They are in a cache of their own: what one Sync's account may see is no business of any other. An account that may read such an object
-and not watch it has its values read whenever the source is asked for news.
+and not watch it has its values read whenever the source is checked.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def decide(pod: Pod, runs: Mapping[str, RunFact], now_s: float) -> PodDecision:
 
 
 def _initialize(init: Sequence[Container], policy: str, work: _Work, *, begun: bool) -> bool | None:
-    """See to the init containers in their order; return whether all are done, None if one failed for ever.
+    """See to the init containers in their order; return whether all are done, None if one failed forever.
 
     Where the others have *begun*, only sidecars are left to see to.
     """

@@ -57,7 +57,7 @@ def seconds(text: str) -> float:
 
 
 def deadline_s(pod: Pod) -> float | None:
-    """Return when *pod* has been active for too long, None if it may be for ever."""
+    """Return when *pod* has been active for too long, None if it may be forever."""
     limit, start = pod["spec"].get("activeDeadlineSeconds"), pod.get("status", {}).get("startTime")
     return seconds(start) + limit if limit and start else None
 

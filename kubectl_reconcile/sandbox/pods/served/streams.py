@@ -66,7 +66,7 @@ async def execute(socket: web.WebSocketResponse, run: Run, *, tty: bool, stdin: 
         if not running.done():  # the client has gone
             return
         ends.close(*ends.theirs)
-        await asyncio.wait(telling, timeout=_LAST_OUTPUT_S)  # what it left in the background may go on for ever
+        await asyncio.wait(telling, timeout=_LAST_OUTPUT_S)  # what it left in the background may go on forever
         await socket.send_bytes(bytes([_ERROR]) + json.dumps(_status(running)).encode())
     finally:
         for task in (running, hearing, *telling):
