@@ -147,7 +147,7 @@ def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Con
         )
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="AllPutAside")
     if s.is_formed and not s.pods and not any(each.holds for each in s.volumes.values()):
-        text = "every member is gone, and what they held in memory with them (hint: delete this cluster and create it anew, or restore a backup)"
+        text = "every member is gone, and what they held in memory with them (hint: delete this cluster and recreate it, or restore a backup)"
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DataLost")
     if not s.is_formed:
         yield EtcdStep(Do.WAIT, Why.CREATING, f"the first member starts{_faults(s)}", reason="Starting")

@@ -1,7 +1,7 @@
 """Snapshots that are taken before something that can't be undone: before an upgrade, and before the cluster's end.
 
 A *precaution* is an EtcdBackup of its own, made by the cluster beside itself, that is taken once: its own module makes the Job, checks what was written, and says in its status how
-that went. The cluster waits until it is there. Where it fails, nothing goes on until it is made anew (once somebody has deleted it), or the spec does without.
+that went. The cluster waits until it is there. Where it fails, nothing goes on until it is recreated (once somebody has deleted it), or the spec does without.
 
 Pure: a spec and live objects in, steps and manifests out.
 """

@@ -60,7 +60,7 @@ def claim(cr: Manifest, ctx: Context) -> Manifest | None:
 
 
 def job_name(ctx: Context, slot: str) -> str:
-    """Return the name of the Job of a slot: the same for ever."""
+    """Return the name of the Job of a slot: the same forever."""
     return ctx.name(suffix_of(slot))
 
 

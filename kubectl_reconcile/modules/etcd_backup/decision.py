@@ -1,7 +1,7 @@
 """What is due: which backup is to begin now, if one is, when the next one comes, and what was missed.
 
 Of slots that have passed, only the last one counts, and only while its deadline (``startingDeadlineSeconds``) hasn't passed: nothing is made
-up for. A slot has one name for ever, that of its Job. While a backup runs no other one begins; its slot waits, as long as it may.
+up for. A slot has one name forever, that of its Job. While a backup runs no other one begins; its slot waits, as long as it may.
 
 Pure: a spec, runs and the time in, a decision out.
 """

@@ -42,7 +42,7 @@ class RestorePhase(StrEnum):
     STARTING = "Starting"
     """The data is in place; the cluster begins with it."""
     SUCCEEDED = "Succeeded"
-    """The cluster has served with it. That is the end, whatever becomes of the cluster."""
+    """The cluster has served with it. That is the end, whatever happens to the cluster."""
     FAILED = "Failed"
     """The Job has failed; no member has begun."""
 

@@ -180,7 +180,7 @@ class Proof:
             raise ProtocolError("its challenge is none")
         if rounds > ROUNDS_MAX:
             raise ProtocolError(
-                f"its challenge takes {rounds} rounds of hashing, more than {ROUNDS_MAX} (hint: set the password anew with a smaller scram_iterations)"
+                f"its challenge takes {rounds} rounds of hashing, more than {ROUNDS_MAX} (hint: set the password again, with a smaller scram_iterations)"
             )
         return said, salt, rounds
 

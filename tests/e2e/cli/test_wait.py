@@ -92,10 +92,10 @@ def test_wait_returns_once_all_is_well(pushed, plugin, namespace):
 def test_time_that_runs_out_names_what_is_not_well(pushed, plugin, namespace):
     pushed(CONFIG, CLAIM)
     assert plugin("wait", "shop", "--for", "synced").status == 0
-    done = plugin("wait", "shop", "--timeout", "2s")
+    done = plugin("wait", "shop", "--timeout", "6s")
     assert done.status == ExitStatus.FAILED
     assert (
-        f"Sync {namespace}/shop isn't healthy after 2 s: PersistentVolumeClaim {namespace}/data: not bound to a volume yet"
+        f"Sync {namespace}/shop isn't healthy after 6 s: PersistentVolumeClaim {namespace}/data: not bound to a volume yet"
         in done.err
     )
     assert f"kubectl reconcile tree shop -n {namespace} --unhealthy" in done.err
@@ -116,7 +116,8 @@ def test_wait_ends_as_kubectl_wait_does_when_the_last_member_comes_right(pushed,
 
 def test_sync_returns_once_all_is_well(pushed, plugin, bound, namespace):
     pushed(CONFIG, CLAIM)
-    late = plugin("sync", "shop", "--timeout", "3s")
+    assert plugin("wait", "shop", "--for", "synced").status == 0
+    late = plugin("sync", "shop", "--timeout", "10s")
     assert late.status == ExitStatus.FAILED
     assert late.out.startswith("InProgress ")
     assert f"PersistentVolumeClaim {namespace}/data: not bound to a volume yet" in late.out
@@ -150,12 +151,12 @@ def test_a_folder_is_synced_once_all_of_it_is_well(plugin, bound, namespace, tmp
     folder.mkdir()
     (folder / "web.json").write_text(json.dumps(CONFIG))
     (folder / "data.json").write_text(json.dumps(CLAIM))
-    late = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "2s")
+    late = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "8s")
     assert late.status == ExitStatus.FAILED
     assert "2 created" in late.out
     assert f"waiting for PersistentVolumeClaim {namespace}/data: not bound to a volume yet\n" in late.err
     assert f"PersistentVolumeClaim {namespace}/data: not healthy in time: not bound to a volume yet\n" in late.err
-    again = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "2s")
+    again = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "8s")
     assert (again.status, "2 unchanged" in again.out) == (ExitStatus.FAILED, True)
     assert plugin("sync", "-f", str(folder), "--name", "hand", "--no-wait").status == 0
     bound()

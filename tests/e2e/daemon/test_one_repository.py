@@ -61,7 +61,7 @@ def test_a_push_is_looked_at_by_whom_it_touches_and_the_others_neither_plan_nor_
     assert syncs[1].status["lastAttemptedRevision"] == third
     assert syncs[2].status["lastAttemptedRevision"] == first
 
-    late = plugin("wait", "team-1", "--revision", "0123abcd", "--timeout", "1s")
+    late = plugin("wait", "team-1", "--revision", "0123abcd", "--timeout", "6s")
     assert late.status == 6
     assert f"it is healthy at {third[:7]}, and 0123abc isn't what its ref is at" in late.err
     assert plugin("wait", "team-1", "--revision", "main").status == 2
