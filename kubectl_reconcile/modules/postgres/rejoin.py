@@ -33,7 +33,7 @@ _REWOUND_S = 600.0
 
 
 def rejoining(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
-    """Yield what ends an instance that can't follow as it is, so that it begins anew or another one does."""
+    """Yield what ends an instance that can't follow as it is, so that it begins again or another one does."""
     if spec.failover is None:
         return
     for slot in members(spec, s, ctx):

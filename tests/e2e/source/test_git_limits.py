@@ -185,7 +185,9 @@ def test_of_a_file_that_is_larger_than_it_may_be_nothing_is_read(git_server, sou
 
 
 def test_files_are_parsed_one_after_the_other_and_never_held_together(git_server, source, config_map):
-    git_server.push({f"{n}.yaml": config_map(f"m{n}") + "\n#" + secrets.token_hex(32) * (MEBIBYTE // 32) for n in range(12)})
+    git_server.push(
+        {f"{n}.yaml": config_map(f"m{n}") + "\n#" + secrets.token_hex(32) * (MEBIBYTE // 32) for n in range(12)}
+    )
     followed = source()
     followed.revision()
     tracemalloc.start()

@@ -31,7 +31,9 @@ Examples:
 @click.option("--commit", metavar="SHA", help="Commit to stay at, all 40 digits, instead of a branch.")
 @click.option("--path", default=".", show_default=True, metavar="PATH", help="Folder or file in the repository.")
 @rendering("How the files at the path become objects.")
-@click.option("--interval", default="1m", show_default=True, metavar="DURATION", help="How often to check for new commits.")
+@click.option(
+    "--interval", default="1m", show_default=True, metavar="DURATION", help="How often to check for new commits."
+)
 @click.option("--secret", metavar="NAME", help="Secret of the namespace with the repository's credentials.")
 @click.option(
     "--verify-secret", metavar="NAME", help="Secret of the namespace with the keys by which commits must be signed."
