@@ -54,7 +54,7 @@ def main() -> None:
     lines = [
         f"{name}:{number}: {word!r}: write {instead}" for name, text in texts() for number, word, instead in found(text)
     ]
-    sys.exit("\n".join(lines))
+    sys.exit("\n".join(lines) or 0)
 
 
 if __name__ == "__main__":
