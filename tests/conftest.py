@@ -355,7 +355,7 @@ def namespace(administrator, kubectl, namespace_names) -> Iterator[str]:
     name = next(namespace_names)
     if administrator is None:
         kubectl("create", "namespace", name)
-        kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=30s")
+        kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=90s")
         yield name
         kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
         return
@@ -368,7 +368,7 @@ def namespace(administrator, kubectl, namespace_names) -> Iterator[str]:
     administrator.ask("DELETE", f"/apis/reconcile.dev/v1alpha1/namespaces/{name}/syncs")
 
 
-def eventually(condition: Callable[[], Any], what: str, *, timeout_s: float = 30.0) -> Any:
+def eventually(condition: Callable[[], Any], what: str, *, timeout_s: float = 90.0) -> Any:
     """Return what *condition* returns once that is true; fail, saying *what* didn't come true, after *timeout_s*."""
     deadline = time.monotonic() + timeout_s
     while not (result := condition()):

@@ -223,7 +223,7 @@ def prepare(cluster: Cluster) -> None:
         "metadata": {"name": "chaos", "namespace": "chaos-a"},
         "spec": {"maxDeletes": "100%"},
     }
-    wait = [kubectl, "wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRDS)]
+    wait = [kubectl, "wait", "--for=condition=Established", "--timeout=90s", "-f", str(CRDS)]
     subprocess.run(wait, check=True, env=environ, stdout=subprocess.DEVNULL)
     cluster.ask("POST", "/apis/reconcile.dev/v1alpha1/namespaces/chaos-a/syncs", sync)
 

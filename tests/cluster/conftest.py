@@ -45,7 +45,7 @@ def token(kubeconfig) -> str:
 def until() -> Callable[..., Any]:
     """``await until(condition, "what is to come true")`` -> what the condition returned; the loop goes on meanwhile."""
 
-    async def wait(condition: Callable[[], Any], what: str, *, timeout_s: float = 30.0) -> Any:
+    async def wait(condition: Callable[[], Any], what: str, *, timeout_s: float = 90.0) -> Any:
         deadline = time.monotonic() + timeout_s
         while not (result := condition()):
             assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
@@ -108,7 +108,7 @@ async def widget_kind(client, namespace) -> AsyncIterator[Callable[..., Any]]:
         path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}"
         await client.apply(path, crd)
         made.append(path)
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + 90.0
         while not any(
             condition["type"] == "Established" and condition["status"] == "True"
             for condition in ((await client.get(path)).get("status") or {}).get("conditions") or ()

@@ -22,7 +22,7 @@ SERVER_DRY_RUN = ("--server-side", "--dry-run=server", "--validate=strict")
 @pytest.fixture(scope="session", autouse=True)
 def crds(kubectl):
     kubectl("apply", "--server-side", "--validate=strict", "-f", str(ROOT / "crds"))
-    kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
+    kubectl("wait", "--for=condition=Established", "--timeout=90s", "-f", str(ROOT / "crds"))
 
 
 def taken(kubectl, manifest):

@@ -22,7 +22,7 @@ POLL_S = 0.2
 @pytest.fixture(scope="session", autouse=True)
 def crds(kubectl):
     kubectl("apply", "--server-side", "-f", str(CRDS))
-    kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRDS))
+    kubectl("wait", "--for=condition=Established", "--timeout=90s", "-f", str(CRDS))
 
 
 def seen(kubectl, kind, name, namespace):

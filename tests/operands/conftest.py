@@ -54,7 +54,7 @@ class Real:
         status, body = self.sandbox.request("GET", path)
         return json.loads(body) if status == 200 else {}
 
-    def phase(self, phase, name="main", timeout_s=30.0) -> dict:
+    def phase(self, phase, name="main", timeout_s=90.0) -> dict:
         self.eventually(
             lambda: self.pod(name).get("status", {}).get("phase") == phase,
             f"{name} is {phase}",
@@ -62,7 +62,7 @@ class Real:
         )
         return self.pod(name)
 
-    def ready(self, name="main", *, ready=True, timeout_s=30.0) -> dict:
+    def ready(self, name="main", *, ready=True, timeout_s=90.0) -> dict:
         self.eventually(lambda: is_ready(self.pod(name)) is ready, f"{name} ready={ready}", timeout_s=timeout_s)
         return self.pod(name)
 

@@ -229,9 +229,9 @@ def test_pods_of_other_namespaces_are_simulated(kubectl, real, sandbox):
         sandbox.pods.signal(real.namespace, "nope")
     kubectl("create", "namespace", f"{real.namespace}-other")
     try:
-        kubectl("wait", "--for=create", "serviceaccount/default", "-n", f"{real.namespace}-other", "--timeout=30s")
+        kubectl("wait", "--for=create", "serviceaccount/default", "-n", f"{real.namespace}-other", "--timeout=90s")
         kubectl("run", "other", "--image=no/such:1", "-n", f"{real.namespace}-other")
-        kubectl("wait", "--for=condition=Ready", "pod/other", "-n", f"{real.namespace}-other", "--timeout=30s")
+        kubectl("wait", "--for=condition=Ready", "pod/other", "-n", f"{real.namespace}-other", "--timeout=90s")
         found = kubectl.json("get", "pod", "other", "-n", f"{real.namespace}-other")
         assert found["spec"]["nodeName"] == "sandbox"
     finally:

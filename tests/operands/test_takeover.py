@@ -21,7 +21,7 @@ def own(own_sandbox, _real_pods, kubectl, eventually) -> Real:
     mine = kubectl.using(sandbox.kubeconfig)
     mine("create", "namespace", "real")
     mine("label", "namespace", "real", "sandbox.reconcile.dev/pods=processes")
-    mine("wait", "--for=create", "serviceaccount/default", "-n", "real", "--timeout=30s")
+    mine("wait", "--for=create", "serviceaccount/default", "-n", "real", "--timeout=90s")
     return Real(sandbox, mine, "real", eventually)
 
 

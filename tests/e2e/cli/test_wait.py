@@ -111,7 +111,7 @@ def test_wait_ends_as_kubectl_wait_does_when_the_last_member_comes_right(pushed,
     later.join()
     assert done.status == 0, done.err
     assert "not bound to a volume yet" in done.err
-    kubectl("wait", "--for=condition=Ready", "sync/shop", "--timeout=30s", "-n", namespace)
+    kubectl("wait", "--for=condition=Ready", "sync/shop", "--timeout=90s", "-n", namespace)
 
 
 def test_sync_returns_once_all_is_well(pushed, plugin, bound, namespace):

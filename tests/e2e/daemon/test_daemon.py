@@ -416,7 +416,7 @@ def test_told_to_end_mid_sync_it_ends_within_seconds_and_the_next_goes_on(
     sync = follow(git_server.url)
     eventually(lambda: cluster.members("ConfigMap", "shop"), "the first objects are there", pause_s=0.02)
     started = time.monotonic()
-    status = daemon.stop(within_s=15)
+    status = daemon.stop(within_s=60)
     record_property("ended_s", time.monotonic() - started)
     written = len(cluster.members("ConfigMap", "shop"))
     assert status == 0

@@ -62,7 +62,7 @@ def test_a_sync_is_ready_once_what_it_applied_is_healthy_and_not_before(follow, 
     assert sync.status["health"] == {"counts": {"Current": 1}, "unhealthy": []}
     assert sync.condition("Reconciling")["status"] == "False"
     assert daemon.count("reconcile_members", health="Current") == 1
-    cluster.kubectl("wait", "--for=condition=Ready", "sync/shop", "-n", cluster.namespace, "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Ready", "sync/shop", "-n", cluster.namespace, "--timeout=90s")
     told = events_of(cluster, "shop")
     assert told.count("Progressing") <= 2
     assert "Healthy" in told[-2:]  # it may be well before the pass has said what it did

@@ -137,7 +137,7 @@ def widgets(cluster, tmp_path):
             "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
         }
     )
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/widgets.{group}", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/widgets.{group}", "--timeout=90s")
     yield group, tmp_path
     cluster.delete("CustomResourceDefinition", f"widgets.{group}")
 

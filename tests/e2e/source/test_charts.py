@@ -631,7 +631,7 @@ def test_a_watch_of_a_chart_hears_of_files_that_are_no_manifests(shared_renderer
         for name in ("web/values.yaml", "web/templates/_helpers.tpl", "web/templates/more/a.txt", "web/.helmignore"):
             changed.clear()
             write(folder, {name: "a: b\n"})
-            assert changed.wait(20), name
+            assert changed.wait(60), name
 
 
 # -- what is drawn -----------------------------------------------------------------------------------------------------
