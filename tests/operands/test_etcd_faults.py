@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -14,8 +15,10 @@ from tests.chaos.etcd.live import LiveCluster, MemberError
 from tests.e2e.conftest import PROGRAM
 from tests.operands.interrupter import Interrupter
 from tests.operands.test_etcd import claim
-from tests.operands.test_etcdbackup import status
+from tests.operands.test_etcdbackup import backup, condition, status
 from tests.operands.test_etcdcluster import Db, _programs, crds, db, new_daemon  # noqa: F401 - fixtures
+from tests.operands.test_etcdrestore import found as restored
+from tests.operands.test_etcdrestore import restore
 
 OLD, NEW = catalog.ETCD_VERSIONS
 
@@ -213,16 +216,21 @@ def interrupted(real, crds, new_daemon, tmp_path):  # noqa: F811 - fixtures
 
 def settled_in_spite(db, way, live):  # noqa: F811 - of its own
     """Start the daemon again each time that it is killed, until all is as specified."""
+    in_spite(db, way, lambda: not live.unrest(), "all is as specified")
+    return live.settled()
+
+
+def in_spite(db, way, is_so, what):  # noqa: F811 - of its own
+    """Start the daemon again each time that it is killed, until something is so."""
 
     def is_done():
         if not db.daemon.alive:
             db.daemon.process.wait(30)
             db.daemon.start(ready=False)
             way.is_armed = True
-        return not live.unrest()
+        return is_so()
 
-    until(is_done, "all is as specified", timeout_s=300.0)
-    return live.settled()
+    until(is_done, what, timeout_s=300.0)
 
 
 def test_a_daemon_that_is_killed_at_every_step_of_a_scaling_takes_each_once(interrupted):
@@ -264,3 +272,73 @@ def test_a_daemon_that_is_killed_at_every_step_of_an_upgrade_takes_one_snapshot_
     made = [f"PATCH etcdbackups/{name}", f"PATCH jobs/{name}-once"]
     moved = [way.steps.index(f"DELETE pods/{slot}") for slot in first.members]
     assert max(way.steps.index(step) for step in made) < min(moved), way.steps
+
+
+def test_a_daemon_that_is_killed_at_every_step_of_a_backup_and_of_a_restore_takes_each_once(interrupted):
+    db, way = interrupted  # noqa: F811 - of its own
+    real = db.real
+    real.apply(claim("backups"))
+    db.apply(version=NEW, size=1)
+    live = LiveCluster(real.sandbox, real.namespace)
+    first = live.settled()
+    put(live, "db-0", "first", "1")
+
+    way.is_armed = True
+    backup(real, "once")
+    in_spite(db, way, lambda: condition(real, "once")["reason"] == "BackedUp", "it is backed up")
+    assert "PATCH jobs/once-once" in way.steps
+    taken = status(real, "once")
+    assert (taken["succeeded"], len(taken["history"])) == (True, 1)
+    way.is_armed = False
+    if not db.daemon.alive:  # by a step that came after
+        db.daemon.start()
+
+    db.end()
+    real.gone("db-0")
+    real.kubectl("delete", "pvc", "db-0-data", "-n", real.namespace, "--timeout=60s")
+    way.steps.clear()
+    way.is_armed = True
+    restore(real, "again")
+    db.apply(version=NEW, size=1, restoreFrom={"name": "again"})
+    in_spite(db, way, lambda: restored(real, "again").get("phase") == "Succeeded", "it is restored")
+    after = settled_in_spite(db, way, live)
+    for step in ("PATCH persistentvolumeclaims/db-0-data", "PATCH jobs/again-restore", "PATCH pods/db-0"):
+        assert step in way.steps, way.steps
+    assert restored(real, "again")["seed"]["claimUID"] == after.volumes["db-0"] != first.volumes["db-0"]
+    assert restored(real, "again")["sha256"] == taken["sha256"]
+    assert stored(live, "db-0", "first") == ["1"]
+
+
+def test_a_follower_that_is_slow_all_through_a_scaling_and_a_pod_that_is_stuck_cost_nobody_anything(db, live):  # noqa: F811 - a fixture
+    before, leader = live.rest(), live.leader()
+    slow, stuck = (slot for slot in before.members if slot != leader)
+    live.change(size=4)
+    for number in range(12):  # it runs a third of the time
+        live.sandbox.pods.pause(live.namespace, slow)
+        try:
+            put(live, leader, f"slow-{number}", "1")
+            time.sleep(0.4)
+        finally:
+            live.sandbox.pods.heal(live.namespace, slow)
+        time.sleep(0.2)
+    after = live.settled()
+    assert {slot: after.members[slot] for slot in before.members} == before.members
+    assert [stored(live, slow, f"slow-{number}") for number in range(12)] == [["1"]] * 12
+
+    hold(db.real, stuck, ["example.com/hold"])
+    live.delete_pod(stuck, at_once=True)
+    live.change(size=3)
+    until(lambda: f"pod {stuck} is terminating" in live.condition("Ready")["message"], "it is waited for")
+    put(live, leader, "meanwhile", "1")
+    assert live.condition("Available")["status"] == "True"
+    assert live.rest() == after
+    hold(db.real, stuck, None)
+    left = live.settled()
+    assert {slot: after.members[slot] for slot in left.members} == left.members
+    assert len(left.members) == 3
+    assert all(stored(live, slot, "meanwhile") == ["1"] for slot in left.members)
+
+
+def hold(real, pod, finalizers):
+    patch = json.dumps({"metadata": {"finalizers": finalizers}})
+    real.kubectl("patch", "pod", pod, "-n", real.namespace, "--type=merge", "-p", patch)

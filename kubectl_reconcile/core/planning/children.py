@@ -79,13 +79,18 @@ def reconcile(builder: PlanBuilder, parent: Parent) -> None:
 
 
 def preview_finalize(builder: PlanBuilder, parent: Parent) -> None:
-    """Show the actions by which a module cleans up after a CR that this very plan deletes."""
+    """Show what a module makes and does first for a CR that this very plan deletes: children that aren't there yet, and actions."""
     if parent.module.finalize is None or parent.is_going or MemberOptions.of(parent.cr).abandoned:
         return
     going = {**parent.cr, "metadata": {**parent.cr["metadata"], "deletionTimestamp": builder.inputs.now}}
     parent = replace(parent, cr=going, waits=f"the deletion of {parent.ref}")
     outcome = ask(builder, parent, children_of(builder.inputs.live, parent.cr))
     if outcome is not None:
+        family = _ChildrenPlan(builder, parent, outcome)
+        for child in outcome.children:
+            adopted = adopt_child(child, parent.cr, parent.module)
+            if builder.live(ObjectRef.of(adopted)) is None and family.may_have(child):
+                family.add(adopted)
         _actions(builder, parent, outcome.actions)
 
 

@@ -2,7 +2,7 @@
 
 The order, each line only where those above are settled:
 
-1. Paused: nothing. A pod that is going is waited for, and a volume that goes without a pod.
+1. Paused: nothing. A pod that is going is waited for, a person where it should long have gone, and a volume that goes without a pod.
 2. No members yet: one seed, and never a second one where data of an earlier one is left. Where a backup is to be restored: a volume, and then a
    seed on what was written to it.
 3. Members and pods are made to agree. A pod that is no member goes, and so does the volume of a slot that has neither. A member without a
@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.module_api import Context, seconds_between, text_at
 from kubectl_reconcile.modules.etcd.precautions import awaited, taken_first
 from kubectl_reconcile.modules.etcd.recovery import alone, back_among_others, knowledge, lost, offered, recovery_of
 from kubectl_reconcile.modules.etcd.replacing import replacement_of, replacement_offered, replacing
@@ -91,20 +91,38 @@ def next_step(spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) -> 
     return SETTLED
 
 
+_STUCK_S = 60.0
+"""How long after the end of its grace period a pod that is still there takes a person."""
+
 # --- what comes first -----------------------------------------------------------------------------
 
 
-def _under_way(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
+def _under_way(_spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
     if len(s.clusters) > 1:
         text = f"pods answer as members of different clusters ({', '.join(s.clusters)}); nothing is changed (hint: delete the pod and the volume claim of the one that is wrong)"
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DifferentClusters")
     for pod in s.pods_in_order:
         if pod.is_going:
-            yield EtcdStep(Do.WAIT, Why.RECOVERING, f"pod {pod.slot} is terminating", pod.slot, reason="PodTerminating")
+            yield _ended(pod, ctx.now)
     for volume in s.volumes.values():
         if volume.is_going and volume.slot not in s.pods:
             text = f"the volume claim of {volume.slot} is terminating"
             yield EtcdStep(Do.WAIT, Why.RECOVERING, text, volume.slot, reason="VolumeTerminating")
+
+
+def _ended(pod: Pod, now: str) -> EtcdStep:
+    """Return the step while a pod terminates: it is waited for, and once its time is long over a person is."""
+    metadata, slot = pod.manifest["metadata"], pod.slot
+    text, due = f"pod {slot} is terminating", str(metadata["deletionTimestamp"])
+    if seconds_between(due, now) < _STUCK_S:
+        return EtcdStep(Do.WAIT, Why.RECOVERING, text, slot, reason="PodTerminating")
+    if held := ", ".join(metadata.get("finalizers") or ()):
+        why, hint = f"finalizer {held} keeps it", "see to who has set that, or take it away"
+    else:
+        why = f"node {text_at(pod.manifest, 'spec', 'nodeName')} doesn't say that it has ended"
+        hint = f"if that node is gone for good, and nothing of the pod runs any more: kubectl delete pod {slot} --force"
+    text = f"{text}, and should have ended at {due}: {why}; nothing else is changed meanwhile (hint: {hint})"
+    return EtcdStep(Do.STOP, Why.RECOVERING, text, slot, reason="PodStuck")
 
 
 def _replaced(_spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:

@@ -495,7 +495,7 @@ def test_modules_nest_eight_deep_and_no_deeper():
 SHOP = Sync(name="shop", namespace="shop", max_deletes=DeleteLimit(10))
 
 
-def deleting(one, cr):
+def deleting(one, cr, *others):
     marked = member(cr, set_id=applyset_id(SHOP.ref), source="caches.yaml")
     entry = {
         "manager": "kubectl-reconcile",
@@ -510,13 +510,28 @@ def deleting(one, cr):
         sync=SHOP,
         revision=Revision("c0ffee", NOW, {"other.yaml": "blob"}),
         desired=[other],
-        live=Objects([held]),
+        live=Objects([held, *others]),
         kinds=KINDS,
         modules={CACHE: one},
         now=NOW,
         observed={REF: Observation()},
     )
-    return [change for change in build(inputs).changes if change.action]
+    theirs = [change for change in build(inputs).changes if change.op is not Op.DELETE]
+    return [change for change in theirs if change.ref != ObjectRef.of(other.manifest)]
+
+
+def test_what_a_module_would_make_before_a_cr_goes_is_shown_and_waits_for_the_deletion():
+    (change,) = deleting(finalizing(Outcome((WANTED,))), cache(finalizers=[FINALIZER]))
+    assert (change.op, change.ref, change.provenance.owner) == (
+        Op.CREATE,
+        ObjectRef("example.com", "Thing", "shop", "a"),
+        REF,
+    )
+    assert change.gate.waits == "the deletion of Cache.example.com shop/web"
+
+
+def test_what_is_there_already_when_a_cr_goes_is_no_news():
+    assert not deleting(finalizing(Outcome((WANTED,))), cache(finalizers=[FINALIZER]), live(child(data={"x": "2"})))
 
 
 def test_what_a_module_would_do_to_clean_up_is_shown_and_waits_for_the_deletion():

@@ -7,16 +7,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.manifests.parse import parse
+from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef, annotations_of
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.outlook.simulation import passes
 from kubectl_reconcile.core.planning.plan import Op
-from kubectl_reconcile.core.planning.planner import build_children
+from kubectl_reconcile.core.planning.planner import build, build_children
 from kubectl_reconcile.core.planning.snapshot import Objects
-from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.applyset import applyset_id, member
+from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
+from kubectl_reconcile.core.ssa.merge import three_way
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.modules.etcd import EtcdCluster
 from kubectl_reconcile.modules.etcd.situation import ASIDE
@@ -131,3 +133,31 @@ def test_a_change_takes_the_steps_that_were_shown_before(size, in_memory, lead, 
     shown = foreseen(world)
     world.settle(200)
     assert shown == world.taken
+
+
+def test_a_cluster_that_is_taken_out_of_its_repository_shows_the_last_backup_that_comes_first():
+    world = World(backup={**TO, "beforeDeletion": True})
+    world.settle()
+    world.cr["status"]["clusterID"] = "c1"
+    sync = Sync(name="shop", namespace="shop", max_deletes=DeleteLimit(10))
+    marked = member(world.cr, set_id=applyset_id(sync.ref), source="db.yaml")
+    wire = three_way(desired=marked, live=None, schema=UNKNOWN).owned.to_wire()
+    entry = {"manager": "kubectl-reconcile", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": wire}
+    held = {
+        **marked,
+        "metadata": {**marked["metadata"], "managedFields": [{**entry, "apiVersion": marked["apiVersion"]}]},
+    }
+    other = Located.of({**CLAIM, "metadata": {"name": "other", "namespace": "shop"}}, "other.yaml", 1)
+    inputs = known(
+        sync=sync,
+        revision=Revision("c0ffee", world.now, {"other.yaml": "blob"}),
+        desired=[other],
+        live=Objects([held, CLAIM, *world.objects.values()]),
+        kinds=KINDS,
+        modules=MODULES,
+        now=world.now,
+        observed={ObjectRef.of(world.cr): Observation(world.facts())},
+    )
+    made = {each.ref.name: each for each in build(inputs).changes if each.op is Op.CREATE and each.is_child}
+    assert list(made) == ["db-last", "db-last-once"]  # the EtcdBackup, and its Job
+    assert {each.gate.waits for each in made.values()} == {f"the deletion of {ObjectRef.of(world.cr)}"}

@@ -299,6 +299,35 @@ LAST_WORDS = {
 }  # fmt: skip
 
 
+STUCK = {
+    "within its time": ({}, "2026-11-20T12:00:40Z", "PodTerminating", "pod db-1 is terminating"),
+    "its node is silent": ({}, "2026-11-20T12:05:00Z", "PodStuck", "node worker-2 doesn't say that it has ended"),
+    "somebody keeps it": ({"finalizers": ["example.com/hold"]}, "2026-11-20T12:05:00Z", "PodStuck", "finalizer example.com/hold keeps it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("metadata", "now", "reason", "words"), STUCK.values(), ids=STUCK)
+def test_while_a_pod_is_stuck_nothing_else_is_changed_and_a_person_is_told(metadata, now, reason, words):
+    world = formed()
+    pod = world.objects["Pod", "db-1"]
+    pod["metadata"] |= {"deletionTimestamp": "2026-11-20T12:00:00Z", **metadata}
+    pod["spec"]["nodeName"] = "worker-2"
+    world.cr["spec"] |= {"size": 5, "version": "3.6.16"}
+    world.now = now
+    for _ in range(5):
+        outcome = world.step(check_purity)
+    assert world.taken == []
+    assert condition(outcome, "Ready").reason == reason
+    assert condition(outcome, "Degraded").status == str(reason == "PodStuck")
+    assert words in condition(outcome, "Ready").message
+    assert ("(hint: " in condition(outcome, "Ready").message) == (reason == "PodStuck")
+    world.objects.pop(("Pod", "db-1"))
+    world.run()
+    world.settle()
+    assert world.taken[0] == "create db-1"
+    assert len(world.pods) == 5
+
+
 def test_a_broken_new_version_is_taken_back():
     world = formed()
     world.cr["spec"]["repository"] = "wrong.example.com/etcd"
