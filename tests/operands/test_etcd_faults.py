@@ -36,6 +36,15 @@ def put(live, slot, key, value):
     live.tell(slot, "/v3/kv/put", {"key": text(key), "value": text(value)})
 
 
+def is_put(live, slot, key):
+    """Write a key, and tell whether that was acknowledged."""
+    try:
+        put(live, slot, key, "1")
+    except MemberError:
+        return False
+    return True
+
+
 def stored(live, slot, key):
     found = live.tell(slot, "/v3/kv/range", {"key": text(key)}).get("kvs", [])
     return [base64.b64decode(each["value"]).decode() for each in found]
@@ -316,7 +325,7 @@ def test_a_follower_that_is_slow_all_through_a_scaling_and_a_pod_that_is_stuck_c
     for number in range(12):  # it runs a third of the time
         live.sandbox.pods.pause(live.namespace, slow)
         try:
-            put(live, leader, f"slow-{number}", "1")
+            until(lambda key=f"slow-{number}": is_put(live, leader, key), "the others take a write")
             time.sleep(0.4)
         finally:
             live.sandbox.pods.heal(live.namespace, slow)
@@ -329,7 +338,7 @@ def test_a_follower_that_is_slow_all_through_a_scaling_and_a_pod_that_is_stuck_c
     live.delete_pod(stuck, at_once=True)
     live.change(size=3)
     until(lambda: f"pod {stuck} is terminating" in live.condition("Ready")["message"], "it is waited for")
-    put(live, leader, "meanwhile", "1")
+    until(lambda: is_put(live, leader, "meanwhile"), "the others take a write")
     assert live.condition("Available")["status"] == "True"
     assert live.rest() == after
     hold(db.real, stuck, None)
