@@ -334,6 +334,30 @@ def test_one_whose_rewind_was_interrupted_gives_way_to_a_new_copy_and_its_volume
     db.settled()
 
 
+def test_no_acknowledged_row_is_lost_where_replicas_have_it_too(db, version):
+    real = db.real
+    db.apply(replicas=2, failover={"delaySeconds": 1, "maxLagBytes": 0}, synchronous={"min": 1})
+    db.settled()
+    db.sql("create table rows (n int)")
+    assert asked(db, "db-0", "show synchronous_standby_names") == 'ANY 1 ("db-1")'
+    env = [{"name": "PGPASSWORD", "value": db.password()}]
+    real.run("sh", "-c", WRITES, name="client", image=f"postgres:{version}", env=env)
+    real.eventually(lambda: len(real.logs("client")) > 3, "rows are written", timeout_s=60)
+
+    db.inside(
+        "db-0", "sh", "-c", 'touch "$PGDATA.rewinding"'
+    )  # so that it doesn't come back before somebody takes over
+    real.sandbox.pods.signal(real.namespace, "db-0", "KILL")
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+    before = len(real.logs("client"))
+    real.eventually(lambda: len(real.logs("client")) > before + 3, "rows are written", timeout_s=120)
+    db.settled()
+    told = [int(each) for each in real.logs("client")]  # before what is there: none of these may be missing
+    assert not {*told} - {*rows(db, "db-1")}
+    assert asked(db, "db-1", "show synchronous_standby_names") == 'ANY 1 ("db-2")'
+    assert [each["members"] for each in db.cr["status"]["synchronous"]["quorums"]] == [["db-1", "db-2"]]
+
+
 def hand_over(db, to):
     wish = f"example.com/switchover-to={to}"
     db.real.kubectl("annotate", "mydatabase", "db", "-n", db.real.namespace, wish, "--overwrite")

@@ -89,7 +89,7 @@ if [ "$BEGIN" = rewind ]; then
   pg_rewind --target-pgdata="$PGDATA" --source-server="$SOURCE dbname=postgres application_name=rewind" || exit 5
   BEGIN=replica
 fi
-printf '%s\\n' "$PARAMETERS" > "$PGDATA/postgresql.auto.conf"
+printf '%s\\n' "$PARAMETERS" "synchronous_standby_names = '$SYNCHRONOUS'" > "$PGDATA/postgresql.auto.conf"
 if [ "$BEGIN" = replica ]; then
   printf '%s\\n' "primary_conninfo = '$SOURCE'" "primary_slot_name = '$SLOT'" >> "$PGDATA/postgresql.auto.conf"
   touch "$PGDATA/standby.signal"
@@ -149,9 +149,9 @@ class Begin(StrEnum):
 # --- pods -----------------------------------------------------------------------------------------
 
 
-def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begin: Begin) -> Manifest:
-    """Return the pod of a slot, which begins in this way."""
-    begun = {"BEGIN": begin.value, "PARAMETERS": parameter_lines(spec.parameters)}
+def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begin: Begin, synchronous: str) -> Manifest:
+    """Return the pod of a slot, which begins in this way; *synchronous* is whom its server waits for once it takes writes."""
+    begun = {"BEGIN": begin.value, "PARAMETERS": parameter_lines(spec.parameters), "SYNCHRONOUS": synchronous}
     return _pod(spec, ctx, slot, begun, "")
 
 
@@ -246,6 +246,7 @@ def _prepared_by(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[s
         {"name": "SOURCE", "value": source},
         {"name": "SLOT", "value": slot_id(slot)},
         {"name": "PARAMETERS", "value": begun.get("PARAMETERS", "")},
+        {"name": "SYNCHRONOUS", "value": begun.get("SYNCHRONOUS", "")},
         {"name": "MAJOR", "value": str(spec.version)},
         {"name": "PGDATA", "value": _PGDATA},
         {"name": "PASSWORD", "valueFrom": password},

@@ -9,6 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import Context, map_at
+from kubectl_reconcile.modules.postgres.membership import (
+    ASYNCHRONOUS,
+    Quorum,
+    confirmation,
+    quorum_wanted,
+    quorums,
+    with_another,
+)
 from kubectl_reconcile.modules.postgres.situation import DatabaseState, Instance
 from kubectl_reconcile.modules.postgres.spec import (
     OWNED_PARAMETERS,
@@ -100,6 +108,41 @@ def parameters_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: 
             )  # fmt: skip
     if s.primary is not None and s.primary.pending and _leads(spec, s.primary):
         yield restart(s.primary)
+
+
+def acknowledged(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield what it takes until rows are acknowledged as specified; what they are acknowledged by is noted before."""
+    primary, noted = s.primary, quorums(s)
+    wanted = quorum_wanted(spec, s, ctx) or noted[-1]
+    if primary is None or not primary.answer:
+        return
+    told = primary.answer.get("synchronous")
+    is_stray = ASYNCHRONOUS not in noted and all(told != each.setting(primary.slot) for each in noted)
+    if is_stray or wanted != noted[-1]:
+        after = with_another(noted, *((ASYNCHRONOUS,) if is_stray else ()), wanted)
+        listed = {"quorums": [each.told() for each in after]}
+        yield DatabaseStep(NextDo.NOTE_QUORUM, Purpose.CHANGING, f"note {_waits(wanted)}, before {primary.slot} is told", reason="Synchronous", parameters=listed)  # fmt: skip
+    if told != (setting := wanted.setting(primary.slot)):
+        given = {"instance": primary.slot, "setting": setting}
+        yield DatabaseStep(NextDo.SET_QUORUM, Purpose.CHANGING, f"tell {primary.slot} {_waits(wanted)}", str(ctx.number_of(primary.slot)), parameters=given)  # fmt: skip
+
+
+def confirmed(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield what finds that rows are acknowledged as the primary was told, those before too; until then, earlier quorums count besides."""
+    noted, primary = quorums(s), s.named_primary
+    if len(noted) > 1:
+        names = [each for each in noted[-1].members if each != primary]
+        given = {"instance": primary, "setting": noted[-1].setting(primary), "names": names, "least": noted[-1].least}
+        text = f"confirm {_waits(noted[-1])}, and that these have what was acknowledged before"
+        about = confirmation(s).removeprefix(f"{NextDo.CONFIRM_QUORUM}-")
+        yield DatabaseStep(NextDo.CONFIRM_QUORUM, Purpose.CHANGING, text, about, parameters=given)
+
+
+def _waits(quorum: Quorum) -> str:
+    if not quorum.least:
+        return "that rows are acknowledged by the primary alone"
+    others = len(quorum.members) - 1
+    return f"that rows are acknowledged once {quorum.least} of {others} replicas {'has' if quorum.least == 1 else 'have'} them"
 
 
 def _leads(spec: MyDatabaseSpec, primary: Instance) -> bool:

@@ -44,6 +44,7 @@ from kubectl_reconcile.modules.postgres.children import (
 )
 from kubectl_reconcile.modules.postgres.decision import next_step, refusal_of
 from kubectl_reconcile.modules.postgres.handover import answered, noted
+from kubectl_reconcile.modules.postgres.membership import quorums
 from kubectl_reconcile.modules.postgres.situation import (
     PRIMARY,
     REPLICA,
@@ -113,7 +114,7 @@ class MyDatabase:
             untouched=untouched_in(children),
             keep_children=is_left,
             actions=tuple(_action(s, step)),
-            status=_status(cr, s, step),
+            status=_status(cr, s, step, ctx),
             conditions=tuple(_conditions(spec, s, step, ctx)),
             requeue_after_s=_IDLE_S if step.do in {NextDo.NOTHING, NextDo.STOP} else _BUSY_S,
         )
@@ -155,7 +156,7 @@ def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: C
         made = kept_pod(spec, ctx, instance, _role(instance, s)) if is_at_rest else None
         yield made or named("v1", "Pod", slot)
     if step.do is NextDo.CREATE_POD:
-        yield new_pod(spec, ctx, step.about, step.begin)
+        yield new_pod(spec, ctx, step.about, step.begin, quorums(s)[-1].setting(step.about))
 
 
 def _role(instance: Instance, s: DatabaseState) -> str:
@@ -213,12 +214,15 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
                 holds[f"pods.{slot}.settings"] = dict(instance.settings)
             case NextDo.CHECKPOINT:
                 pass
+            case NextDo.SET_QUORUM | NextDo.CONFIRM_QUORUM:
+                holds[f"pods.{slot}.synchronous"] = instance.answer.get("synchronous")
             case NextDo.PROMOTE | NextDo.FAIL_OVER:
                 holds |= dict(_compared(s))
             case _:
                 holds[f"databases.{given['database']}"] = s.databases.get(given["database"])
     is_decision = step.do is NextDo.FAIL_OVER
-    yield Action(step.key, step.do.value, step.text, given, holds, needs_approval=is_decision, repeats=not is_decision)
+    is_once = is_decision or step.do is NextDo.CONFIRM_QUORUM
+    yield Action(step.key, step.do.value, step.text, given, holds, needs_approval=is_decision, repeats=not is_once)
 
 
 def _compared(s: DatabaseState) -> Iterator[tuple[str, Any]]:
@@ -233,7 +237,7 @@ def _compared(s: DatabaseState) -> Iterator[tuple[str, Any]]:
 # --- status ---------------------------------------------------------------------------------------
 
 
-def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any]:
+def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep, ctx: Context) -> dict[str, Any]:
     before = kept_status(cr)
     primary = s.primary
     serves = primary is not None and primary.serves and primary.is_writable
@@ -248,6 +252,7 @@ def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any
         "timeline": answer.get("timeline") or before.get("timeline") or 0,
         "targetPrimary": known_handover.to or (s.named_primary if s.is_formed or primary else ""),
         "handover": _told(known_handover),
+        "synchronous": _noted_quorums(s, step, ctx),
         "switchoverAnswered": answered(s, step),
     }
     return {
@@ -258,6 +263,16 @@ def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep) -> dict[str, Any
         "readyInstances": sum(s.is_healthy(each) for each in s.instances.values()),
         **{name: value for name, value in known.items() if value},
     }
+
+
+def _noted_quorums(s: DatabaseState, step: DatabaseStep, ctx: Context) -> dict[str, Any]:
+    """Return by what rows may have been acknowledged, and how many have one now before it is."""
+    before, noted = s.synchronous, [each.told() for each in quorums(s)]
+    count = found if isinstance(found := before.get("revision"), int) else 0
+    since = str(before.get("since") or "")
+    if step.do is NextDo.NOTE_QUORUM:
+        since, count, noted = ctx.now, count + 1, list(step.parameters["quorums"])
+    return {"min": noted[-1]["min"], "quorums": noted, "since": since, "revision": count} if since else {}
 
 
 def _told(handover: PrimaryHandover) -> dict[str, str]:

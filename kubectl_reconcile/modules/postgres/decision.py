@@ -9,7 +9,7 @@ The order, each line only where those above are settled:
 4. Volumes that are going are waited for. No database yet: the first instance, with its volume. Once there was one, no instance ever makes another.
 5. A primary whose pod has ended, or is gone, comes back on its volume.
 6. A primary that doesn't answer yet is waited for; where it can't run as it is and isn't as specified any more, it is replaced.
-7. A switchover that somebody asks for begins.
+7. The primary is told who has to have a row before it is acknowledged, once that is noted. A switchover that somebody asks for begins.
 8. A replica whose log has what the primary's hasn't ends, so that it is rewound; where it can't be, its volume is set aside, see `rejoin`. Replicas that are
    too many go: the pod, its replication slot, its volume. Never the primary.
 9. Users with their passwords, then databases.
@@ -18,7 +18,7 @@ The order, each line only where those above are settled:
 12. Pods that were made by another template are replaced, and those restarted whose parameters take it: replicas first, one at a time. A primary
     that has a replica hands over to it.
 13. Replicas that are too few: a slot, then a pod that begins with a copy of the primary's data.
-14. Surplus replicas that are still ending are waited for. Volumes that were set aside for long enough go.
+14. Rows are found to be acknowledged as the primary was told. Surplus replicas that are still ending are waited for. Volumes that were set aside for long enough go.
 
 Pure: a state and a spec in, a step out.
 """
@@ -29,10 +29,10 @@ from collections.abc import Iterator
 
 from kubectl_reconcile.module_api import Context, map_at
 from kubectl_reconcile.modules.postgres.children import Begin
-from kubectl_reconcile.modules.postgres.contents import databases, parameters_set, users
+from kubectl_reconcile.modules.postgres.contents import acknowledged, confirmed, databases, parameters_set, users
 from kubectl_reconcile.modules.postgres.failover import failing_over, offered
 from kubectl_reconcile.modules.postgres.handover import handed_over, handing_over, switchover, switchover_refused
-from kubectl_reconcile.modules.postgres.membership import members
+from kubectl_reconcile.modules.postgres.membership import members, quorum_refused
 from kubectl_reconcile.modules.postgres.rejoin import come_back, given_up, rejoining, unrewindable, why_not
 from kubectl_reconcile.modules.postgres.situation import (
     DatabaseState,
@@ -76,6 +76,8 @@ def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[st
                 f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {slot} has, and volumes can't be"
                 f" made smaller (hint: set it to {volume.size}, or dump the data into another MyDatabase)"
             )  # fmt: skip
+    if (refused := quorum_refused(spec))[0]:
+        return refused
     return switchover_refused(s, members(spec, s, ctx))
 
 
@@ -272,7 +274,7 @@ def _missing(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
 
 
 _ORDER = (
-    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, switchover, rejoining, _surplus, users, databases, parameters_set, _slots, _followers, _outdated, _missing,
-    _leaving, given_up,
+    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, acknowledged, switchover, rejoining, _surplus, users, databases, parameters_set, _slots, _followers, _outdated, _missing,
+    confirmed, _leaving, given_up,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

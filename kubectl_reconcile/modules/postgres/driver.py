@@ -3,7 +3,7 @@
 The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
-Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), settings,
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), settings,
 restarts, pending, error);
 ``writable``, the instances that take writes, in one line; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
@@ -51,6 +51,7 @@ _INSTANCE = """select json_build_object(
       then greatest(coalesce(pg_last_wal_receive_lsn(), '0/0'), coalesce(pg_last_wal_replay_lsn(), '0/0'))::text else '' end,
   'receives', exists (select from pg_stat_wal_receiver where status = 'streaming') or exists (select from pg_stat_activity
       where backend_type = 'startup' and coalesce(wait_event, '') not in ('RecoveryWalStream', 'RecoveryRetrieveRetryInterval', 'RecoveryPause')),
+  'synchronous', current_setting('synchronous_standby_names'),
   'version', current_setting('server_version'),
   'major', (current_setting('server_version_num')::int / 10000)::text,
   'settings', (select coalesce(json_object_agg(name, setting), '{{}}') from pg_file_settings where sourcefile like '%/postgresql.auto.conf'),
@@ -73,7 +74,7 @@ _WITHIN = """select json_build_object(
       pg_read_file('pg_wal/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '.history', 0, 65536, true),
       '^\\s*([0-9]+)\\s+([0-9A-F]+/[0-9A-F]+)', 'gn') line))"""
 _INSTANCE_SHAPE = {
-    **dict.fromkeys(("system", "version", "major", "lsn"), str), "recovery": bool, "receives": bool, "timeline": int, "checkpointed": int,
+    **dict.fromkeys(("system", "version", "major", "lsn", "synchronous"), str), "recovery": bool, "receives": bool, "timeline": int, "checkpointed": int,
     **dict.fromkeys(("settings", "limits"), dict), **dict.fromkeys(("restarts", "pending"), list),
 }  # fmt: skip
 _WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots", "forks"), dict)
@@ -83,10 +84,12 @@ _REWINDING = (
     "pg_catalog.pg_read_binary_file(text, bigint, bigint, boolean)",
 )  # fmt: skip
 """What pg_rewind asks of the server that it rewinds to."""
+_CONFIRM_TRIES, _CONFIRM_S = 20, 0.2
 _LOOKING = {"default_transaction_read_only": "on", "statement_timeout": "2500"}
 _ACTING = {
     "default_transaction_read_only": "off",
     "statement_timeout": "20000",
+    "synchronous_commit": "local",
     "log_statement": "none",
     "log_min_duration_statement": "-1",
     "log_min_error_statement": "panic",
@@ -231,23 +234,32 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         match action.verb:
             case NextDo.SET_USER:
                 await _set_user(session, io, ctx, given)
-            case NextDo.MAKE_DATABASE:
-                await session.ask(f"create database {identifier(given['database'])} owner {identifier(given['owner'])}")
-            case NextDo.SET_OWNER:
-                await session.ask(
-                    f"alter database {identifier(given['database'])} owner to {identifier(given['owner'])}"
-                )
-            case NextDo.MAKE_SLOT:
-                await session.ask(f"select pg_create_physical_replication_slot({literal(given['slot'])}, true)")
-            case NextDo.DROP_SLOT:
-                await session.ask(f"select pg_drop_replication_slot({literal(given['slot'])})")
-            case NextDo.CHECKPOINT:
-                await session.ask("checkpoint")
+            case NextDo.SET_PARAMETERS:
+                await _set_parameters(session, given)
+            case NextDo.SET_QUORUM:
+                await _set_quorum(session, str(given["setting"]))
+            case NextDo.CONFIRM_QUORUM:
+                await _confirm_quorum(session, given)
             case NextDo.PROMOTE:
                 await _promote(session, given)
             case _:
-                await _set_parameters(session, given)
+                await session.ask(_statement(action.verb, given))
     return ""
+
+
+def _statement(verb: str, given: Mapping[str, Any]) -> str:
+    """Return the one statement that a simple step takes."""
+    match verb:
+        case NextDo.MAKE_DATABASE:
+            return f"create database {identifier(given['database'])} owner {identifier(given['owner'])}"
+        case NextDo.SET_OWNER:
+            return f"alter database {identifier(given['database'])} owner to {identifier(given['owner'])}"
+        case NextDo.MAKE_SLOT:
+            return f"select pg_create_physical_replication_slot({literal(given['slot'])}, true)"
+        case NextDo.DROP_SLOT:
+            return f"select pg_drop_replication_slot({literal(given['slot'])})"
+        case _:
+            return "checkpoint"
 
 
 async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mapping[str, Any]) -> None:
@@ -271,7 +283,34 @@ async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mappi
         await session.ask(f"grant execute on function {', '.join(_REWINDING)} to {identifier(user)}")
 
 
+async def _set_quorum(session: PostgresSession, setting: str) -> None:
+    await session.ask(f"alter system set synchronous_standby_names to {literal(setting)}")
+    await session.ask("select pg_reload_conf()")
+
+
+async def _confirm_quorum(session: PostgresSession, given: Mapping[str, Any]) -> None:
+    """Make sure that the setting holds, and that enough have all that was acknowledged before it did.
+
+    A checkpoint is written by the process that lets others know of the setting, and not before it has.
+    """
+    if await session.ask("select current_setting('synchronous_standby_names')") != [(given["setting"],)]:
+        raise PostgresError("it isn't as it was told to be any more")
+    await session.ask("checkpoint")
+    position = (await session.ask("select pg_current_wal_flush_lsn()"))[0][0] or ""
+    names = ", ".join(map(literal, given["names"]))
+    following = (
+        f"application_name = any (array[{names}]::text[]) and state = 'streaming' and flush_lsn >= {literal(position)}"
+    )
+    for _ in range(_CONFIRM_TRIES):
+        found = await session.ask(f"select count(*) from pg_stat_replication where {following}")  # noqa: S608 - it is quoted
+        if int(found[0][0] or 0) >= given["least"]:
+            return
+        await asyncio.sleep(_CONFIRM_S)
+    raise PostgresError(f"fewer than {given['least']} replicas have everything that was written until {position}")
+
+
 async def _promote(session: PostgresSession, given: Mapping[str, Any]) -> None:
+    await _set_quorum(session, str(given["synchronous"]))
     for slot in map(literal, given["slots"]):
         found = f"not exists (select from pg_replication_slots where slot_name = {slot})"
         await session.ask(f"select pg_create_physical_replication_slot({slot}, true) where {found}")

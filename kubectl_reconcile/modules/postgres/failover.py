@@ -4,8 +4,8 @@ Only from a primary that is *known to have ended*: its pod is gone, which Kubern
 node's probe either, is deleted first. While the node doesn't say that it has ended, nobody is promoted: a server that can't be reached may take
 writes. Pods never restart by themselves, and the old primary's is only recreated once somebody else takes writes, as a standby.
 
-1. The primary hasn't served for as long as the spec says, though its pod was recreated meanwhile where it could be. What may be lost is at most the last known lag of the replica whose
-   log goes furthest. More than the spec allows, or unknown, it takes somebody's approval, which counts for this outage and this replica alone.
+1. The primary hasn't served for as long as the spec says, though its pod was recreated meanwhile where it could be. What may be lost is nothing, where those that answer are enough of a
+   quorum, see `membership`; else at most the last known lag of the replica whose log goes furthest, unless replication is to be synchronous. More than the spec allows, or unknown, it takes somebody's approval, which counts for this outage and this replica alone.
 2. Who takes over is noted in the status; the primary's pod is deleted, whatever it is at.
 3. Once it is gone and no replica receives anything any more, the one is promoted whose log goes furthest of those that answer.
 
@@ -22,6 +22,7 @@ from dataclasses import replace
 
 from kubectl_reconcile.module_api import Context, seconds_between
 from kubectl_reconcile.modules.postgres.handover import elected, standing_by
+from kubectl_reconcile.modules.postgres.membership import has_every_row
 from kubectl_reconcile.modules.postgres.situation import LAG_LEAST, DatabaseState, Instance
 from kubectl_reconcile.modules.postgres.spec import FailoverWish, MyDatabaseSpec
 from kubectl_reconcile.modules.postgres.steps import DatabaseStep, NextDo, Purpose, wait
@@ -42,12 +43,14 @@ def offered(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[Da
     """Yield the decision that somebody has to make, where a failover is due that may lose too much; the primary is brought back meanwhile, where it can be."""
     best = None if s.writable or s.handover.is_failover else _heir(spec, s, ctx)
     if best is not None and not _may(spec, s, best):
-        hint = f"kubectl reconcile approve mydatabase/{ctx.cr['metadata']['name']}"
-        text = f"{_told(s, best)} (hint: if {s.named_primary} won't come back: {hint})"
-        given = {"instance": best.slot}
-        yield DatabaseStep(
-            NextDo.FAIL_OVER, Purpose.RECOVERING, text, _key(s, best), "FailoverOffered", parameters=given
-        )
+        yield _offer(s, best, ctx)
+
+
+def _offer(s: DatabaseState, best: Instance, ctx: Context) -> DatabaseStep:
+    hint = f"kubectl reconcile approve mydatabase/{ctx.cr['metadata']['name']}"
+    text = f"{_told(s, best)} (hint: if {s.named_primary} won't come back: {hint})"
+    given = {"instance": best.slot}
+    return DatabaseStep(NextDo.FAIL_OVER, Purpose.RECOVERING, text, _key(s, best), "FailoverOffered", parameters=given)
 
 
 def _heir(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Instance | None:
@@ -64,8 +67,16 @@ def _heir(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Instance | No
 def _may(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> bool:
     """Tell whether a failover may begin: what may be lost is little enough, or somebody has given it up."""
     wish, lag = spec.failover or FailoverWish(), _lag(s, best.slot)
-    is_little = wish.mode == "Automatic" and lag is not None and lag <= wish.max_lag_bytes
-    return is_little or f"{NextDo.FAIL_OVER}-{_key(s, best)}" in s.outage.done
+    is_little = not _must_lose_nothing(spec) and lag is not None and lag <= wish.max_lag_bytes
+    return _is_approved(s, best) or (wish.mode == "Automatic" and (is_little or has_every_row(s)))
+
+
+def _is_approved(s: DatabaseState, best: Instance) -> bool:
+    return f"{NextDo.FAIL_OVER}-{_key(s, best)}" in s.outage.done
+
+
+def _must_lose_nothing(spec: MyDatabaseSpec) -> bool:
+    return spec.synchronous is not None and spec.synchronous.mode == "Required"
 
 
 def _begun(s: DatabaseState, best: Instance) -> DatabaseStep:
@@ -96,6 +107,8 @@ def _lag(s: DatabaseState, slot: str) -> int | None:
 
 def _loss(s: DatabaseState, slot: str) -> str:
     lag = _lag(s, slot)
+    if has_every_row(s):
+        return "may lose 0 bytes, since those that answer have, together, all that was acknowledged"
     if lag is None:
         return "how far it was behind isn't known, nor what is lost"
     return f"may lose up to {lag} bytes (last known lag)"
@@ -115,4 +128,8 @@ def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context
         yield from standing_by(spec, s, to, template)
     if not any(each.stands_by for each in s.ordered):
         yield wait(f"no replica answers that could take over from {s.named_primary}", "FailingOver", s)
+    best = max((each for each in s.ordered if each.reached), key=lambda each: each.reached or (0, 0), default=None)
+    is_known = best is not None and not any(each.answer.get("receives") for each in s.ordered)
+    if best is not None and is_known and _must_lose_nothing(spec) and not (has_every_row(s) or _is_approved(s, best)):
+        yield _offer(s, best, ctx)
     yield from elected(spec, s, ctx, f"whose log goes furthest of those that answer; {_loss(s, to)}")

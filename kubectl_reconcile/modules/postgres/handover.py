@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from kubectl_reconcile.module_api import Context, map_at
 from kubectl_reconcile.modules.postgres.children import Begin
-from kubectl_reconcile.modules.postgres.membership import members
+from kubectl_reconcile.modules.postgres.membership import members, quorums
 from kubectl_reconcile.modules.postgres.situation import SWITCHOVER, DatabaseState, Instance, PrimaryHandover, slot_id
 from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec
 from kubectl_reconcile.modules.postgres.steps import DatabaseStep, NextDo, Purpose, ended, stop, unable, wait
@@ -148,5 +148,5 @@ def _promoted(spec: MyDatabaseSpec, s: DatabaseState, best: Instance, ctx: Conte
     others = [
         slot_id(each) for each in members(spec, s, ctx) if each != best.slot and each in {*s.instances, *s.volumes}
     ]
-    parameters = {"instance": best.slot, "slots": others}
+    parameters = {"instance": best.slot, "slots": others, "synchronous": quorums(s)[-1].setting(best.slot)}
     return DatabaseStep(NextDo.PROMOTE, Purpose.CHANGING, text, str(ctx.number_of(best.slot)), parameters=parameters)

@@ -46,7 +46,11 @@ def _changed(facts: Facts, action: Action) -> Facts:
         case NextDo.SET_PARAMETERS:
             changed = _set(facts, given)
         case NextDo.CHECKPOINT:
-            changed = _checkpointed(facts, given["instance"])
+            changed = _told(
+                facts, given["instance"], checkpointed=map_at(facts, "pods", given["instance"]).get("timeline")
+            )
+        case NextDo.SET_QUORUM:
+            changed = _told(facts, given["instance"], synchronous=given["setting"])
         case NextDo.PROMOTE:
             changed = _promoted(facts, given)
     return changed
@@ -62,17 +66,17 @@ def _set(facts: Facts, given: Mapping[str, Any]) -> Facts:
     return {"pods": {**pods, name: told}}
 
 
-def _checkpointed(facts: Facts, name: str) -> Facts:
+def _told(facts: Facts, name: str, **more: Any) -> Facts:
+    """Return what pods say once one of them says *more*."""
     pods = map_at(facts, "pods")
-    told = map_at(pods, name)
-    return {"pods": {**pods, name: {**told, "checkpointed": told.get("timeline")}}}
+    return {"pods": {**pods, name: {**map_at(pods, name), **more}}}
 
 
 def _promoted(facts: Facts, given: Mapping[str, Any]) -> Facts:
     name, pods = given["instance"], map_at(facts, "pods")
     left = int(map_at(pods, name).get("timeline") or 0)
     timeline, forks = left + 1, {**map_at(facts, "forks"), str(left): map_at(pods, name).get("lsn")}
-    told = {**map_at(pods, name), "recovery": False, "timeline": timeline}
+    told = {**map_at(pods, name), "recovery": False, "timeline": timeline, "synchronous": given["synchronous"]}
     slots = {each: dict(_UNUSED) for each in given["slots"]}
     return {"pods": {**pods, name: told}, "writable": name, "slots": slots, "forks": forks}
 
@@ -123,7 +127,7 @@ def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dic
     lines = (line.partition(" = ") for line in begun.get("PARAMETERS", "").splitlines())
     settings = {name: value[1:-1].replace("''", "'").replace("\\\\", "\\") for name, _, value in lines}
     return {
-        "recovery": begun.get("BEGIN") in {Begin.REPLICA, Begin.REWIND}, "system": system, "timeline": 1, "checkpointed": 1, "version": str(spec.version), "major": str(spec.version),
+        "recovery": begun.get("BEGIN") in {Begin.REPLICA, Begin.REWIND}, "system": system, "timeline": 1, "checkpointed": 1, "synchronous": begun.get("SYNCHRONOUS", ""), "version": str(spec.version), "major": str(spec.version),
         "settings": settings, "restarts": [], "limits": {}, "pending": [], "error": "",
     }  # fmt: skip
 

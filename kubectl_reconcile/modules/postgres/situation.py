@@ -195,11 +195,10 @@ class InstanceVolume:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """Everything that is known. *kept* are the volumes that were set aside, which are none of *volumes*. *followers* are what the primary says of those who stream from it, by slot; *slots* are its replication slots; *failed* are the messages of actions that failed when they were last tried, by key."""
+    """Everything that is known. *claimed* are all volumes. *synchronous* is what was noted of who has a row before it is acknowledged, see `membership`. *followers* are what the primary says of those who stream from it, by slot; *slots* are its replication slots; *failed* are the messages of actions that failed when they were last tried, by key."""
 
     instances: Mapping[str, Instance] = field(default_factory=dict)
-    volumes: Mapping[str, InstanceVolume] = field(default_factory=dict)
-    kept: Mapping[str, InstanceVolume] = field(default_factory=dict)
+    claimed: Mapping[str, InstanceVolume] = field(default_factory=dict)
     system: str = ""
     named_primary: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -210,6 +209,17 @@ class DatabaseState:
     failed: Mapping[str, str] = field(default_factory=dict)
     handover: PrimaryHandover = field(default_factory=PrimaryHandover)
     outage: Outage = field(default_factory=Outage)
+    synchronous: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def volumes(self) -> dict[str, InstanceVolume]:
+        """The volumes that instances run on."""
+        return {slot: each for slot, each in self.claimed.items() if not each.kept_since}
+
+    @property
+    def kept(self) -> dict[str, InstanceVolume]:
+        """The volumes that were set aside."""
+        return {slot: each for slot, each in self.claimed.items() if each.kept_since}
 
     @property
     def is_formed(self) -> bool:
@@ -277,8 +287,7 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
     )
     state = DatabaseState(
         instances=instances,
-        volumes=volumes,
-        kept={slot: each for slot, each in claimed.items() if each.kept_since},
+        claimed=claimed,
         system=str(status.get("systemID") or "") or next((each for each in (*noted, *told) if each), ""),
         named_primary=next((each for each in (*writable, named, *holding, *sorted(instances)) if each), ""),
         secrets=map_at(facts, "secrets"),
@@ -289,6 +298,7 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
         failed=actions_failed(cr),
         handover=_handover(cr),
         outage=_outage(cr),
+        synchronous=map_at(status, "synchronous"),
     )
     forks = map_at(facts, "forks")
     forks, primary = map_at(facts, "forks"), state.primary
@@ -299,9 +309,8 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
         for slot, each in instances.items()
     }
     state = replace(state, instances=seen)
-    return replace(
-        state, volumes={slot: replace(each, rejoins=_rejoins(state, each)) for slot, each in volumes.items()}
-    )
+    marked = {slot: replace(each, rejoins=_rejoins(state, each)) for slot, each in volumes.items()}
+    return replace(state, claimed={**claimed, **marked})
 
 
 def _rejoins(s: DatabaseState, volume: InstanceVolume) -> bool:

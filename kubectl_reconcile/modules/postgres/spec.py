@@ -113,6 +113,14 @@ class FailoverWish:
 
 
 @dataclass(frozen=True, slots=True)
+class SynchronousWish:
+    """How many replicas have a row before it is acknowledged: always, or as many as there are."""
+
+    min: Annotated[int, Between(1, REPLICAS_MAX - 1)] = 1
+    mode: Literal["Required", "Preferred"] = "Required"
+
+
+@dataclass(frozen=True, slots=True)
 class MyDatabaseSpec:
     """The spec of a MyDatabase."""
 
@@ -125,6 +133,7 @@ class MyDatabaseSpec:
     databases: tuple[DatabaseWish, ...] = ()
     users: tuple[UserWish, ...] = ()
     failover: FailoverWish | None = None
+    synchronous: SynchronousWish | None = None
     paused: bool = False
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
 

@@ -45,6 +45,11 @@ class NextDo(StrEnum):
     DROP_SLOT = "drop-slot"
     CHECKPOINT = "checkpoint"
     """Have the primary write to its files what is in memory, so that it stops at once when it is to."""
+    NOTE_QUORUM = "note-quorum"
+    """Note by whom rows will be acknowledged, before the primary is told."""
+    SET_QUORUM = "set-quorum"
+    CONFIRM_QUORUM = "confirm-quorum"
+    """Find that enough have all that was acknowledged before."""
     FAIL_OVER = "fail-over"
     """A decision of somebody: what may be lost is given up."""
     PROMOTE = "promote"
@@ -61,6 +66,8 @@ ACTIONS = frozenset(
         NextDo.MAKE_SLOT,
         NextDo.DROP_SLOT,
         NextDo.CHECKPOINT,
+        NextDo.SET_QUORUM,
+        NextDo.CONFIRM_QUORUM,
         NextDo.FAIL_OVER,
         NextDo.PROMOTE,
     }

@@ -7,6 +7,7 @@ out here.
 import copy
 import datetime as dt
 import itertools
+import re
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, is_approved, unmet
@@ -82,21 +83,29 @@ class World:
         """Let all who follow receive what the primary has written."""
         for name in self.pods:
             if self.follows(name):
-                source, own = (
-                    self.disks[self.primary["disk"]],
-                    self.disks[self.running[uid_of(self.pods[name])]["disk"]],
-                )
-                own |= {key: copy.deepcopy(source[key]) for key in COPIED}
+                self.receive(name)
 
-    def write(self, row):
-        """A client writes a row through the Service, if that leads anywhere; returns whether it was acknowledged."""
+    def receive(self, name):
+        """Let one receive what the primary has written."""
+        source, own = self.disks[self.primary["disk"]], self.disks[self.running[uid_of(self.pods[name])]["disk"]]
+        own |= {key: copy.deepcopy(source[key]) for key in COPIED}
+
+    def write(self, row, *, to=None):
+        """A client writes a row through the Service, if that leads anywhere; returns whether it was acknowledged.
+
+        *to* are those who receive it at once, if they follow: by default all where somebody has to, else nobody.
+        """
         led = [name for name in self.pods if self.role(name) == "primary"]
         assert len(led) <= 1, f"the Service leads to {led}"
         server = self.running.get(uid_of(self.pods[led[0]])) if led else None
         if server is None or server["standby"] or led[0] in self.broken:
             return False
+        least, names = waits_for(server["synchronous"])
+        following = [name for name in (names if to is None else to) if name in self.pods and self.follows(name)]
         self.disks[server["disk"]]["rows"].append(row)
-        return True
+        for name in following:
+            self.receive(name)
+        return len({*following} & {*names}) >= least
 
     def start(self, name, pod):
         told = {each["name"]: each.get("value") for each in pod["spec"]["initContainers"][0]["env"]}
@@ -122,6 +131,7 @@ class World:
             "slot": told["SLOT"],
             "standby": standby,
             "settings": settings,
+            "synchronous": told["SYNCHRONOUS"],
             "room": room(settings),
             "pending": [],
         }
@@ -204,7 +214,7 @@ class World:
                 continue
             pods[name] = {
                 "uid": uid_of(pod), "error": "", "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
-                "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
+                "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "synchronous": server["synchronous"], "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
                 "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]},
             }  # fmt: skip
         writable = sorted(name for name, each in pods.items() if not each["error"] and not each["recovery"])
@@ -264,6 +274,8 @@ class World:
             if not is_approved(action, self.cr):
                 continue
             assert not (why := unmet(action, self.facts())), why
+            if action.verb == "confirm-quorum" and not self.is_confirmed(action.parameters):
+                continue
             self.act(action)
             self.journal(action)
             done.append(step_of(action))
@@ -300,6 +312,11 @@ class World:
         self.objects.pop((kind, name))
         return f"delete {name}"
 
+    def is_confirmed(self, given):
+        """Whether enough of those named follow, who have all that was written by the end of each pass."""
+        assert self.running[uid_of(self.pods[given["instance"]])]["synchronous"] == given["setting"]
+        return sum(name in self.pods and self.follows(name) for name in given["names"]) >= given["least"]
+
     @property
     def all_follow(self):
         """Whether there are as many replicas as there are to be, and all follow."""
@@ -334,16 +351,17 @@ class World:
                 assert (given["database"] in disk["databases"]) == (action.verb == "set-owner")
                 assert given["owner"] in {"postgres", *disk["roles"]}
                 disk["databases"][given["database"]] = given["owner"]
-            case "make-slot":
-                assert given["slot"] not in disk["slots"]
-                disk["slots"].add(given["slot"])
-            case "drop-slot":
-                disk["slots"].remove(given["slot"])
-            case "fail-over":
+            case "make-slot" | "drop-slot":
+                assert (given["slot"] in disk["slots"]) == (action.verb == "drop-slot")
+                disk["slots"] ^= {given["slot"]}
+            case "fail-over" | "confirm-quorum":
                 pass
             case "checkpoint":
                 disk["checkpointed"] = disk["timeline"]
+            case "set-quorum":
+                server["synchronous"] = given["setting"]
             case "promote":
+                server["synchronous"] = given["synchronous"]
                 assert self.primary is None, "there is a primary already"
                 assert server["standby"]
                 server["standby"] = False
@@ -364,6 +382,12 @@ class World:
             if before == (len(self.taken), self.facts(), self.cr["status"], self.objects):
                 return outcome
         raise AssertionError(f"it never settles: {self.taken[-20:]}")
+
+
+def waits_for(setting):
+    """For how many, of whom, a server waits that was told so."""
+    found = re.fullmatch(r"ANY ([0-9]+) \((.*)\)", setting)
+    return (int(found[1]), [name.strip('"') for name in found[2].split(", ")]) if found else (0, [])
 
 
 def position(disk):
