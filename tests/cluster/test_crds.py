@@ -251,6 +251,39 @@ def test_kubectl_takes_a_sync_for_the_parent_of_an_applyset(kubectl, namespace, 
     assert found["applyset.kubernetes.io/part-of"] == applyset_id(ObjectRef.of(parent))
 
 
+# --- EtcdCluster ---
+
+MEMBERS = {"peerSecret": "p", "serverSecret": "s"}
+STATIC = {"static": {"member": MEMBERS, "operatorSecret": "o"}}
+BAD_TLS = {
+    "neither": ({}, "must have either static or auto"),
+    "both": ({**STATIC, "auto": {}}, "must have either static or auto"),
+    "days": ({"auto": {"duration": "90d"}}, "spec.TLS.auto.duration"),
+}
+
+
+def an_etcd(namespace, tls):
+    spec = {"size": 1, "version": "3.6.16", **({"TLS": tls} if tls is not None else {})}
+    metadata = {"name": "db", "namespace": namespace}
+    return {"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(("tls", "message"), BAD_TLS.values(), ids=BAD_TLS)
+def test_an_etcdcluster_that_can_not_tell_who_issues_certificates_is_refused(kubectl, tls, message):
+    assert message in refusal(kubectl, an_etcd(DEFAULT, tls))
+
+
+def test_who_issues_the_certificates_of_an_etcdcluster_can_not_be_changed(kubectl, namespace):
+    kubectl.apply(an_etcd(namespace, {"auto": {"renewBefore": "1h"}}))
+    found = kubectl.json("get", "etcdcluster", "db", "-n", namespace)["spec"]["TLS"]["auto"]
+    assert found == {"duration": "2160h", "renewBefore": "1h", "authorityDuration": "87600h"}
+    with pytest.raises(Exception, match="who issues certificates can't be changed"):
+        kubectl.apply(an_etcd(namespace, STATIC))
+    with pytest.raises(Exception, match="TLS can't be turned on or off"):
+        kubectl.apply(an_etcd(namespace, None))
+    kubectl.apply(an_etcd(namespace, {"auto": {"duration": "48h", "renewBefore": "12h"}}))
+
+
 # --- Memcached ---
 
 GOOD_MEMCACHEDS = {

@@ -275,6 +275,105 @@ def test_members_and_clients_talk_tls_by_certificates_that_are_named(db, tmp_pat
     assert [name for name in ("db-0", "db-1", "db-2") if real.pod(name)] == ["db-0", "db-1", "db-2"]
 
 
+def test_a_cluster_issues_its_certificates_itself_and_renews_them_while_a_client_writes(db):
+    real, auto = db.real, {"auto": {"duration": "48h", "renewBefore": "1h"}}
+    db.apply(TLS=auto)
+    db.settled(3)
+    secrets = real.kubectl.json("get", "secrets", "-n", real.namespace)["items"]
+    owners = {each["metadata"]["name"]: each["metadata"]["ownerReferences"][0]["name"] for each in secrets}
+    assert owners == dict.fromkeys(("db-ca", "db-client", "db-operator", "db-peer", "db-server"), "db")
+
+    client = {"name": "tls", "secret": {"secretName": "db-client"}}
+    real.run(
+        "python", "-uc", TLS_WRITER, name="writer", image="python", volumeMounts=[{"name": "tls", "mountPath": "/tls"}],
+        pod={"terminationGracePeriodSeconds": 0, "volumes": [client]},
+    )  # fmt: skip
+    real.eventually(lambda: len(acked(real)) > 20, "the client writes", timeout_s=60)
+    lines = real.logs("writer")
+    assert [line for line in lines if line.startswith("without")] == ["without refused"]
+    assert [line for line in lines if line.startswith("as a peer")] == ["as a peer refused"]
+
+    before, uids = issued(real), running(real)
+    at = len(acked(real))
+    db.apply(TLS={"auto": {**auto["auto"], "duration": "24h"}})
+    real.eventually(lambda: not set(issued(real).values()) & set(before.values()), "all are renewed", timeout_s=90)
+    real.eventually(lambda: len(acked(real)) > at + 50, "the client still writes", timeout_s=60)
+    real.eventually(lambda: len(shown(real)) > 1, "members show the new certificate", timeout_s=120)
+    db.settled(3)
+    assert running(real) == uids
+
+    real.kubectl("delete", "secret", "db-ca", "-n", real.namespace)
+    real.eventually(
+        lambda: not set(running(real).values()) & set(uids.values()),
+        "all members trust another authority",
+        timeout_s=120,
+    )
+    db.settled(3, timeout_s=120)
+    at = len(acked(real))
+    real.eventually(lambda: len(acked(real)) > at + 20, "the client still writes", timeout_s=60)
+    found = db.etcdctl("db-0", *FLAGS, "get", "n/", "--prefix", "--keys-only", "--limit=1000000").split()
+    assert not {f"n/{number:08}" for number, _ in acked(real)[: at + 20]} - set(found)
+
+
+FLAGS = [
+    f"--{name}=/etc/etcd/server/{file}"
+    for name, file in (("cacert", "ca.crt"), ("cert", "tls.crt"), ("key", "tls.key"))
+]
+TLS_WRITER = """
+import base64, hashlib, http.client, itertools, json, socket, ssl, time
+def text(of): return base64.b64encode(of.encode()).decode()
+def context(shows=True):
+    found = ssl.create_default_context(cafile="/tls/ca.crt")
+    if shows: found.load_cert_chain("/tls/tls.crt", "/tls/tls.key")
+    return found
+def ask(path, body, tls, host="db-client", port=2379):
+    connection = http.client.HTTPSConnection(host, port, context=tls, timeout=3)
+    try:
+        connection.connect()
+        shown = hashlib.sha256(connection.sock.getpeercert(binary_form=True)).hexdigest()
+        connection.request("POST" if body else "GET", path, body)
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 200: raise OSError(answer.status)
+        return shown
+    finally: connection.close()
+def refused(name, *arguments):
+    try: ask(*arguments)
+    except OSError as error: print(name, "refused" if isinstance(error, (ssl.SSLError, ConnectionResetError)) else error, flush=True)
+    else: print(name, "let in", flush=True)
+put = lambda number: json.dumps({"key": text(f"n/{number:08}"), "value": text(str(number))}).encode()
+refused("without", "/v3/kv/put", put(0), context(False))
+refused("as a peer", "/members", None, context(), "db-0.db", 2380)
+last = ""
+for number in itertools.count():
+    try:
+        shown = ask("/v3/kv/put", put(number), context())
+        if shown != last: print("shown", shown, flush=True)
+        last = shown
+        print("acked", number, time.monotonic(), flush=True)
+    except OSError as error:
+        print("failed", number, error, flush=True)
+    time.sleep(0.05)
+"""
+
+
+def running(real):
+    """What runs as each member, and how often it was restarted."""
+    pods = {name: real.pod(name).get("metadata", {}).get("uid") for name in ("db-0", "db-1", "db-2")}
+    return {name: f"{uid} {real.container(name)['restartCount']}" for name, uid in pods.items()}
+
+
+def shown(real):
+    """The certificates that the client was shown."""
+    return {line.split()[1] for line in real.logs("writer") if line.startswith("shown")}
+
+
+def issued(real):
+    """What each certificate's Secret holds now."""
+    names = ("db-client", "db-operator", "db-peer", "db-server")
+    return {name: real.kubectl.json("get", "secret", name, "-n", real.namespace)["data"]["tls.crt"] for name in names}
+
+
 def observed(db):
     return db.cr["metadata"].get("annotations", {}).get("reconcile.dev/observed", "")
 

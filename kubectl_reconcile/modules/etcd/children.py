@@ -20,6 +20,7 @@ from kubectl_reconcile.modules.etcd.situation import (
     MEMBER,
     SEED,
     TEMPLATE,
+    TRUSTED,
     VOTER,
     EtcdMember,
     Pod,
@@ -27,7 +28,7 @@ from kubectl_reconcile.modules.etcd.situation import (
     arguments_of,
     peer_url,
 )
-from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
+from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion, tls_secrets
 
 CLIENT_PORT, PEER_PORT, METRICS_PORT = 2379, 2380, 2381
 DATA_DIRECTORY = "data"
@@ -70,15 +71,16 @@ def selector_of(ctx: Context) -> dict[str, str]:
 
 
 def new_pod(
-    spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, members: Iterable[EtcdMember], *, seed: bool
-) -> Manifest:
-    """Return the pod of a slot, to join *members*; of the *seed*, to begin a cluster."""
-    return _pod(spec, ctx, slot, version, _joining(spec, ctx, slot, members, "new" if seed else "existing"))
+    spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, members: Iterable[EtcdMember],
+    *, seed: bool, trusted: str = "",
+) -> Manifest:  # fmt: skip
+    """Return the pod of a slot, to join *members*; of the *seed*, to begin a cluster. *trusted* are the authorities that it will trust, where they are the cluster's own."""
+    return _pod(spec, ctx, slot, version, _joining(spec, ctx, slot, members, "new" if seed else "existing"), trusted)
 
 
-def lone_pod(spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion) -> Manifest:
+def lone_pod(spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, *, trusted: str = "") -> Manifest:
     """Return the pod of a slot that goes on with its data as the only member; on an empty volume it wouldn't start."""
-    return _pod(spec, ctx, slot, version, {**_joining(spec, ctx, slot, (), "existing"), ALONE: "true"})
+    return _pod(spec, ctx, slot, version, {**_joining(spec, ctx, slot, (), "existing"), ALONE: "true"}, trusted)
 
 
 def _joining(spec: ClusterSpec, ctx: Context, slot: str, members: Iterable[EtcdMember], state: str) -> dict[str, str]:
@@ -87,29 +89,35 @@ def _joining(spec: ClusterSpec, ctx: Context, slot: str, members: Iterable[EtcdM
     return {"--initial-cluster": known, "--initial-cluster-state": state}
 
 
-def kept_pod(spec: ClusterSpec, ctx: Context, pod: Pod, *, is_voter: bool) -> Manifest | None:
+def kept_pod(spec: ClusterSpec, ctx: Context, pod: Pod, *, is_voter: bool, trusted: str = "") -> Manifest | None:
     """Return a pod that is there as it is to be, None where it was made by another template: then all of it stays."""
-    if pod.version is None or pod.template != template_of(spec, ctx):
+    if pod.version is None or pod.template != template_of(spec, ctx, trusted):
         return None
     told = dict(each.partition("=")[::2] for each in arguments_of(pod.manifest))
     begun = {name: told.get(name, "") for name in ("--initial-cluster", "--initial-cluster-state")}
     if pod.is_alone:
         begun[ALONE] = told[ALONE]
-    made = _pod(spec, ctx, pod.slot, pod.version, begun)
+    made = _pod(spec, ctx, pod.slot, pod.version, begun, trusted)
     if not is_voter or pod.is_alone:
         return made
     return {**made, "metadata": {**made["metadata"], "labels": {**made["metadata"]["labels"], VOTER: "true"}}}
 
 
-def template_of(spec: ClusterSpec, ctx: Context) -> str:
-    """Return the digest of what of the spec a pod can't take on while it runs."""
+def template_of(spec: ClusterSpec, ctx: Context, trusted: str = "") -> str:
+    """Return the digest of what a pod can't take on while it runs: of the spec, and which authorities it trusts."""
     made = _pod_spec(spec, ctx, "", EtcdVersion(0, 0, 0), {})
+    if trusted:
+        made["trusted"] = trusted
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _pod(spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, begun: Mapping[str, str]) -> Manifest:
+def _pod(
+    spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, begun: Mapping[str, str], trusted: str
+) -> Manifest:
     labels = {**spec.pod.labels, **labels_of_all(ctx), "etcd_node": slot}
-    annotations = {**spec.pod.annotations, TEMPLATE: template_of(spec, ctx)}
+    annotations = {**spec.pod.annotations, TEMPLATE: template_of(spec, ctx, trusted)}
+    if trusted:
+        annotations[TRUSTED] = trusted
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -125,7 +133,7 @@ def _pod_spec(
     data = {"emptyDir": {}} if spec.in_memory else {"persistentVolumeClaim": {"claimName": claim_name(slot)}}
     volumes: list[dict[str, Any]] = [{"name": "data", **data}]
     mounts: list[dict[str, Any]] = [{"name": "data", "mountPath": _DATA}]
-    for name, secret in _secrets(spec):
+    for name, secret in _secrets(spec, ctx):
         volumes.append({"name": name, "secret": {"secretName": secret}})
         mounts.append({"name": name, "mountPath": _CERTIFICATES[name], "readOnly": True})
     made: dict[str, Any] = {
@@ -176,11 +184,9 @@ def _probe(path: str, *, period: int, failures: int, delay: int = 0) -> dict[str
     }
 
 
-def _secrets(spec: ClusterSpec) -> list[tuple[str, str]]:
-    if spec.TLS is None:
-        return []
-    member = spec.TLS.static.member
-    return [("peer", member.peer_secret), ("server", member.server_secret)]
+def _secrets(spec: ClusterSpec, ctx: Context) -> list[tuple[str, str]]:
+    found = tls_secrets(spec, ctx)
+    return [("peer", found.member.peer_secret), ("server", found.member.server_secret)] if found else []
 
 
 def _arguments(spec: ClusterSpec, ctx: Context, slot: str, begun: Mapping[str, str]) -> dict[str, str]:
@@ -208,6 +214,8 @@ def _arguments(spec: ClusterSpec, ctx: Context, slot: str, begun: Mapping[str, s
     if spec.TLS:
         found |= _certificates("", _CERTIFICATES["server"], "--client-cert-auth")
         found |= _certificates("peer-", _CERTIFICATES["peer"], "--peer-client-cert-auth")
+    if spec.TLS and spec.TLS.auto:  # one authority signs for clients too, who are no peers
+        found["--peer-cert-allowed-cn"] = ctx.name("peer")
     return found
 
 

@@ -66,7 +66,9 @@ from kubectl_reconcile.modules.etcd.replacing import (
 from kubectl_reconcile.modules.etcd.restored import restore_named
 from kubectl_reconcile.modules.etcd.situation import Situation, peer_url, situation_of
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, cluster_spec
-from kubectl_reconcile.modules.etcd.steps import Do, EtcdStep, Why
+from kubectl_reconcile.modules.etcd.steps import ON_SECRETS, Do, EtcdStep, Why
+from kubectl_reconcile.modules.etcd.tls.decision import RENEWING, renewals_told
+from kubectl_reconcile.modules.etcd.tls.state import secret_names, trust_of
 from kubectl_reconcile.modules.etcd.upkeep import alarm_condition, defragmentation_told, upkeep_of
 
 _BUSY_S, _IDLE_S = 2.0, 15.0
@@ -75,6 +77,12 @@ _BUSY_S, _IDLE_S = 2.0, 15.0
 def _volumes_left(cr: Manifest) -> Select:
     """Select the volume claims that an earlier cluster of this name has left."""
     return Select(labels=Context("", "etcdcluster", cr).selector())
+
+
+def _secrets_issued(cr: Manifest) -> Select:
+    """Select the Secrets that a cluster issues itself, if it does."""
+    is_auto = isinstance(map_at(cr, "spec", "TLS").get("auto"), Mapping)
+    return Select(names=tuple(secret_names(Context("", "etcdcluster", cr)).values()) if is_auto else ())
 
 
 @module(
@@ -90,6 +98,7 @@ def _volumes_left(cr: Manifest) -> Select:
     reads=[
         Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=etcdcluster", of=_volumes_left),
         Reads("etcd.database.coreos.com/v1beta2", "EtcdRestore", of=restore_named),
+        Reads("v1", "Secret", of=_secrets_issued, on_request=True, rewrites=True),
     ],
     observe_s=12.0,
     act_s=driver.LONGEST_S + 5,
@@ -107,7 +116,7 @@ class EtcdCluster:
         return await driver.observe(cr, io)
 
     async def act(self, cr: Manifest, action: Action, io: Io) -> str:
-        """Change the membership, or who leads."""
+        """Change the membership, who leads, or a Secret with certificates."""
         return await driver.act(cr, action, io)
 
     def predict(self, _cr: Manifest, facts: Facts, action: Action) -> Facts:
@@ -127,7 +136,7 @@ class EtcdCluster:
         """Take the next step."""
         spec = cluster_spec(cr)
         s = situation_of(cr, owned, facts, ctx)
-        wanted = wanted_of(spec, s, template_of(spec, ctx), ctx)
+        wanted = wanted_of(spec, s, template_of(spec, ctx, trust_of(facts)), ctx)
         if ctx.unobserved:
             return _blind(cr, spec, ctx.unobserved)
         step = next_step(spec, s, wanted, ctx)
@@ -186,17 +195,18 @@ def _children(spec: ClusterSpec, s: Situation, wanted: Wanted, step: EtcdStep, c
     yield from kept_backups(spec, s.precautions, step, ctx)
     if s.is_known and len(s.voters) > 1:
         yield disruption_budget(ctx, s.quorum)
+    trusted = trust_of(s.facts)
     voting = {each.slot for each in s.voters}
     for slot, pod in s.pods.items():
         if step.do is Do.DELETE_POD and step.slot == slot:
             continue
         is_at_rest = not pod.is_going and not pod.has_ended and s.is_known
-        made = kept_pod(spec, ctx, pod, is_voter=slot in voting) if is_at_rest else None
+        made = kept_pod(spec, ctx, pod, is_voter=slot in voting, trusted=trusted) if is_at_rest else None
         yield made or named("v1", "Pod", slot)
     if step.do is Do.CREATE_POD:
-        yield new_pod(spec, ctx, step.slot, wanted.version, s.members, seed=step.seed)
+        yield new_pod(spec, ctx, step.slot, wanted.version, s.members, seed=step.seed, trusted=trusted)
     if step.do is Do.CREATE_ALONE:
-        yield lone_pod(spec, ctx, step.slot, wanted.version)
+        yield lone_pod(spec, ctx, step.slot, wanted.version, trusted=trusted)
 
 
 def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> Iterator[Manifest]:
@@ -230,6 +240,15 @@ def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
         )
     if step.do is Do.MAKE_ROOM:
         yield Action(step.key, step.do.value, step.text, {"slot": ""}, needs_approval=True)
+    if step.do in ON_SECRETS:
+        yield Action(
+            step.key,
+            step.do.value,
+            step.text,
+            {"slot": step.slot, "member": step.member},
+            {"tls": s.facts.get("tls")},
+            repeats=True,
+        )
     if step.do not in _ON_ETCD:
         return
     via = next((each.slot for each in s.voters if each.id == s.leader), "")
@@ -291,6 +310,7 @@ def _status(cr: Manifest, spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: 
         "targetVersion": spec.version if running and running != spec.target else "",
         **({name: value for name, value in known.items() if value}),
         **({"defragmentation": kept} if (kept := defragmentation_told(spec, step, upkeep_of(cr), ctx.now)) else {}),
+        **({"certificates": due} if (due := renewals_told(spec, s, ctx)) else {}),
         **({"seed": seed} if (seed := _seed(spec, s, step, ctx)) else {}),
     }
 
@@ -321,7 +341,8 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
     else:
         yield Condition("Available", "False", _why_not(s, step), step.told or text)
     refused = wanted.refusal
-    if (step.do is Do.NOTHING or step.reason == "Scheduled") and not refused:
+    renews = step.reason == RENEWING and serving == voters == spec.size
+    if (step.do is Do.NOTHING or step.reason == "Scheduled" or renews) and not refused:
         even = " (an even size survives no more failures than one less)" if spec.size % 2 == 0 else ""
         yield Condition("Ready", "True", "AsSpecified", f"{text}, version {wanted.version}{even}")
     else:

@@ -2,7 +2,8 @@
 
 The order, each line only where those above are settled:
 
-1. Paused: nothing. A pod that is going is waited for, a person where it should long have gone, and a volume that goes without a pod.
+1. Paused: nothing. Certificates that the cluster issues itself (see ``tls``), whatever else there is to do: nobody talks without. A pod that is going is waited for, a person where it
+   should long have gone, and a volume that goes without a pod.
 2. No members yet: one seed, and never a second one where data of an earlier one is left. Where a backup is to be restored: a volume, and then a
    seed on what was written to it.
 3. Members and pods are made to agree. A pod that is no member goes, and so does the volume of a slot that has neither. A member without a
@@ -40,6 +41,7 @@ from kubectl_reconcile.modules.etcd.situation import (
 )
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, EtcdVersion
 from kubectl_reconcile.modules.etcd.steps import SETTLED, Do, EtcdStep, Why
+from kubectl_reconcile.modules.etcd.tls.decision import certifying, cut_off, taken
 from kubectl_reconcile.modules.etcd.upkeep import alarms_told, defragmenting, is_growing, making_room, upkeep_of
 
 
@@ -95,6 +97,20 @@ _STUCK_S = 60.0
 """How long after the end of its grace period a pod that is still there takes a person."""
 
 # --- what comes first -----------------------------------------------------------------------------
+
+
+def _certified(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    yield from certifying(spec, s, ctx)
+    if not s.is_formed:
+        yield from taken(spec, s, ctx)
+
+
+def _cut_off(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    return cut_off(spec, s, ctx)
+
+
+def _taken(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    return taken(spec, s, ctx)
 
 
 def _under_way(_spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
@@ -410,7 +426,7 @@ def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> 
 
 
 _ORDER = (
-    _under_way, _replaced, _without_majority, _alone, _strangers, _leftovers, _missing, _doomed, _broken, _health, _size, _room, _indispensable,
+    _certified, _under_way, _cut_off, _replaced, _without_majority, _alone, _strangers, _leftovers, _missing, _doomed, _broken, _health, _size, _room, _indispensable, _taken,
     _rollout, _scheduled, _replaceable,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

@@ -7,7 +7,7 @@ a backup may replace them; or the quota of the database is used up, and hardly a
 Facts: ``members`` (id, name, peer, learner), told by a majority if ``quorum``, else by whoever knows most; ``leader`` (an id); ``version`` (of the
 cluster); ``pods`` by name (uid, id, version, learner, synced, cluster, error; without a majority also revision, term and index); ``membership`` and ``answering``, each in one line;
 ``alarms`` (alarm, member). Where the quota is used up: ``sizes`` (size and used, in bytes, by pod), ``revision``, and whether the history is ``compacted`` up to that. Where there is a schedule for
-it: ``slack``, the pods that it is worth to defragment.
+it: ``slack``, the pods that it is worth to defragment. Where the cluster issues its certificates itself: ``tls`` (see ``tls``).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile.modules.etcd.children import CLIENT_PORT
 from kubectl_reconcile.modules.etcd.outlook import membership
-from kubectl_reconcile.modules.etcd.spec import cluster_spec
-from kubectl_reconcile.modules.etcd.steps import Do
+from kubectl_reconcile.modules.etcd.spec import cluster_spec, tls_secrets
+from kubectl_reconcile.modules.etcd.steps import ON_SECRETS, Do
 from kubectl_reconcile.modules.etcd.upkeep import NO_SPACE, alarms_in, is_worth_it
 
 LONGEST_S = 120.0
@@ -66,7 +66,18 @@ async def observe(cr: Manifest, io: Io) -> Facts:
         "version": versions[0] if versions and versions[0] != "not_decided" else "",
         "pods": found,
         **await _kept_small(cr, io, answers, leader),
+        **await _certificates(cr, io),
     }
+
+
+async def _certificates(cr: Manifest, io: Io) -> dict[str, Any]:
+    """Return what is known of certificates, where the cluster issues them itself."""
+    tls = cluster_spec(cr).TLS
+    if tls is None or tls.auto is None:
+        return {}
+    from kubectl_reconcile.modules.etcd.tls import driver  # noqa: PLC0415 - cryptography is loaded where it is needed
+
+    return {"tls": await driver.observe(cr, io)}
 
 
 async def _look(cr: Manifest, io: Io, name: str) -> dict[str, Any]:
@@ -174,7 +185,7 @@ async def _list(cr: Manifest, io: Io, name: str, *, is_sure: bool) -> list[dict[
 
 
 async def act(cr: Manifest, action: Action, io: Io) -> str:
-    """Carry out one change of the membership, of who leads, or of what files hold; a decision needs nobody but its journal.
+    """Carry out one change of the membership, of who leads, of what files hold, or of a Secret; a decision needs nobody but its journal.
 
     Raises:
         EtcdError: etcd refuses.
@@ -183,6 +194,10 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
     given = action.parameters
     if action.verb in {Do.RECOVER, Do.REPLACE, Do.MAKE_ROOM}:
         return "decided"
+    if action.verb in ON_SECRETS:
+        from kubectl_reconcile.modules.etcd.tls import driver  # noqa: PLC0415 - as above
+
+        return await driver.act(cr, action, io)
     pod = _reach(cr, io, str(given["via"]))
     if action.verb in {Do.COMPACT, Do.DEFRAGMENT, Do.DISARM}:
         return await _keep_small(pod, action)
@@ -218,11 +233,12 @@ async def _keep_small(pod: PodIo, action: Action) -> str:
 
 
 def _reach(cr: Manifest, io: Io, name: str) -> PodIo:
-    tls, ctx = cluster_spec(cr).TLS, Context("", "etcdcluster", cr)
+    ctx = Context("", "etcdcluster", cr)
+    tls = tls_secrets(cluster_spec(cr), ctx)
     if tls is None:
         return io.pod(name, CLIENT_PORT)
     server = f"{name}.{ctx.name()}.{ctx.namespace}.svc"
-    return io.pod(name, CLIENT_PORT, PodTls(tls.static.operator_secret, server))
+    return io.pod(name, CLIENT_PORT, PodTls(tls.operator_secret, server))
 
 
 def _body(answer: Answer) -> Mapping[str, Any]:

@@ -39,6 +39,8 @@ ASIDE = f"{PREFIX}put-aside"
 """On volumes that were put aside: the id of the member whose data they hold. Nobody starts on them, and they stay until somebody deletes them."""
 SEED = f"{PREFIX}seed"
 """On volumes made for a restore to replace a cluster's data: what tells the snapshot."""
+TRUSTED = f"{PREFIX}trusted"
+"""On pods: the fingerprints of the authorities that their etcd trusted when they were made, where the cluster issues certificates itself."""
 ALONE = "--force-new-cluster"
 """What a pod's etcd is told to go on with its data as the only member."""
 VOTER = f"{PREFIX}voter"
@@ -101,6 +103,11 @@ class Pod:
     def serves(self) -> bool:
         """Whether it is ready, and its etcd answers and keeps up."""
         return self.is_ready and self.answers and self.is_synced and not self.is_going
+
+    @property
+    def trusted(self) -> frozenset[str]:
+        """The authorities that its etcd trusts, nothing where the cluster has none of its own."""
+        return frozenset(filter(None, annotations_of(self.manifest).get(TRUSTED, "").split(",")))
 
     @property
     def is_alone(self) -> bool:

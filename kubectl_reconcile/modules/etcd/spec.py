@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from kubectl_reconcile.module_api import (
     IMAGE,
     Between,
+    Context,
     CronSchedule,
     Manifest,
     S3Place,
@@ -27,6 +28,9 @@ REPOSITORY = "quay.io/coreos/etcd"
 
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 _OLDEST_MINOR = (3, 5)
+_DURATION = re.compile(r"(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?")
+HOUR_S = 3600
+_LONGEST_S = 438_000 * HOUR_S
 
 
 class EtcdVersion(NamedTuple):
@@ -116,10 +120,42 @@ class StaticTls:
 
 
 @dataclass(frozen=True, slots=True)
-class TlsSpec:
-    """TLS, by certificates that are named."""
+class AutoTls:
+    """Certificates that the cluster issues itself, each good for *duration* and renewed *renew_before* its end; its authority is good for *authority_duration*."""
 
-    static: StaticTls
+    duration: str = "2160h"
+    renew_before: str = "720h"
+    authority_duration: str = "87600h"
+
+    @property
+    def duration_s(self) -> int:
+        """For how many seconds a certificate is good."""
+        return seconds_of(self.duration)
+
+    @property
+    def renew_before_s(self) -> int:
+        """How many seconds before its end a certificate is renewed."""
+        return seconds_of(self.renew_before)
+
+    @property
+    def authority_duration_s(self) -> int:
+        """For how many seconds an authority is good."""
+        return seconds_of(self.authority_duration)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSpec:
+    """TLS, by certificates that are named or that the cluster issues itself: one of both."""
+
+    static: StaticTls | None = None
+    auto: AutoTls | None = None
+
+
+def seconds_of(text: str) -> int:
+    """Return a duration as in ``2160h`` or ``1h30m`` in seconds, 0 where it is none."""
+    found = _DURATION.fullmatch(text)
+    hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    return hours * HOUR_S + minutes * 60 + seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +224,7 @@ def cluster_spec(cr: Manifest) -> ClusterSpec:
     _check_schedule(spec.etcd)
     if spec.backup:
         _check_place(spec.backup)
+    _check_tls(spec.TLS)
     for kind in ("labels", "annotations"):
         for key, value in getattr(spec.pod, kind).items():
             if not isinstance(value, str):
@@ -201,6 +238,44 @@ def _check_place(backup: PrecautionSpec) -> None:
         raise SpecError(".spec.backup", "must have either claimName or s3")
     if backup.s3:
         check_s3(backup.s3, ".spec.backup.s3")
+
+
+def tls_secrets(spec: ClusterSpec, ctx: Context) -> StaticTls | None:
+    """Return the Secrets with certificates, whoever makes them; None where there is no TLS."""
+    if spec.TLS is None or spec.TLS.auto is None:
+        return spec.TLS.static if spec.TLS else None
+    return StaticTls(MemberSecrets(ctx.name("peer"), ctx.name("server")), ctx.name("operator"))
+
+
+def _check_tls(tls: TlsSpec | None) -> None:
+    """Raise a SpecError where it can't be told whose certificates are meant, or how long they last makes no sense."""
+    if tls is None:
+        return
+    if (tls.static is None) == (tls.auto is None):
+        raise SpecError(
+            ".spec.TLS",
+            "must have either static or auto (hint: auto: {} has the cluster issue its certificates itself)",
+        )
+    if tls.auto is None:
+        return
+    auto, where = tls.auto, ".spec.TLS.auto"
+    for name, text in (
+        ("duration", auto.duration), ("renewBefore", auto.renew_before), ("authorityDuration", auto.authority_duration),
+    ):  # fmt: skip
+        if not seconds_of(text):
+            raise SpecError(f"{where}.{name}", f"must be a duration as in 2160h or 1h30m, not {text!r}")
+    if auto.duration_s < HOUR_S:
+        raise SpecError(f"{where}.duration", f"must be an hour or more, not {auto.duration}")
+    if not 300 <= auto.renew_before_s < auto.duration_s:
+        raise SpecError(
+            f"{where}.renewBefore",
+            f"must be five minutes or more, and less than duration ({auto.duration}), not {auto.renew_before}",
+        )
+    if not 3 * auto.duration_s <= auto.authority_duration_s <= _LONGEST_S:
+        raise SpecError(
+            f"{where}.authorityDuration",
+            f"must be three times duration ({auto.duration}) or more, and 438000h (50 years) at most, not {auto.authority_duration}",
+        )
 
 
 def _check_schedule(tuning: Tuning) -> None:

@@ -47,6 +47,22 @@ class Do(StrEnum):
     """Rewrite the file of one member without what is free in it."""
     DISARM = "disarm"
     """Take back the alarm of the quota."""
+    MAKE_AUTHORITY = "make-authority"
+    """Draw the key that certificates are signed by, where there is none that is of use."""
+    ADD_AUTHORITY = "add-authority"
+    """Draw the key that follows, to be trusted before it signs."""
+    USE_AUTHORITY = "use-authority"
+    """Sign by the key that follows."""
+    DROP_AUTHORITY = "drop-authority"
+    """Trust the authority no longer that signed before."""
+    ISSUE = "issue"
+    """Issue a certificate, or renew it."""
+    TRUST = "trust"
+    """Write into a Secret what is trusted."""
+
+
+ON_SECRETS = frozenset({Do.MAKE_AUTHORITY, Do.ADD_AUTHORITY, Do.USE_AUTHORITY, Do.DROP_AUTHORITY, Do.ISSUE, Do.TRUST})
+"""Steps on a Secret: *slot* is its name, *member* its kind."""
 
 
 class Why(StrEnum):

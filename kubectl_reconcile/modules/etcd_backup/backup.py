@@ -133,11 +133,12 @@ def _target(cr: Manifest, spec: BackupSpec, owned: Owned) -> tuple[BackupTarget,
             "ClusterNotFormed",
             f".spec.clusterRef.name: EtcdCluster {name} has no members yet; the backup begins once it has",
         )
-    tls = (((cluster.get("spec") or {}).get("TLS") or {}).get("static") or {}) if cluster.get("spec") else {}
+    tls, of_cluster = map_at(cluster, "spec", "TLS"), Context("", "etcdcluster", cluster)
+    secret = of_cluster.name("operator") if "auto" in tls else text_at(tls, "static", "operatorSecret")
     scheme, namespace = "https" if tls else "http", cr["metadata"].get("namespace") or ""
-    service = Context("", "etcdcluster", cluster).name()
+    service = of_cluster.name()
     hosts = (f"{scheme}://{pod}.{service}.{namespace}.svc:{_CLIENT_PORT}" for pod in pods)
-    return BackupTarget(tuple(hosts), str(tls.get("operatorSecret") or "")), None
+    return BackupTarget(tuple(hosts), secret), None
 
 
 def _pods_of(cluster: Manifest) -> list[str]:

@@ -119,8 +119,12 @@ def test_the_job_asks_all_members_and_runs_as_nobody():
     assert pod["automountServiceAccountToken"] is False
 
 
-def test_tls_of_a_cluster_is_shown_by_the_secret_that_it_names():
-    cluster = {**CLUSTER, "spec": {"size": 3, "TLS": {"static": {"operatorSecret": "db-operator"}}}}
+TLS = {"named": {"static": {"operatorSecret": "db-operator"}}, "the cluster's own": {"auto": {}}}
+
+
+@pytest.mark.parametrize("tls", TLS.values(), ids=TLS)
+def test_tls_of_a_cluster_is_shown_by_the_secret_that_it_names_or_makes(tls):
+    cluster = {**CLUSTER, "spec": {"size": 3, "TLS": tls}}
     world = World(a_cr(schedule=None), read=(cluster, CLAIM))
     world.step()
     pod = world.jobs["nightly-once"]["spec"]["template"]["spec"]
