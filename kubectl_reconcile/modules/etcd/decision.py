@@ -62,7 +62,7 @@ class Wanted:
 def wanted_of(spec: ClusterSpec, s: Situation, template: str, ctx: Context) -> Wanted:
     """Return what members are to run now, given what they run: one minor more at most, never less, and only after a precaution."""
     base, target = s.version or s.running_version or s.ran_version, spec.target
-    running = max((pod.version for pod in s.pods.values() if pod.version), default=base or target)
+    running = max((pod.version for pod in s.pods.values() if pod.version), default=s.ran_version or base or target)
     if base is None or target.line == base.line or target.line == _next_line(base):
         name = awaited(spec, s.precautions, ctx) if s.is_formed and target > running else ""
         return Wanted(running if name else target, template, awaits=name)
