@@ -59,7 +59,7 @@ class Db:
         return is_newest and self.condition("Ready")["status"] == "True"
 
     def settled(self):
-        self.real.eventually(self.is_settled, "all is as specified", timeout_s=90)
+        self.real.eventually(self.is_settled, "all is as specified", timeout_s=240)
         return self
 
     def password(self, of="user-shop"):
@@ -250,7 +250,7 @@ def test_a_replica_takes_over_from_a_primary_whose_volume_is_lost(db):
     db.sql("create table rows (n int); insert into rows select generate_series(1, 1000)")
     real.kubectl("delete", "pvc", "db-0-data", "-n", real.namespace, "--wait=false")
     real.delete("db-0", "--wait=false")
-    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
     db.settled()
     assert db.sql("insert into rows values (1001); select count(*) from rows") == ["1001"]
     assert stands_by(db, "db-0")
@@ -268,7 +268,7 @@ def test_a_replica_takes_over_from_a_primary_that_lets_nobody_in_once_that_has_e
     real.eventually(lambda: asked(db, "db-0", sleeping) == "1", "a session is open", timeout_s=60)
     # It waits for the session to end, for ever, and lets nobody else in.
     db.inside("db-0", "sh", "-c", 'kill -TERM "$(head -n 1 "$PGDATA/postmaster.pid")"')
-    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
     db.settled()
     assert stands_by(db, "db-0")
     assert db.sql("insert into rows values (1001); select count(*) from rows") == ["1001"]
@@ -299,9 +299,9 @@ def test_an_old_primary_with_rows_that_nobody_received_is_rewound_and_follows(db
     db.sql("insert into rows select -generate_series(1, 1000)")
     # It waits for the session to end, for ever, and lets nobody else in.
     db.inside("db-0", "sh", "-c", 'kill -TERM "$(head -n 1 "$PGDATA/postmaster.pid")"')
-    real.eventually(lambda: db.condition("Degraded")["reason"] == "FailoverOffered", "somebody decides", timeout_s=60)
+    real.eventually(lambda: db.condition("Degraded")["reason"] == "FailoverOffered", "somebody decides", timeout_s=240)
     approve(real)
-    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
 
     before = len(real.logs("client"))
     real.eventually(lambda: len(real.logs("client")) > before + 3, "rows are written", timeout_s=60)
@@ -323,7 +323,7 @@ def test_one_whose_rewind_was_interrupted_gives_way_to_a_new_copy_and_its_volume
     db.sql("create table rows (n int); insert into rows select generate_series(1, 1000)")
     db.inside("db-0", "sh", "-c", 'touch "$PGDATA.rewinding"')  # as whoever rewinds leaves it, if killed
     real.sandbox.pods.signal(real.namespace, "db-0", "KILL")
-    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
     db.settled()
     assert [each["pod"] for each in db.cr["status"]["instances"]] == ["db-1", "db-2"]
     assert [each["claim"] for each in db.cr["status"]["keptVolumes"]] == ["db-0-data"]
@@ -348,7 +348,7 @@ def test_no_acknowledged_row_is_lost_where_replicas_have_it_too(db, version):
         "db-0", "sh", "-c", 'touch "$PGDATA.rewinding"'
     )  # so that it doesn't come back before somebody takes over
     real.sandbox.pods.signal(real.namespace, "db-0", "KILL")
-    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=120)
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
     before = len(real.logs("client"))
     real.eventually(lambda: len(real.logs("client")) > before + 3, "rows are written", timeout_s=120)
     db.settled()
@@ -356,6 +356,31 @@ def test_no_acknowledged_row_is_lost_where_replicas_have_it_too(db, version):
     assert not {*told} - {*rows(db, "db-1")}
     assert asked(db, "db-1", "show synchronous_standby_names") == 'ANY 1 ("db-2")'
     assert [each["members"] for each in db.cr["status"]["synchronous"]["quorums"]] == [["db-1", "db-2"]]
+
+
+def test_a_primary_that_is_stopped_has_to_end_before_another_takes_over_and_nothing_is_lost_once_it_goes_on(
+    db, version
+):
+    real = db.real
+    db.apply(replicas=2, failover={"delaySeconds": 1}, synchronous={"min": 1})
+    db.settled()
+    db.sql("create table rows (n int)")
+    env = [{"name": "PGPASSWORD", "value": db.password()}]
+    real.run("sh", "-c", WRITES, name="client", image=f"postgres:{version}", env=env)
+    real.eventually(lambda: len(real.logs("client")) > 3, "rows are written", timeout_s=60)
+
+    real.sandbox.pods.pause(real.namespace, "db-0")
+    ending = "nobody takes over before its node says that it has ended"
+    real.eventually(lambda: ending in db.condition("Progressing")["message"], "its end is awaited", timeout_s=240)
+    assert (primary_of(db), stands_by(db, "db-1")) == ("db-0", True)
+    before = len(real.logs("client"))
+    real.sandbox.pods.heal(real.namespace, "db-0")
+    real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
+    real.eventually(lambda: len(real.logs("client")) > before + 3, "rows are written", timeout_s=120)
+    db.settled()
+    told = [int(each) for each in real.logs("client")]  # before what is there: none of these may be missing
+    assert not {*told} - {*rows(db, "db-1")}
+    assert (stands_by(db, "db-0"), db.cr["status"]["timeline"]) == (True, 2)
 
 
 def hand_over(db, to):

@@ -11,6 +11,7 @@ Pure.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -23,6 +24,8 @@ from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec
 SLOTS = 100
 """Slots are numbered below this."""
 _QUORUMS_MAX = 8
+_SLOT = re.compile(r"[a-z0-9][-a-z0-9]{0,62}")
+"""What an instance may be called: a status is anybody's word, and this becomes part of a server's file."""
 
 
 def members(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> list[str]:
@@ -120,5 +123,6 @@ def _counts(instance: Instance) -> bool:
 
 def _quorum(told: Any) -> Quorum:
     there, least = told.get("members"), told.get("min")
-    is_one = isinstance(there, list) and all(isinstance(each, str) for each in there) and isinstance(least, int)
+    is_one = isinstance(there, list) and isinstance(least, int) and len(there) <= SLOTS
+    is_one = is_one and all(isinstance(each, str) and _SLOT.fullmatch(each) for each in there)
     return Quorum(tuple(there), least) if is_one and 0 < least < len(there) else ASYNCHRONOUS

@@ -244,6 +244,9 @@ HOSTILE = {
     "members that are none": {"quorums": [{"members": [{}], "min": 1}], "since": 7},
     "as many as there are": {"quorums": [{"members": ["db-1"], "min": 9}]},
     "fewer than none": {"quorums": [{"members": ["db-1", "db-2"], "min": -5}]},
+    "a line of a server's file": {"quorums": [{"members": ["db-0", "x'\narchive_command = 'y"], "min": 1}]},
+    "a line after a name": {"quorums": [{"members": ["db-0", "db-1\n"], "min": 1}]},
+    "more members than there can be": {"quorums": [{"members": ["db-1"] * 1000, "min": 1}]},
     "very many": {"quorums": [{"members": ["db-1"], "min": 1}] * 1000},
 }
 
@@ -254,7 +257,11 @@ def test_a_status_that_makes_no_sense_promotes_nobody_and_is_put_right(synchrono
     world.cr["status"]["synchronous"] = synchronous
     world.step()
     assert world.taken == []
+    world.delete("Pod", "db-0")
     world.broken.clear()
+    world.step()
+    env = world.pods["db-0"]["spec"]["initContainers"][0]["env"]
+    assert next(each["value"] for each in env if each["name"] == "SYNCHRONOUS") == ""
     world.run()
     world.settle()
     assert (world.primary["name"], noted(world)) == ("db-0", [(THREE, 1)])
