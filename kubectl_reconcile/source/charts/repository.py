@@ -252,7 +252,7 @@ def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) 
     def hang_up() -> None:
         for each in reached:  # the connection itself lets go of its socket once the answer has begun
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                socket.socket.shutdown(each, socket.SHUT_RDWR)  # that of TLS would take its state from who uses it
 
     timer = threading.Timer(max(deadline - time.monotonic(), 0.01), hang_up)
     timer.daemon = True

@@ -128,7 +128,9 @@ def test_the_image_copies_what_the_wheel_needs_and_starts_what_it_installs():
     ]
     missing = [source for source in copied if not (ROOT / source).exists()]
     assert missing == []
-    assert {"crds", "examples", "kubectl_reconcile", "setup.py", "pyproject.toml", "requirements.lock"} <= set(copied)
+    assert {"crds", "examples", "kubectl_reconcile", "setup.py", "pyproject.toml", "requirements-image.lock"} <= set(
+        copied
+    )
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     (entry,) = re.findall(r'^ENTRYPOINT \["(.+)"\]$', text, re.MULTILINE)
     assert entry in scripts

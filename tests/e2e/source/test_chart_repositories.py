@@ -224,7 +224,8 @@ def test_a_server_is_left_after_a_while(tmp_path, page, fault, said):
         assert time.monotonic() - began < seconds + 10
 
 
-def test_a_server_that_draws_out_shaking_hands_is_left_too(tmp_path):
+@pytest.mark.parametrize("seconds", [1.0, 0.0], ids=["in the middle", "before the first byte"])
+def test_a_server_that_draws_out_shaking_hands_is_left_too(tmp_path, seconds):
     """Each byte is in time for a timeout of the socket."""
 
     def drip() -> None:
@@ -241,7 +242,7 @@ def test_a_server_that_draws_out_shaking_hands_is_left_too(tmp_path):
         began = time.monotonic()
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
         assert "it takes too long to answer" in refused(
-            repository(url, tmp_path, most_seconds=1.0), SourceFault.UNREACHABLE
+            repository(url, tmp_path, most_seconds=seconds), SourceFault.UNREACHABLE
         )
         assert time.monotonic() - began < 30, "it drips for a minute and a half"
         dripping.join(20)
