@@ -7,6 +7,8 @@ import json
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.module_api import Context, SeenSecret, labels_of, later
 from kubectl_reconcile.modules.etcd.spec import AutoTls, cluster_spec
 from kubectl_reconcile.modules.etcd.steps import ON_SECRETS, Do
+from kubectl_reconcile.modules.etcd.tls import certificates
 from kubectl_reconcile.modules.etcd.tls.driver import facts_of, values_after
 from tests.modules.etcd.test_preview import foreseen
 from tests.modules.etcd.world import World, condition
@@ -261,6 +264,18 @@ def cut(values):
     return {**values, "tls.key": values.get("tls.key", "")[:60]}
 
 
+def large_key():
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    form = serialization.PrivateFormat.PKCS8
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
+
+
+def strangers(number):
+    """So many authorities that nobody knows, as a bundle."""
+    now = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    return "".join(certificates.new_authority("stranger", now, DAY_S).certificate for _ in range(number))
+
+
 DAMAGED = {
     "gone": lambda world, kind: world.secrets.pop(kind),
     "without its key": lambda world, kind: world.secrets[kind].pop("tls.key", None),
@@ -269,6 +284,8 @@ DAMAGED = {
     "for other names": lambda world, kind: world.secrets.update({kind: dict(world.secrets["client"])}),
     "no certificates": lambda world, kind: world.secrets.update({kind: dict.fromkeys(("ca.crt", "tls.crt", "tls.key"), "x")}),
     "empty": lambda world, kind: world.secrets.update({kind: {}}),
+    "with a key that takes long to check": lambda world, kind: world.secrets[kind].update({"tls.key": large_key()}),
+    "with a certificate that is endless": lambda world, kind: world.secrets[kind].update({"tls.crt": world.secrets[kind]["tls.crt"] * 30}),
     "without trust": lambda world, kind: world.secrets[kind].update({"ca.crt": "x"}),
 }  # fmt: skip
 
@@ -282,6 +299,15 @@ def test_a_certificate_that_somebody_broke_is_issued_again_and_nobody_restarts(k
     assert len(world.taken) == 1
     assert world.taken[0] in {f"issue db-{kind}", f"trust db-{kind}"}
     assert condition(world.ask(), "Ready").status == "True"
+
+
+def test_of_authorities_without_end_the_first_ones_are_looked_at():
+    assert len(certificates.authorities_in(strangers(40))) == 16
+    world = formed()
+    world.secrets["peer"]["ca.crt"] += strangers(40)
+    assert len(world.tls("peer")["trusted"]) == 16
+    world.settle()
+    assert world.tls("peer")["trusted"] == world.tls("ca")["trusted"]
 
 
 @pytest.mark.parametrize("damage", [DAMAGED[name] for name in ("gone", "with half a key", "empty")])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,9 @@ from kubectl_reconcile.modules.etcd.tls.state import SecretState
 
 TRUSTED, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 NEXT_CERTIFICATE, NEXT_KEY = "next.crt", "next.key"
+_MOST_AUTHORITIES, _LONGEST, _LONGEST_KEY = 16, 1 << 14, 1 << 10
+"""What is looked at of a Secret, in certificates and characters: to check a key of 16,384 bits takes seconds, which nobody else shall wait for."""
+_AUTHORITY = re.compile(rf"-----BEGIN CERTIFICATE-----[^-]{{,{_LONGEST}}}-----END CERTIFICATE-----")
 _UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion)
 
 
@@ -215,6 +219,8 @@ def _read_pair(certificate: str, key: str) -> tuple[x509.Certificate, ec.Ellipti
     Raises:
         CertificateError: they can't be read, or aren't of one another.
     """
+    if len(certificate) > _LONGEST or len(key) > _LONGEST_KEY:
+        raise CertificateError("its certificate or its key is too long")
     try:
         found = x509.load_pem_x509_certificate(certificate.encode())
         own = serialization.load_pem_private_key(key.encode(), password=None)
@@ -227,8 +233,9 @@ def _read_pair(certificate: str, key: str) -> tuple[x509.Certificate, ec.Ellipti
 
 
 def _read_all(bundle: str) -> list[x509.Certificate]:
+    first = _AUTHORITY.findall(bundle)[:_MOST_AUTHORITIES]
     try:
-        return x509.load_pem_x509_certificates(bundle.encode())
+        return x509.load_pem_x509_certificates("\n".join(first).encode())
     except _UNREADABLE:
         return []
 
