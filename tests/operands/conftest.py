@@ -9,6 +9,14 @@ import pytest
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.runtime.client import unavailable
 
+LONGEST_S = 1500
+"""What a test of real programs may take on a machine that is busy with others."""
+
+
+def pytest_itemcollected(item) -> None:
+    if not item.get_closest_marker("timeout"):
+        item.add_marker(pytest.mark.timeout(LONGEST_S))
+
 
 @pytest.fixture(scope="session")
 def _real_pods(sandbox) -> Sandbox:
@@ -54,7 +62,7 @@ class Real:
         status, body = self.sandbox.request("GET", path)
         return json.loads(body) if status == 200 else {}
 
-    def phase(self, phase, name="main", timeout_s=90.0) -> dict:
+    def phase(self, phase, name="main", timeout_s=240.0) -> dict:
         self.eventually(
             lambda: self.pod(name).get("status", {}).get("phase") == phase,
             f"{name} is {phase}",
@@ -62,7 +70,7 @@ class Real:
         )
         return self.pod(name)
 
-    def ready(self, name="main", *, ready=True, timeout_s=90.0) -> dict:
+    def ready(self, name="main", *, ready=True, timeout_s=240.0) -> dict:
         self.eventually(lambda: is_ready(self.pod(name)) is ready, f"{name} ready={ready}", timeout_s=timeout_s)
         return self.pod(name)
 

@@ -112,7 +112,7 @@ def test_kafka_keeps_what_was_sent_across_a_restart_of_its_pod(real, kafka):
                 readinessProbe={"tcpSocket": {"port": 9092}, "periodSeconds": 1},
             )
         )  # fmt: skip
-        real.ready("broker", timeout_s=120)
+        real.ready("broker", timeout_s=240)
 
     def tool(*argv):
         command = ["sh", "-c", " ".join(argv)]

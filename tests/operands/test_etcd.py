@@ -85,7 +85,7 @@ def test_three_members_survive_what_befalls_them(real):
     version = catalog.ETCD_VERSIONS[-1]
     real.apply(headless(), client(), *(claim(name) for name in NAMES), *(member(name, version) for name in NAMES))
     for name in NAMES:
-        real.ready(name, timeout_s=60)
+        real.ready(name, timeout_s=240)
     assert len(json.loads(etcdctl(real, "c-0", "member list -w json"))["members"]) == 3
     etcdctl(real, "c-1", "--endpoints=client:2379 put first 1")  # by the client Service
 
@@ -100,7 +100,7 @@ def test_three_members_survive_what_befalls_them(real):
     address = real.pod("c-2")["status"]["podIP"]
     real.delete("c-2")
     real.apply(member("c-2", version))
-    real.ready("c-2", timeout_s=60)
+    real.ready("c-2", timeout_s=240)
     assert real.pod("c-2")["status"]["podIP"] != address
     assert statuses(real)["c-2"]["header"]["member_id"] == before["c-2"]["header"]["member_id"]
     assert etcdctl(real, "c-2", "get first --print-value-only") == "1\n"
@@ -110,7 +110,7 @@ def test_a_member_that_is_cut_off_is_replaced_as_leader_and_comes_back(real):
     version = catalog.ETCD_VERSIONS[-1]
     real.apply(headless(), *(claim(name) for name in NAMES), *(member(name, version) for name in NAMES))
     for name in NAMES:
-        real.ready(name, timeout_s=60)
+        real.ready(name, timeout_s=240)
     before = statuses(real)
     leader = next(name for name, one in before.items() if one["leader"] == one["header"]["member_id"])
     other = next(name for name in NAMES if name != leader)
@@ -137,13 +137,13 @@ def test_an_upgrade_is_another_image_and_the_way_back_is_refused(real):
     old, new = catalog.ETCD_VERSIONS
     real.apply(headless(), *(claim(name) for name in NAMES), *(member(name, old) for name in NAMES))
     for name in NAMES:
-        real.ready(name, timeout_s=60)
+        real.ready(name, timeout_s=240)
     value = base64.b64encode(b"kept" * 100).decode()
     etcdctl(real, "c-0", f"put first {value}")
     for name in NAMES:
         real.delete(name)
         real.apply(member(name, new))
-        real.ready(name, timeout_s=60)
+        real.ready(name, timeout_s=240)
     real.eventually(
         lambda: {one["storageVersion"] for one in statuses(real).values()} == {"3.6.0"},
         "the storage is of the new minor",
@@ -155,4 +155,4 @@ def test_an_upgrade_is_another_image_and_the_way_back_is_refused(real):
     assert "invalid downgrade" in "\n".join(real.logs("c-2", "--previous"))
     real.delete("c-2")
     real.apply(member("c-2", new))
-    real.ready("c-2", timeout_s=60)
+    real.ready("c-2", timeout_s=240)

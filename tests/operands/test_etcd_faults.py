@@ -203,7 +203,7 @@ def test_a_quota_that_is_used_up_has_room_again_once_somebody_approves_and_files
     live.tell("db-0", "/v3/kv/compaction", {"revision": revision, "physical": True})
     until(lambda: min(sizes(live).values()) > 6 << 20, "all files have grown")
     db.apply(version=NEW, etcd={**quota, "defragmentation": {"schedule": "* * * * *"}})
-    until(lambda: max(sizes(live).values()) < 4 << 20, "all files are rewritten", timeout_s=180.0)
+    until(lambda: max(sizes(live).values()) < 4 << 20, "all files are rewritten", timeout_s=240.0)
     assert live.settled() == before
     assert live.cr["status"]["defragmentation"]["nextScheduleTime"]
 
@@ -304,7 +304,7 @@ def test_a_daemon_that_is_killed_at_every_step_of_a_backup_and_of_a_restore_take
 
     db.end()
     real.gone("db-0")
-    real.kubectl("delete", "pvc", "db-0-data", "-n", real.namespace, "--timeout=60s")
+    real.kubectl("delete", "pvc", "db-0-data", "-n", real.namespace, "--timeout=300s")
     way.steps.clear()
     way.is_armed = True
     restore(real, "again")

@@ -23,19 +23,19 @@ def test_an_upgrade_waits_for_its_snapshot_and_a_cluster_that_is_deleted_for_its
     real.eventually(
         lambda: "no PersistentVolumeClaim backups" in db.condition("Degraded")["message"],
         "there is nowhere to write to",
-        timeout_s=60,
+        timeout_s=240,
     )
     assert db.condition("Degraded")["reason"] == "BackupFailed"
     assert images(real) == {OLD}
     real.apply(claim("backups"))
-    db.settled(3, timeout_s=180)
+    db.settled(3, timeout_s=240)
     assert images(real) == {NEW}
     assert db.members() == before
     taken = status(real, name)
     assert (taken["succeeded"], taken["etcdVersion"]) == (True, OLD)
 
     db.etcdctl("db-0", "put", "second", "2")
-    real.kubectl("delete", "etcdcluster", "db", "-n", real.namespace, "--timeout=150s")
+    real.kubectl("delete", "etcdcluster", "db", "-n", real.namespace, "--timeout=300s")
     mounts = [{"name": "backups", "mountPath": "/backups"}]
     pod = {"restartPolicy": "Never", "volumes": [BACKUPS]}
     real.run("ls", "/backups/db-last", name="look", volumeMounts=mounts, pod=pod)

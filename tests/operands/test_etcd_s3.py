@@ -65,11 +65,11 @@ def test_a_cluster_that_is_gone_begins_again_with_what_is_in_a_bucket(db):  # no
 
     db.end()
     real.gone("db-0")
-    real.kubectl("delete", "pvc", "-n", real.namespace, "--timeout=60s", "db-0-data")
-    real.kubectl("delete", "etcdbackup", "--all", "-n", real.namespace, "--timeout=60s")  # the bucket is all there is
+    real.kubectl("delete", "pvc", "-n", real.namespace, "--timeout=300s", "db-0-data")
+    real.kubectl("delete", "etcdbackup", "--all", "-n", real.namespace, "--timeout=300s")  # the bucket is all there is
     restore(real, "again", s3=PLACE)
     db.apply(version=NEW, size=1, restoreFrom={"name": "again"})
     waits_for(real, "again", "Restored")
     db.settled(1)
     assert db.etcdctl("db-0", "get", "first", "--print-value-only") == "1\n"
-    real.kubectl("delete", "etcdrestore", "--all", "-n", real.namespace, "--timeout=60s")
+    real.kubectl("delete", "etcdrestore", "--all", "-n", real.namespace, "--timeout=300s")

@@ -26,7 +26,7 @@ def _programs():
 def db(real, crds, new_daemon) -> Db:  # noqa: F811 - fixtures
     found = Db(real, new_daemon(real.kubectl.kubeconfig, real.namespace).start())
     yield found
-    real.kubectl("delete", "etcdbackup", "--all", "-n", real.namespace, "--timeout=60s")
+    real.kubectl("delete", "etcdbackup", "--all", "-n", real.namespace, "--timeout=300s")
     found.end()
 
 
@@ -55,7 +55,7 @@ def condition(real, name, type_="Ready"):
     return next((each for each in found if each["type"] == type_), {"status": "", "reason": "", "message": ""})
 
 
-def reason(real, name, wanted, timeout_s=60):
+def reason(real, name, wanted, timeout_s=240):
     real.eventually(lambda: condition(real, name)["reason"] == wanted, f"{name} is {wanted}", timeout_s=timeout_s)
     return condition(real, name)["message"]
 
@@ -144,7 +144,7 @@ def test_what_was_backed_up_comes_back_and_what_fails_says_why(db):
     assert "cut-once failed" in reason(real, "cut", "BackupFailed")
     assert status(real, "cut")["succeeded"] is False
 
-    real.kubectl("delete", "etcdbackup", "nightly", "-n", real.namespace, "--timeout=60s")
+    real.kubectl("delete", "etcdbackup", "nightly", "-n", real.namespace, "--timeout=300s")
     left = json.loads(real.kubectl("get", "pvc", "nightly-backups", "-n", real.namespace, "-o", "json"))["metadata"]
     assert not left.get("ownerReferences")
     assert not left.get("deletionTimestamp")

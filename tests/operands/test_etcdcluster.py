@@ -72,7 +72,7 @@ class Db:
         ready = len(status.get("members", {}).get("ready", [])) == members
         return is_newest and ready and self.condition("Ready")["status"] == "True"
 
-    def settled(self, members, timeout_s=90):
+    def settled(self, members, timeout_s=240):
         self.real.eventually(lambda: self.is_settled(members), f"{members} members serve", timeout_s=timeout_s)
         return self
 
@@ -89,7 +89,7 @@ class Db:
 
     def end(self):
         self.real.kubectl(
-            "delete", "etcdcluster", "db", "-n", self.real.namespace, "--timeout=60s", "--ignore-not-found"
+            "delete", "etcdcluster", "db", "-n", self.real.namespace, "--timeout=300s", "--ignore-not-found"
         )
 
 
@@ -120,7 +120,7 @@ def test_no_acknowledged_write_is_lost_whatever_befalls_it(db):
     assert db.members() == left
 
     db.apply(version=NEW)
-    db.settled(3, timeout_s=120)
+    db.settled(3, timeout_s=240)
     assert {real.container(name)["image"] for name in left} == {f"quay.io/coreos/etcd:v{NEW}"}
     assert db.members() == left
     assert db.cr["status"]["currentVersion"] == NEW
@@ -148,7 +148,7 @@ def test_a_cluster_without_majority_waits_and_one_that_was_deleted_is_found_agai
 
     for name in ("db-1", "db-2"):
         real.sandbox.pods.pause(real.namespace, name)
-    real.eventually(lambda: db.condition("Degraded")["reason"] == "QuorumLost", "no majority serves", timeout_s=60)
+    real.eventually(lambda: db.condition("Degraded")["reason"] == "QuorumLost", "no majority serves", timeout_s=240)
     assert db.condition("Available")["status"] == "False"
     assert "of 3 members don't serve" in db.condition("Degraded")["message"]
     assert sorted(name for name in before if real.pod(name)) == ["db-0", "db-1", "db-2"]
@@ -177,7 +177,7 @@ def test_what_is_left_of_a_majority_that_is_gone_goes_on_once_somebody_approves(
     lost = ("db-2", "db-3")
     real.kubectl("delete", "pvc", "-n", real.namespace, "--wait=false", *(f"{name}-data" for name in lost))
     real.kubectl("delete", "pod", "-n", real.namespace, "--wait=false", *lost)
-    real.eventually(lambda: "go on alone" in db.condition("Degraded")["message"], "one is offered", timeout_s=90)
+    real.eventually(lambda: "go on alone" in db.condition("Degraded")["message"], "one is offered", timeout_s=240)
     told = db.condition("Degraded")["message"]
     assert "db-2, db-3 of 4 members don't serve" in told
     assert "db-3: its volume is gone" in told
@@ -185,9 +185,9 @@ def test_what_is_left_of_a_majority_that_is_gone_goes_on_once_somebody_approves(
     assert not real.pod("db-2")
 
     assert "approved recover-" in approved(real)
-    real.eventually(lambda: len(aside(real)) == 1, "the other volume is put aside", timeout_s=90)
+    real.eventually(lambda: len(aside(real)) == 1, "the other volume is put aside", timeout_s=240)
     (name,) = aside(real)
-    db.settled(4, timeout_s=120)
+    db.settled(4, timeout_s=240)
     left = next(each for each in ("db-0", "db-1") if each != name)
     found = {
         each["name"]: each["ID"] for each in json.loads(db.etcdctl(left, "member", "list", "-w", "json"))["members"]
@@ -271,7 +271,7 @@ def test_members_and_clients_talk_tls_by_certificates_that_are_named(db, tmp_pat
         f"https://db-{at}.db.{real.namespace}.svc:2380" for at in range(3)
     }
     real.kubectl("delete", "secret", "operator", "-n", real.namespace)
-    real.eventually(lambda: "operator can't be read" in observed(db), "nobody can ask the members", timeout_s=60)
+    real.eventually(lambda: "operator can't be read" in observed(db), "nobody can ask the members", timeout_s=240)
     assert [name for name in ("db-0", "db-1", "db-2") if real.pod(name)] == ["db-0", "db-1", "db-2"]
 
 
@@ -288,7 +288,7 @@ def test_a_cluster_issues_its_certificates_itself_and_renews_them_while_a_client
         "python", "-uc", TLS_WRITER, name="writer", image="python", volumeMounts=[{"name": "tls", "mountPath": "/tls"}],
         pod={"terminationGracePeriodSeconds": 0, "volumes": [client]},
     )  # fmt: skip
-    real.eventually(lambda: len(acked(real)) > 20, "the client writes", timeout_s=60)
+    real.eventually(lambda: len(acked(real)) > 20, "the client writes", timeout_s=240)
     lines = real.logs("writer")
     assert [line for line in lines if line.startswith("without")] == ["without refused"]
     assert [line for line in lines if line.startswith("as a peer")] == ["as a peer refused"]
@@ -296,9 +296,9 @@ def test_a_cluster_issues_its_certificates_itself_and_renews_them_while_a_client
     before, uids = issued(real), running(real)
     at = len(acked(real))
     db.apply(TLS={"auto": {**auto["auto"], "duration": "24h"}})
-    real.eventually(lambda: not set(issued(real).values()) & set(before.values()), "all are renewed", timeout_s=90)
-    real.eventually(lambda: len(acked(real)) > at + 50, "the client still writes", timeout_s=60)
-    real.eventually(lambda: len(shown(real)) > 1, "members show the new certificate", timeout_s=120)
+    real.eventually(lambda: not set(issued(real).values()) & set(before.values()), "all are renewed", timeout_s=240)
+    real.eventually(lambda: len(acked(real)) > at + 50, "the client still writes", timeout_s=240)
+    real.eventually(lambda: len(shown(real)) > 1, "members show the new certificate", timeout_s=240)
     db.settled(3)
     assert running(real) == uids
 
@@ -306,11 +306,11 @@ def test_a_cluster_issues_its_certificates_itself_and_renews_them_while_a_client
     real.eventually(
         lambda: not set(running(real).values()) & set(uids.values()),
         "all members trust another authority",
-        timeout_s=120,
+        timeout_s=240,
     )
-    db.settled(3, timeout_s=120)
+    db.settled(3, timeout_s=240)
     at = len(acked(real))
-    real.eventually(lambda: len(acked(real)) > at + 20, "the client still writes", timeout_s=60)
+    real.eventually(lambda: len(acked(real)) > at + 20, "the client still writes", timeout_s=240)
     found = db.etcdctl("db-0", *FLAGS, "get", "n/", "--prefix", "--keys-only", "--limit=1000000").split()
     assert not {f"n/{number:08}" for number, _ in acked(real)[: at + 20]} - set(found)
 

@@ -54,7 +54,7 @@ def ready(real, name):
     return next((each for each in conditions if each["type"] == "Ready"), {"status": "", "reason": "", "message": ""})
 
 
-def waits_for(real, name, reason, timeout_s=60):
+def waits_for(real, name, reason, timeout_s=240):
     real.eventually(lambda: ready(real, name)["reason"] == reason, f"{name}: {reason}", timeout_s=timeout_s)
     return ready(real, name)["message"]
 
@@ -74,7 +74,7 @@ def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_da
     db.etcdctl("db-0", "put", "second", "2")  # after the backup: lost
     db.end()
     real.gone("db-0", "db-1", "db-2")
-    real.kubectl("delete", "pvc", "-n", real.namespace, "--timeout=60s", *(f"db-{at}-data" for at in range(3)))
+    real.kubectl("delete", "pvc", "-n", real.namespace, "--timeout=300s", *(f"db-{at}-data" for at in range(3)))
 
     mounts = [{"name": "backups", "mountPath": "/backups"}]
     pod = {"restartPolicy": "Never", "volumes": [BACKUPS]}
@@ -82,7 +82,7 @@ def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_da
     paths = (f"/backups/{file}", f"/backups/{spoilt}")
     real.run("python", "-c", SPOIL, *paths, name="spoil", image="python", volumeMounts=mounts, pod=pod)
     real.phase("Succeeded", "spoil")
-    real.kubectl("delete", "etcdrestore", "early", "-n", real.namespace, "--timeout=60s")
+    real.kubectl("delete", "etcdrestore", "early", "-n", real.namespace, "--timeout=300s")
 
     asks = {"version": NEW, "restoreFrom": {"name": "again"}}
     shown = previewed(real, tmp_path, db.manifest(**asks), manifest("again"))
@@ -111,7 +111,7 @@ def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_da
 
     restore(real, "late")  # into the same one, which has data, and doesn't ask for it
     assert "stays as it is" in waits_for(real, "late", "ClusterExists")
-    real.kubectl("delete", "etcdrestore", "--all", "-n", real.namespace, "--timeout=60s")
+    real.kubectl("delete", "etcdrestore", "--all", "-n", real.namespace, "--timeout=300s")
     db.settled(3)
     assert db.etcdctl("db-1", "get", "first", "--print-value-only") == "1\n"
 
@@ -137,11 +137,11 @@ def test_a_cluster_with_data_goes_back_to_its_backup_once_somebody_approves(db):
     assert sorted(db.members()) == ["db-0", "db-1", "db-2"]
 
     assert "approved replace-" in approved(real)
-    waits_for(real, "back", "Restored", timeout_s=150)
-    db.settled(3, timeout_s=120)
+    waits_for(real, "back", "Restored", timeout_s=240)
+    db.settled(3, timeout_s=240)
     assert db.etcdctl("db-5", "get", "first", "--print-value-only") == "1\n"
     assert not db.etcdctl("db-3", "get", "second", "--print-value-only").strip()
     assert sorted(aside(real)) == ["db-0", "db-1", "db-2"]
-    real.kubectl("delete", "etcdrestore", "--all", "-n", real.namespace, "--timeout=60s")
+    real.kubectl("delete", "etcdrestore", "--all", "-n", real.namespace, "--timeout=300s")
     db.settled(3)
     assert db.etcdctl("db-4", "get", "first", "--print-value-only") == "1\n"

@@ -194,7 +194,7 @@ def test_a_pod_ends_within_its_grace_and_nothing_is_left_of_it(real):
 def test_a_pod_ends_while_one_of_its_probes_hangs(real):
     asks = {"exec": {"command": ["sh", "-c", "echo asked > /proc/1/fd/1; sleep 1000"]}, "timeoutSeconds": 1000}
     real.run("sh", "-c", "sleep 1000", readinessProbe=asks, pod={"terminationGracePeriodSeconds": 1})
-    real.eventually(lambda: "asked" in real.logs(), "the probe is under way", timeout_s=60)
+    real.eventually(lambda: "asked" in real.logs(), "the probe is under way", timeout_s=240)
     real.delete("main", "--wait=false")
     real.gone("main")
 
