@@ -20,7 +20,9 @@ from kubectl_reconcile.modules.etcd.tls.state import AUTHORITY, CERTIFICATES, OF
 
 async def observe(cr: Manifest, io: Io) -> dict[str, Any]:
     """Return what is known of the Secrets, by kind."""
-    return facts_of(await _seen(cr, io), Context("", "etcdcluster", cr))
+    seen = await _seen(cr, io)
+    # Beside the event loop: to hold what a tenant put there against all authorities may take a while.
+    return await asyncio.to_thread(facts_of, seen, Context("", "etcdcluster", cr))
 
 
 async def act(cr: Manifest, action: Action, io: Io) -> str:
