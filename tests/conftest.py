@@ -221,7 +221,7 @@ IN_A_HURRY = {"GOGC": "off", "GOMAXPROCS": "1"}
 
 
 class KubectlError(Exception):
-    """kubectl failed; the text is what it said."""
+    """kubectl failed, or the server said no to a plain request; the text is what was said."""
 
 
 @dataclass(frozen=True)
@@ -368,13 +368,22 @@ def namespace(administrator, kubectl, namespace_names) -> Iterator[str]:
     administrator.ask("DELETE", f"/apis/reconcile.dev/v1alpha1/namespaces/{name}/syncs")
 
 
-def eventually(condition: Callable[[], Any], what: str, *, timeout_s: float = 90.0) -> Any:
-    """Return what *condition* returns once that is true; fail, saying *what* didn't come true, after *timeout_s*."""
+def eventually(condition: Callable[[], Any], what: str, *, timeout_s: float = 90.0, pause_s: float = 0.02) -> Any:
+    """Return what *condition* returns once that is true; fail, saying *what* didn't come true, after *timeout_s*.
+
+    What kubectl refuses while *condition* looks isn't true yet: an object that nobody has created so far, the
+    logs of a container that hasn't begun. The failure tells what it refused last.
+    """
     deadline = time.monotonic() + timeout_s
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
-        time.sleep(0.02)
-    return result
+    while True:
+        refused = ""
+        try:
+            if result := condition():
+                return result
+        except KubectlError as error:
+            refused = f"; {error}"
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}{refused}"
+        time.sleep(pause_s)
 
 
 @pytest.fixture(name="eventually", scope="session")

@@ -33,7 +33,7 @@ import yaml
 from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
 from kubectl_reconcile.core.objects import FIELD_MANAGER, ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
-from tests import forked
+from tests import conftest, forked
 from tests.e2e.domains import Factory
 from tests.e2e.ssh_host import SshHost
 from tests.forked import PROGRAM
@@ -63,11 +63,8 @@ CLUSTER_SCOPED = {"Namespace", "Node", "CustomResourceDefinition"}
 
 
 def patiently(condition: Callable[[], Any], what: str, *, timeout_s: float = PATIENCE_S, pause_s: float = 0.1) -> Any:
-    deadline = time.monotonic() + timeout_s
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
-        time.sleep(pause_s)
-    return result
+    """As `eventually` of all tests; a look at what a daemon does may cost more, so it is taken less often."""
+    return conftest.eventually(condition, what, timeout_s=timeout_s, pause_s=pause_s)
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +76,7 @@ def eventually() -> Callable[..., Any]:
 # -- the cluster, looked at from outside -------------------------------------------------------------------------------
 
 
-class RefusedError(Exception):
+class RefusedError(conftest.KubectlError):
     """The API server answered with an error; the text is its message."""
 
 
