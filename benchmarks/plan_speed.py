@@ -94,6 +94,10 @@ class View:
         """Return the members."""
         return self._members
 
+    def of_kind(self, _kind: GroupKind, _namespace: str) -> tuple[Held, ...]:
+        """Return nothing: no module reads here."""
+        return ()
+
     def moment(self, _kinds: Iterable[GroupKind]) -> View:
         """Return itself: it never changes."""
         return self

@@ -14,7 +14,7 @@ from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
 from kubectl_reconcile.core.module.api import Module, modules_in
 from kubectl_reconcile.core.module.call import ModuleError
 from kubectl_reconcile.core.module.cases import Case, CaseError, differences
-from kubectl_reconcile.core.module.rbac import rules_of
+from kubectl_reconcile.core.module.rbac import rules_here, rules_of
 from kubectl_reconcile.engine.commands import scaffold
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.purity import asked
@@ -55,15 +55,23 @@ def _described(one: Module) -> Iterator[Line]:
     yield line("")
     yield from (line(f"owns   {gvk}") for gvk in one.owns)
     for reads in one.reads:
-        yield line(
-            f"reads  {reads.gvk}{f' with {reads.selector}' if reads.selector else ''}{', by name, where it is asked for' if reads.on_request else ''}"
+        which = (
+            ", by name, where it is asked for"
+            if reads.on_request
+            else ", all of the namespace"
+            if reads.whole_namespace
+            else ""
         )
+        yield line(f"reads  {reads.gvk}{f' with {reads.selector}' if reads.selector else ''}{which}")
     if one.finalize:
         yield line(f"cleans up before a deletion (finalizer {one.finalizer})")
     if one.observe:
         yield line(f"observes an external system, for at most {one.observe_s:g} s{'; acts on it' if one.act else ''}")
     yield line("needs these rights:")
     yield from (line(text) for text in dump(rules_of(one)))
+    if here := rules_here(one):
+        yield line("and these in the namespaces of its custom resources (kubectl reconcile grant):")
+        yield from (line(text) for text in dump(here))
 
 
 def new(name: str, *, kind: str, api: str, folder: str | None, color: str) -> int:

@@ -8,6 +8,7 @@ Pure: *before* and *after* are an object as it was and as it is, None where it w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -151,6 +152,7 @@ class ItemIndex:
     _sets: dict[str, ObjectRef] = field(default_factory=dict)
     _instances: dict[_Instance, ObjectRef] = field(default_factory=dict)
     _owners: dict[str, ObjectRef] = field(default_factory=dict)
+    _here: dict[tuple[str, str], set[ObjectRef]] = field(default_factory=lambda: defaultdict(set))
 
     def __len__(self) -> int:
         return len(self._sets)
@@ -167,11 +169,13 @@ class ItemIndex:
         """Note a CR and the name under which its children know it."""
         self._instances[_instance(ref, module, cr)] = ref
         self._owners[uid] = ref
+        self._here[module.name, ref.namespace].add(ref)
 
     def cr_went(self, ref: ObjectRef, uid: str, module: Module, cr: Manifest) -> None:
         """Forget a CR."""
         self._instances.pop(_instance(ref, module, cr), None)
         self._owners.pop(uid, None)
+        self._here[module.name, ref.namespace].discard(ref)
 
     def looks_after(self, ref: ObjectRef, labels: Mapping[str, str]) -> bool:
         """Tell whether a CR is ours: a member of a Sync may be in any namespace, and all members share one watch."""
@@ -205,6 +209,12 @@ class ItemIndex:
                     cr = live(reader) if is_near else None
                     if cr is not None and reads.of(cr).matches(manifest()):
                         yield reader
+
+    def reading_all(self, ref: ObjectRef, modules: Iterable[Module]) -> Iterator[ObjectRef]:
+        """Yield the other CRs whose modules read all objects of this one's kind in its namespace."""
+        for module in modules:
+            if any(each.whole_namespace and each.gvk.group_kind == ref.group_kind for each in module.reads):
+                yield from sorted(self._here.get((module.name, ref.namespace), set()) - {ref})
 
     def top_of(self, ref: ObjectRef, controller_uid: Callable[[ObjectRef], str]) -> ObjectRef:
         """Return the CR on top of a nested one, since its pass writes what is below; anything else is on its own."""

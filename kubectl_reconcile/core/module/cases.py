@@ -42,6 +42,7 @@ class Case:
     read: tuple[Manifest, ...] = ()
     facts: Facts = dataclasses.field(default_factory=dict)
     unobserved: str = ""
+    unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
     outcome: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -62,6 +63,7 @@ class Case:
                 read=tuple(tree["read"]),
                 facts=tree["facts"],
                 unobserved=tree.get("unobserved", ""),
+                unread=tree.get("unread", {}),
                 outcome=tree["outcome"],
             )
         except (KeyError, TypeError) as error:
@@ -79,6 +81,7 @@ class Case:
             "read": [_shareable(each) for each in self.read],
             "facts": self.facts,
             "unobserved": self.unobserved,
+            **({"unread": dict(self.unread)} if self.unread else {}),
             "outcome": {**self.outcome, "children": [_shareable(each) for each in self.outcome.get("children", ())]},
         }
 
@@ -88,7 +91,7 @@ class Case:
         Raises:
             ModuleError: the module failed.
         """
-        owned = Owned(self.children, self.read)
+        owned = Owned(self.children, self.read, unread=self.unread)
         context = Context(self.now, module.name, self.cr, self.unobserved)
         try:
             outcome = ask(module, self.cr, owned, self.facts, context)

@@ -7,11 +7,12 @@ Pure: values and views on values.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, health
@@ -63,6 +64,9 @@ class Reads:
     the whole kind. Of what is found, a CR is shown what *of* selects for it; without *of*, the
     objects that `Context.sees` says are its own.
 
+    *whole_namespace* shows a CR all objects of the kind in its own namespace, and nobody else's: these are watched namespace by namespace, as long as there is a
+    CR in it. A change of one wakes the CR some seconds later. The rights are given by namespace (``kubectl reconcile grant``).
+
     *on_request* is for Secrets: none is listed, watched or shown; ``observe`` and ``act`` may read those that *of* names, and ``act`` may make them;
     where it *rewrites*, also give new values to those that are the CR's own.
     """
@@ -73,13 +77,20 @@ class Reads:
     of: Callable[[Manifest], Select] | None = None
     on_request: bool = False
     rewrites: bool = False
+    whole_namespace: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a selector that isn't made of equalities.
 
         Raises:
-            ValueError: a part of *selector* isn't ``key=value``, or nothing says which objects are a CR's.
+            ValueError: a part of *selector* isn't ``key=value``, or nothing says which objects are a CR's, or two things do.
         """
+        if self.whole_namespace:
+            if self.selector or self.of is not None or self.on_request:
+                raise ValueError(
+                    "whole_namespace is all objects of a kind; it goes without selector, of and on_request"
+                )
+            return
         if not self.selector and self.of is None:
             raise ValueError(
                 "a selector is written key=value,key=value; without one, say by `of` which objects are read"
@@ -100,16 +111,38 @@ class Reads:
         return GroupVersionKind.parse(self.api_version, self.kind)
 
 
+class Unparsed(Protocol):
+    """A live object that is parsed when it is asked for; each time again."""
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Which object this is."""
+
+    def manifest(self) -> Manifest:
+        """Return the whole object, parsed."""
+
+
 class Owned:
     """The live objects around one CR: *children* that it controls, and *read* objects of others.
+
+    *around* is what is read of a whole namespace: much of it, so it is parsed where a module asks for it. *unread* says why kinds of these
+    could not be had, by kind: nothing may be concluded then from what isn't there.
 
     Kinds are named as kubectl does, ``Deployment`` or, where two groups share a kind,
     ``Deployment.apps``. Answers are sorted by name, so they don't depend on the order of events.
     """
 
-    __slots__ = ("_children", "_read")
+    __slots__ = ("_around", "_children", "_read", "unread")
 
-    def __init__(self, children: Iterable[Manifest] = (), read: Iterable[Manifest] = ()) -> None:
+    def __init__(
+        self,
+        children: Iterable[Manifest] = (),
+        read: Iterable[Manifest] = (),
+        around: Iterable[Unparsed] = (),
+        unread: Mapping[str, str] | None = None,
+    ) -> None:
+        self._around = tuple(sorted(around, key=lambda each: each.ref))
+        self.unread: Mapping[str, str] = unread or {}
         self._children = tuple(sorted(children, key=ObjectRef.of))
         self._read = tuple(sorted(read, key=ObjectRef.of))
 
@@ -127,7 +160,11 @@ class Owned:
 
     def read(self, kind: str) -> tuple[Manifest, ...]:
         """Return the objects of *kind* that belong to the CR without being its children."""
-        return tuple(_of_kind(self._read, kind))
+        found = tuple(_of_kind(self._read, kind))
+        around = (each for each in self._around if kind in {each.ref.kind, str(each.ref.group_kind)})
+        return (
+            tuple(sorted((*found, *(each.manifest() for each in around)), key=ObjectRef.of)) if self._around else found
+        )
 
     def other(self, kind: str, name: str) -> Manifest | None:
         """Return the object of *kind* called *name* that belongs to the CR without being its child, or None."""
@@ -140,8 +177,12 @@ class Owned:
 
     @property
     def others(self) -> tuple[Manifest, ...]:
-        """All objects that belong to the CR without being its children."""
-        return self._read
+        """All objects that belong to the CR, or are read, without being its children."""
+        return (*self._read, *(each.manifest() for each in self._around))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Owned:
+        """Return a copy that shares what is parsed again for whoever asks."""
+        return Owned(copy.deepcopy(self._children, memo), copy.deepcopy(self._read, memo), self._around, self.unread)
 
     def __iter__(self) -> Iterator[Manifest]:
         yield from self._children

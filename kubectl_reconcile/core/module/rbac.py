@@ -61,7 +61,7 @@ def rules_of(module: Module) -> list[Rule]:
     verbs: dict[tuple[str, str], tuple[str, ...]] = {}
     for kind, needed in (
         *((gvk.group_kind, MANAGE) for gvk in module.owns),
-        *((reads.gvk.group_kind, LOOK) for reads in module.reads),
+        *((reads.gvk.group_kind, LOOK) for reads in module.reads if not reads.whole_namespace),
         (module.gvk.group_kind, (*LOOK, "patch")),
     ):
         verbs.setdefault(_resource(kind), needed)
@@ -71,6 +71,11 @@ def rules_of(module: Module) -> list[Rule]:
     # A child with blockOwnerDeletion may only be made by who may hold up the owner's deletion.
     verbs[group, f"{resource}/finalizers"] = ("update",)
     return _joined(verbs)
+
+
+def rules_here(module: Module) -> list[Rule]:
+    """Return the rights that one module needs in the namespaces of its CRs alone: to read all of some kinds there."""
+    return _joined({_resource(each.gvk.group_kind): LOOK for each in module.reads if each.whole_namespace})
 
 
 def daemon_rules(modules: Iterable[Module]) -> list[Rule]:

@@ -66,11 +66,13 @@ class Coverage:
     """How much of a set the view shows.
 
     *unsynced* are the kinds whose live objects could not be listed; *places* the namespaces in which the set may have members,
-    None where that isn't known, and they may be anywhere.
+    None where that isn't known, and they may be anywhere. *unread* are kinds that modules read of whole namespaces and that could not be listed there, with
+    the reason.
     """
 
     unsynced: frozenset[GroupKind] = frozenset()
     places: Collection[str] | None = None
+    unread: Mapping[tuple[str, GroupKind], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ Pure: modules are pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.call import ModuleError, outcome_of_invalid
@@ -18,7 +20,7 @@ from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL, Context, Owned,
 from kubectl_reconcile.core.module.outcome import Outcome, kept_status
 from kubectl_reconcile.core.module.published import age_s
 from kubectl_reconcile.core.module.specs import SpecError
-from kubectl_reconcile.core.objects import Condition, Manifest, ObjectRef, Problem, Severity, labels_of
+from kubectl_reconcile.core.objects import Condition, GroupKind, Manifest, ObjectRef, Problem, Severity, labels_of
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Provenance, Unobserved
@@ -26,6 +28,8 @@ from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
 
 BY_DAEMON = "the daemon, which reaches the pods that can't be reached from here"
 """What changes wait for that are planned on facts which somebody else found out."""
+
+NOTHING_UNREAD: Final[Mapping[tuple[str, GroupKind], str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Parent:
 
 def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcome | None:
     """Return the module's outcome; a fault of the module is a problem of this CR alone."""
-    view = owned_view(builder.inputs.live, parent.module, parent.cr, owned)
+    view = owned_view(builder.inputs.live, parent.module, parent.cr, owned, builder.inputs.coverage.unread)
     seen = _observation(builder, parent, view)
     if seen is None:
         return None
@@ -129,17 +133,30 @@ def children_of(live: Snapshot, cr: Manifest) -> Sequence[Stored]:
     return tuple(each for each in found if not place or each.ref.namespace == place)
 
 
-def owned_view(live: Snapshot, module: Module, cr: Manifest, owned: Sequence[Stored] | None = None) -> Owned:
-    """Return what *module* is shown of the live objects around *cr*."""
+def owned_view(
+    live: Snapshot, module: Module, cr: Manifest, owned: Sequence[Stored] | None = None,
+    unread: Mapping[tuple[str, GroupKind], str] = NOTHING_UNREAD,
+) -> Owned:  # fmt: skip
+    """Return what *module* is shown of the live objects around *cr*; *unread* is what could not be listed, by namespace."""
     children = owned if owned is not None else children_of(live, cr)
     context = Context(now="", module=module.name, cr=cr)
     found = {
         ObjectRef.of(each): each
         for reads in module.reads
         for each in _read_by(live, reads, context)
-        if not reads.on_request
+        if not reads.on_request and not reads.whole_namespace
     }
-    return Owned(children=[each.manifest() for each in children], read=found.values())
+    whole = {reads.gvk.group_kind for reads in module.reads if reads.whole_namespace and context.namespace}
+    around = (each for kind in sorted(whole) for each in live.of_kind(kind, context.namespace))
+    known = {*found, *(each.ref for each in children)}
+    return Owned(
+        children=[each.manifest() for each in children],
+        read=found.values(),
+        around=(each for each in around if each.ref not in known),
+        unread={
+            str(kind): unread[context.namespace, kind] for kind in sorted(whole) if (context.namespace, kind) in unread
+        },
+    )
 
 
 def _read_by(live: Snapshot, reads: Reads, context: Context) -> Iterator[Manifest]:

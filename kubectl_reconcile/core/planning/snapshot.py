@@ -55,6 +55,9 @@ class Snapshot(Protocol):
     def labelled(self, key: str, value: str) -> Sequence[Stored]:
         """Return the objects that carry a label with this value."""
 
+    def of_kind(self, kind: GroupKind, namespace: str) -> Sequence[Stored]:
+        """Return the objects of *kind* in *namespace*, by name."""
+
     def moment(self, kinds: Iterable[GroupKind]) -> Moment | None:
         """Return what a later view of the same is compared with, as far as objects of *kinds* go; None where it can't be."""
 
@@ -126,6 +129,11 @@ class Objects:
         """Return the objects that carry a label with this value."""
         return tuple(self._by_label.get((key, value), ()))
 
+    def of_kind(self, kind: GroupKind, namespace: str) -> Sequence[Stored]:
+        """Return the objects of *kind* in *namespace*, by name."""
+        refs = sorted(each for each in self._by_ref if each.group_kind == kind and each.namespace == namespace)
+        return tuple(self._by_ref[each] for each in refs)
+
     def moment(self, kinds: Iterable[GroupKind]) -> Moment | None:  # noqa: ARG002 - of all kinds
         """Return this very view: it never changes."""
         return self
@@ -162,6 +170,10 @@ class Overlay:
     def labelled(self, key: str, value: str) -> Sequence[Stored]:
         """Return the objects that carry a label with this value."""
         return self._joined(self.below.labelled(key, value), self.found.labelled(key, value))
+
+    def of_kind(self, kind: GroupKind, namespace: str) -> Sequence[Stored]:
+        """Return the objects of *kind* in *namespace*."""
+        return self._joined(self.below.of_kind(kind, namespace), self.found.of_kind(kind, namespace))
 
     def moment(self, kinds: Iterable[GroupKind]) -> Moment | None:  # noqa: ARG002 - of none
         """Return nothing: what was found besides isn't looked for in a later view."""
@@ -203,6 +215,10 @@ class OwnSet:
         if key == self.key:
             return found if value == self.value else ()
         return tuple(each for each in found if each.labels.get(self.key) == self.value)
+
+    def of_kind(self, kind: GroupKind, namespace: str) -> Sequence[Stored]:
+        """Return the members of *kind* in *namespace*."""
+        return tuple(each for each in self.below.of_kind(kind, namespace) if each.labels.get(self.key) == self.value)
 
     def moment(self, kinds: Iterable[GroupKind]) -> Moment | None:
         """Return what a later view of the same set is compared with."""

@@ -97,7 +97,7 @@ async def record(session: Session, found: LiveCr) -> Case:
         ApiError: the server refuses, or doesn't answer.
     """
     inputs = await inputs_of(session, OneShotView(Cache(session.client)), found.cr)
-    owned = owned_view(inputs.live, found.module, found.cr)
+    owned = owned_view(inputs.live, found.module, found.cr, unread=inputs.coverage.unread)
     seen = await observed(session.reach, found.module, found.cr, owned)
     case = Case(
         module=found.module.name,
@@ -107,5 +107,6 @@ async def record(session: Session, found: LiveCr) -> Case:
         read=owned.others,
         facts=seen.facts,
         unobserved=seen.error,
+        unread=owned.unread,
     )
     return case.answered(found.module)

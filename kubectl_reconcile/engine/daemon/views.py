@@ -5,7 +5,7 @@
 - Members of Syncs that other replicas work on are held bare. What comes to be ours is read again before it is looked at: by one
   list a feed, however many Syncs come at a time.
 - Whatever is watched on behalf of others, a Sync sees its own members of it, and nothing else.
-- What a module makes and reads is watched as the module's account.
+- What a module makes and reads is watched as the module's account; what it reads of whole namespaces, for as long as a CR is there.
 """
 
 from __future__ import annotations
@@ -77,15 +77,49 @@ class OwnRights:
 
 
 @dataclass(slots=True)
+class FeedUsers:
+    """Who needs which feeds; one that nobody needs any more ends."""
+
+    cache: Cache
+    _needed: dict[ObjectRef, frozenset[Feed]] = field(default_factory=dict)
+    _users: Counter[Feed] = field(default_factory=Counter)
+    _ending: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def use(self, ref: ObjectRef, feeds: frozenset[Feed]) -> None:
+        """Note which feeds an item needs from now on, and end those that it was the last to need."""
+        before = self._needed.pop(ref, frozenset())
+        if feeds:
+            self._needed[ref] = feeds
+        self._users.update(feeds - before)
+        for feed in before - feeds:
+            self._users[feed] -= 1
+            if not self._users[feed]:
+                del self._users[feed]
+                self._end(feed)
+
+    def _end(self, feed: Feed) -> None:
+        task = asyncio.ensure_future(self._unfollow(feed))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _unfollow(self, feed: Feed) -> None:
+        """Let go of a feed, unless somebody has come to need it since that was decided."""
+        if feed not in self._users:
+            await self.cache.unfollow(feed)
+
+
+@dataclass(slots=True)
 class MemberFeeds:
     """The feeds by which members are followed, each for as long as some Sync needs it."""
 
     cache: Cache
     rights: OwnRights
-    _needed: dict[ObjectRef, frozenset[Feed]] = field(default_factory=dict)
-    _users: Counter[Feed] = field(default_factory=Counter)
-    _ending: set[asyncio.Task[None]] = field(default_factory=set)
+    users: FeedUsers = field(init=False)
     _completing: dict[Feed, asyncio.Task[None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin with no users."""
+        self.users = FeedUsers(self.cache)
 
     async def ensure(self, sync: Sync, feeds: Iterable[Feed], places: Collection[str]) -> Mapping[Feed, ApiError]:
         """Follow what shows these kinds' members in *places*; return the kinds' feeds that could not be had, and why.
@@ -98,7 +132,7 @@ class MemberFeeds:
             zip(asked, await asyncio.gather(*(self._real(sync, each, places) for each in asked)), strict=True)
         )
         needed = frozenset(real for each in wanted.values() for real in each)
-        self._use(sync.ref, needed)
+        self.users.use(sync.ref, needed)
         failures = await followed(self.cache, needed)
         await self._complete(sync, needed - failures.keys())
         for real, why in failures.items():
@@ -111,7 +145,7 @@ class MemberFeeds:
 
     def release(self, ref: ObjectRef) -> None:
         """Let go of what only this Sync needed."""
-        self._use(ref, frozenset())
+        self.users.use(ref, frozenset())
 
     async def _real(self, sync: Sync, feed: Feed, places: Collection[str]) -> tuple[Feed, ...]:
         if await self.rights.may_watch(feed.resource):
@@ -147,28 +181,6 @@ class MemberFeeds:
             reading.add_done_callback(lambda _: self._completing.pop(feed, None))
         await asyncio.shield(reading)
 
-    def _use(self, ref: ObjectRef, feeds: frozenset[Feed]) -> None:
-        """Note which feeds a Sync needs, and end those that it was the last to need."""
-        before = self._needed.pop(ref, frozenset())
-        if feeds:
-            self._needed[ref] = feeds
-        self._users.update(feeds - before)
-        for feed in before - feeds:
-            self._users[feed] -= 1
-            if not self._users[feed]:
-                del self._users[feed]
-                self._end(feed)
-
-    def _end(self, feed: Feed) -> None:
-        task = asyncio.ensure_future(self._unfollow(feed))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
-
-    async def _unfollow(self, feed: Feed) -> None:
-        """Let go of a feed, unless somebody has come to need it since that was decided."""
-        if feed not in self._users:
-            await self.cache.unfollow(feed)
-
 
 @dataclass(frozen=True, slots=True)
 class MembersView:
@@ -193,13 +205,21 @@ class MembersView:
 
 @dataclass(slots=True)
 class FollowingView:
-    """What the daemon itself sees; each Sync sees its part of it, by feeds of *members*; *variables* are watched apart."""
+    """What the daemon itself sees; each Sync sees its part of it, by feeds of *members*; *variables* are watched apart.
+
+    *readers* are the CRs whose modules read whole namespaces.
+    """
 
     cache: Cache
     ask: Ask
     members: MemberFeeds
     variables: VariablesWatch
+    readers: FeedUsers = field(init=False)
     _told: set[Feed] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Begin with no readers."""
+        self.readers = FeedUsers(self.cache)
 
     def of(self, sync: Sync) -> MembersView:
         """Return what a Sync sees."""

@@ -28,6 +28,10 @@ from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.sync_controller import SyncController
+from kubectl_reconcile.engine.sync import gather
+
+READ_AGAIN_S = 5.0
+"""How long after a change in its namespace a CR is looked at whose module reads all of it; what changes meanwhile is looked at with it."""
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ class WatchRouter:
         # A status that we gave a nested CR is our own write, and news for the CR above it.
         if not happened.own or is_of_module:
             self._on_child(newest)
+        self._on_read(happened.ref)
 
     def _of_the_cluster(self, happened: Event) -> Event:
         """Return what an event means for the cluster: what has gone from one feed, as by the loss of a label, another may still show."""
@@ -133,11 +138,14 @@ class WatchRouter:
         module = self.context.session.modules[stored.gvk]
         if after is None:
             self.index.cr_went(stored.ref, stored.uid, module, stored.manifest())
+            self.context.view.readers.use(stored.ref, frozenset())
             self.context.forget(stored.ref)
             return
         if is_newly_set(RESUME_REQUESTED_AT, before, after):
             self.context.contention.resume(stored.ref)
         self.index.cr_came(stored.ref, stored.uid, module, after)
+        read = gather.reading_feeds(self.context.session, [module], stored.ref.namespace)
+        self.context.view.readers.use(stored.ref, frozenset(read))
         self.context.queue.changed(stored.ref)
 
     def _on_member(self, happened: Event) -> None:
@@ -153,6 +161,11 @@ class WatchRouter:
         readers = self.index.readers_of(stored.ref, stored.manifest, modules, self.context.live)
         for cr in owners.union(readers):
             self.context.queue.changed(cr)
+
+    def _on_read(self, ref: ObjectRef) -> None:
+        """Have the CRs looked at, some time later, whose modules read all of this one's namespace; who wrote it doesn't matter."""
+        for cr in self.index.reading_all(ref, self.context.session.modules.values()):
+            self.context.queue.add(cr, Priority.RESYNC, after_s=READ_AGAIN_S)
 
 
 def _manifest(stored: StoredObject | None) -> Manifest | None:

@@ -7,7 +7,7 @@ import functools
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
 from kubectl_reconcile.core.planning import planner
-from kubectl_reconcile.core.planning.inputs import Inputs, Modules
+from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Modules
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
@@ -48,17 +48,19 @@ async def inputs_of(session: Session, view: ModulesView, cr: Manifest) -> Inputs
     """
     gvk = GroupVersionKind.of(cr)
     below = gather.modules_below(session.modules, [gvk])
-    feeds = gather.child_feeds(session, below)
-    await view.ensure(feeds)
+    namespace = cr["metadata"].get("namespace") or ""
+    feeds = gather.child_feeds(session, below) + gather.reading_feeds(session, below, namespace)
+    failures = await view.ensure(feeds)
     kind = await session.kind(gvk)
     return Inputs(
-        sync=Sync(name="", namespace=cr["metadata"].get("namespace") or ""),
+        sync=Sync(name="", namespace=namespace),
         revision=Revision("", "", {}),
         desired=(),
         live=view.shown(feeds),
         kinds={gvk: kind, **await session.kinds({owned for module in below for owned in module.owns})},
         modules=Modules(session.modules, view.ask),
         now=now_text(),
+        coverage=Coverage(unread=gather.unread(failures)),
         grouped=False,
     )
 

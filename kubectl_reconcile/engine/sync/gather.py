@@ -55,11 +55,39 @@ def child_feeds(session: Session, modules: Iterable[Module]) -> list[Feed]:
         for module in modules
         for gvk, selector in chain(
             ((gvk, f"{MODULE_LABEL}={module.name}") for gvk in module.owns),
-            ((reads.gvk, reads.selector) for reads in module.reads if not reads.on_request),
+            (
+                (reads.gvk, reads.selector)
+                for reads in module.reads
+                if not reads.on_request and not reads.whole_namespace
+            ),
         )
     ]
     found = ((session.discovery.find(gvk.api_version, gvk.kind), selector, user) for gvk, selector, user in wanted)
     return [Feed(resource, label_selector=selector, user=user) for resource, selector, user in found if resource]
+
+
+def reading_feeds(session: Session, modules: Iterable[Module], namespace: str) -> list[Feed]:
+    """Return what to list to find what *modules* read of all that is in *namespace*, as their accounts; nothing for CRs that are in none."""
+    if not namespace:
+        return []
+    wanted = ((each.gvk, module) for module in modules for each in module.reads if each.whole_namespace)
+    found = ((session.discovery.find(gvk.api_version, gvk.kind), module) for gvk, module in wanted)
+    return [
+        Feed(resource, namespace=namespace, user=session.account_of(module)) for resource, module in found if resource
+    ]
+
+
+def unread(failures: Mapping[Feed, ApiError]) -> dict[tuple[str, GroupKind], str]:
+    """Return what of whole namespaces could not be listed, and why."""
+    return {
+        (feed.namespace, feed.resource.gvk.group_kind): str(error)
+        for feed, error in failures.items()
+        if _is_of_whole_namespace(feed)
+    }
+
+
+def _is_of_whole_namespace(feed: Feed) -> bool:
+    return bool(feed.namespace) and not feed.label_selector
 
 
 def modules_below(modules: Mapping[GroupVersionKind, Module], kinds: Iterable[GroupVersionKind]) -> list[Module]:
@@ -253,8 +281,8 @@ async def _get(
 
 
 def failures_by_kind(failures: Mapping[Feed, ApiError]) -> frozenset[GroupKind]:
-    """Return the kinds that could not be listed: nothing of them may be pruned."""
-    return frozenset(feed.resource.gvk.group_kind for feed in failures)
+    """Return the kinds of members that could not be listed: nothing of them may be pruned."""
+    return frozenset(feed.resource.gvk.group_kind for feed in failures if not _is_of_whole_namespace(feed))
 
 
 # --- what deletions take along -------------------------------------------------------------------

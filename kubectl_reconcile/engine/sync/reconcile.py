@@ -14,11 +14,12 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from kubectl_reconcile.cluster.cache import Cache
+from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.manifests.tree import Tree
+from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, map_at, maps_in
 from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.difference import Footing
@@ -290,8 +291,9 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
     if target.grouped:
         feeds += gather.member_feeds(session, everyone, view.selects(set_id_of(target.sync)))
     wanted = everyone | {gvk for module in below for gvk in module.owns}
-    named = {located.ref.namespace for located in desired.manifests}
-    places = recorded.namespaces | {place or target.sync.default_namespace for place in named}
+    named = {(located.gvk, located.ref.namespace or target.sync.default_namespace) for located in desired.manifests}
+    feeds += _read_whole(session, modules, named)
+    places = recorded.namespaces | {place for _, place in named}
     kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, places))
     return Inputs(
         sync=replace(target.sync, health=session.health_of(target.sync)),
@@ -302,12 +304,24 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         modules=Modules(modules, view.ask),
         now=now_text(),
         problems=(*desired.problems, *warnings_of(target.source)),
-        coverage=Coverage(gather.failures_by_kind(failures), places),
+        coverage=Coverage(gather.failures_by_kind(failures), places, gather.unread(failures)),
         memory=_memory(target, desired, kinds),
         grouped=target.grouped,
         whole=desired.whole,
         served=session.namesakes(asked - kinds.keys()),
     )
+
+
+def _read_whole(
+    session: Session, modules: Mapping[GroupVersionKind, Module], named: Iterable[tuple[GroupVersionKind, str]]
+) -> list[Feed]:
+    """Return what shows the namespaces that modules of CRs among what is *named* read all of."""
+    found = (
+        gather.reading_feeds(session, gather.modules_below(modules, [gvk]), place)
+        for gvk, place in sorted(named)
+        if gvk in modules
+    )
+    return list(dict.fromkeys(feed for feeds in found for feed in feeds))
 
 
 def _verdicts_by(target: Target, kinds: Mapping[GroupVersionKind, Kind]) -> Mapping[ObjectRef, tuple[str, str]]:

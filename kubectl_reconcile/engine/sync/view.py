@@ -62,7 +62,11 @@ class OneShotView:
     async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
         """List these feeds, those that we may not list of all namespaces in each of *places*; return those that could not be had."""
         failures = await self._filled(feeds)
-        refused = [feed for feed, why in failures.items() if isinstance(why, Forbidden) and feed.resource.namespaced]
+        refused = [
+            feed
+            for feed, why in failures.items()
+            if isinstance(why, Forbidden) and feed.resource.namespaced and not feed.namespace
+        ]
         if not (refused and places):
             return failures
         narrow = {replace(feed, namespace=place): feed for feed in refused for place in places}

@@ -209,6 +209,23 @@ def test_an_object_wakes_the_crs_whose_modules_read_it(index):
     assert readers(pod, {"app": "web"}) == []
 
 
+def test_an_object_wakes_the_crs_whose_modules_read_all_of_its_namespace(index):
+    reads = [Reads("v1", "Pod", whole_namespace=True), Reads("example.com/v1", "Scan", whole_namespace=True)]
+    scans = module(api="example.com/v1", kind="Scan", owns=[], reads=reads)(lambda *_: Outcome())
+    for name in ("one", "other"):
+        index.cr_came(ref("Scan", name), f"uid-{name}", scans, cr("Scan", name))
+
+    def readers(of):
+        return [each.name for each in index.reading_all(of, [Widgets, Readers, scans])]
+
+    pod = ObjectRef("", "Pod", "shop", "x")
+    assert readers(pod) == ["one", "other"]
+    assert readers(pod._replace(namespace="stall")) == readers(pod._replace(kind="Service")) == []
+    assert readers(ref("Scan", "one")) == ["other"], "what it does itself wakes nobody but others"
+    index.cr_went(ref("Scan", "one"), "uid-one", scans, cr("Scan", "one"))
+    assert readers(pod) == ["other"]
+
+
 def test_a_nested_cr_goes_with_the_one_on_top_of_it(index):
     owners = {ref("Reader", "below"): "uid-top"}
     top = index.top_of(ref("Reader", "below"), lambda each: owners.get(each, ""))

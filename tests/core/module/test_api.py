@@ -22,7 +22,7 @@ from kubectl_reconcile.core.module.call import ModuleError, check_purity, outcom
 from kubectl_reconcile.core.module.inputs import Context, Owned, Reads
 from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
-from kubectl_reconcile.core.objects import Condition, GroupVersionKind
+from kubectl_reconcile.core.objects import Condition, GroupVersionKind, ObjectRef
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -415,3 +415,38 @@ def test_a_module_may_tell_the_health_of_its_resource_by_rules_of_its_own():
 def test_health_that_cant_be_meant_is_refused():
     with pytest.raises(ValueError, match="one verdict"):
         module(api="example.com/v1", kind="Widget", owns=[], health=[{"Well": {}}])(lambda *_: None)
+
+
+# --- whole namespaces ---
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A live object as bytes would be: parsed when it is asked for."""
+
+    ref: ObjectRef
+    asked: list
+
+    def manifest(self):
+        self.asked.append(self.ref.name)
+        return {"apiVersion": "v1", "kind": self.ref.kind, "metadata": {"name": self.ref.name, "namespace": "shop"}}
+
+
+def test_what_is_read_of_a_whole_namespace_is_parsed_when_a_module_asks_for_its_kind():
+    asked = []
+    around = [
+        Kept(ObjectRef("", kind, "shop", name), asked) for kind, name in (("Pod", "b"), ("Service", "s"), ("Pod", "a"))
+    ]
+    owned = Owned(read=[a_child("Pod", "aa", namespace="shop")], around=around)
+    assert (list(owned.children), asked) == ([], [])
+    assert [each["metadata"]["name"] for each in owned.read("Pod")] == ["a", "aa", "b"]
+    assert asked == ["a", "b"]
+    assert owned.other("Service", "s")["kind"] == "Service"
+    assert [each["metadata"]["name"] for each in owned.others] == ["aa", "a", "b", "s"]
+    assert copy.deepcopy(owned).read("Pod") == owned.read("Pod")
+
+
+@pytest.mark.parametrize("more", [{"selector": "app=web"}, {"of": lambda _: None}, {"on_request": True}])
+def test_who_reads_a_whole_namespace_reads_nothing_less(more):
+    with pytest.raises(ValueError, match="whole_namespace is all objects of a kind"):
+        Reads("v1", "Pod", whole_namespace=True, **more)

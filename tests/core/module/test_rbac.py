@@ -5,7 +5,7 @@ import pytest
 from kubectl_reconcile.core.module.api import module
 from kubectl_reconcile.core.module.inputs import Reads
 from kubectl_reconcile.core.module.outcome import Outcome
-from kubectl_reconcile.core.module.rbac import LOOK, MANAGE, daemon_rules, plural, rules_at_home, rules_of
+from kubectl_reconcile.core.module.rbac import LOOK, MANAGE, daemon_rules, plural, rules_at_home, rules_here, rules_of
 
 PLURALS = {
     "Pod": "pods",
@@ -76,3 +76,10 @@ def test_nobody_is_given_all_secrets_nor_other_people_s_names():
     rules = everything([greedy])
     assert not [each for each in rules if {"secrets", "users", "groups", "*"} & {*each["resources"], *each["verbs"]}]
     assert all(each.get("resourceNames") for each in rules if "impersonate" in each["verbs"])
+
+
+def test_what_a_module_reads_of_whole_namespaces_it_may_read_there_alone():
+    reader = a_module(reads=[Reads("v1", kind, whole_namespace=True) for kind in ("Pod", "Service")])
+    assert not any({"pods", "services"} & {*each["resources"]} for each in rules_of(reader))
+    assert rules_here(reader) == [rule("", ["pods", "services"], LOOK)]
+    assert rules_here(a_module(owns=["v1/Service"])) == []

@@ -13,9 +13,11 @@ from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
+from kubectl_reconcile.core.planning.module_call import owned_view
+from kubectl_reconcile.core.planning.outlook.simulation import Ahead
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.planner import build_children
-from kubectl_reconcile.core.planning.snapshot import Objects
+from kubectl_reconcile.core.planning.snapshot import Objects, Overlay, OwnSet
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.merge import three_way
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
@@ -486,3 +488,37 @@ def test_an_invalid_spec_is_told_whatever_the_status_says(status):
 
     made = plan(a_module(refuse), {**cache(), "status": status})
     assert conditions(made)["Degraded"] == ("True", "InvalidSpec")
+
+
+# --- whole namespaces ---
+
+POD = GroupVersionKind("", "v1", "Pod")
+
+
+def a_pod(name, namespace="shop", **labels):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace, "labels": labels}}
+
+
+def test_a_module_that_reads_its_whole_namespace_sees_that_and_no_other():
+    seen = module(api="example.com/v1", kind="Cache", owns=[], reads=[Reads("v1", "Pod", whole_namespace=True)])(
+        lambda *_: Outcome()
+    )
+    cr = {"apiVersion": "example.com/v1", "kind": "Cache", "metadata": {"name": "web", "namespace": "shop"}}
+    below = Objects([a_pod("b", app="web"), a_pod("x", "stall"), {**a_pod("s"), "kind": "Service"}])
+    views = {
+        "as it is": (below, ["b"]),
+        "with what was found besides": (Overlay(below, Objects([a_pod("a"), a_pod("b")])), ["a", "b"]),
+        "as it will be": (
+            Ahead(below, Objects([a_pod("c")]), frozenset(map(ObjectRef.of, [a_pod("b"), a_pod("c")]))),
+            ["c"],
+        ),
+        "as a set sees it": (OwnSet(below, "app", "other"), []),
+    }
+    for what, (view, names) in views.items():
+        found = owned_view(view, seen, cr)
+        assert [each["metadata"]["name"] for each in found.read("Pod")] == names, what
+        assert not found.unread
+    refused = {("shop", POD.group_kind): "forbidden", ("stall", POD.group_kind): "too"}
+    assert owned_view(below, seen, cr, unread=refused).unread == {"Pod": "forbidden"}
+    everywhere = {**cr, "metadata": {"name": "web"}}
+    assert owned_view(below, seen, everywhere).read("Pod") == ()

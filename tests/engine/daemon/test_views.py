@@ -9,7 +9,7 @@ from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.core.resources.sync import Sync
-from kubectl_reconcile.engine.daemon.views import MemberFeeds, OwnRights
+from kubectl_reconcile.engine.daemon.views import FeedUsers, MemberFeeds, OwnRights, followed
 
 
 def a_sync(name, namespace):
@@ -39,3 +39,21 @@ async def test_a_feed_that_one_sync_lets_go_of_while_another_takes_it_up_stays_f
             await asyncio.sleep(0.05)
             assert feed not in cache.feeds, "nobody needs it"
             await cache.close()
+
+
+async def test_a_feed_of_a_whole_namespace_is_followed_for_as_long_as_somebody_reads_it(kubectl, namespace):
+    async with await Client.connect(Access(kubeconfig=kubectl.kubeconfig)) as client:
+        feed = Feed((await Discovery.load(client)).find("v1", "ConfigMap"), namespace=namespace)
+        cache = Cache(client)
+        users, one, other = FeedUsers(cache), a_sync("one", namespace).ref, a_sync("other", namespace).ref
+        for each in (one, other, one):
+            users.use(each, frozenset([feed]))
+        assert not await followed(cache, [feed])
+        users.use(one, frozenset())
+        await asyncio.sleep(0)
+        assert cache.synced(feed), "the other one reads it"
+        users.use(other, frozenset())
+        async with asyncio.timeout(40):
+            while feed in cache.feeds:
+                await asyncio.sleep(0.01)
+        await cache.close()

@@ -95,6 +95,10 @@ class Ahead:
         """Return the objects that carry a label with this value."""
         return (*self._untouched(self.below.labelled(key, value)), *self.written.labelled(key, value))
 
+    def of_kind(self, kind: GroupKind, namespace: str) -> Sequence[Stored]:
+        """Return the objects of *kind* in *namespace*."""
+        return (*self._untouched(self.below.of_kind(kind, namespace)), *self.written.of_kind(kind, namespace))
+
     def moment(self, kinds: Iterable[GroupKind]) -> Moment | None:  # noqa: ARG002 - of none
         """Return nothing: a guess is compared with nothing."""
         return None

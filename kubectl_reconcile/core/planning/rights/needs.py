@@ -15,6 +15,7 @@ Rules:
 - A Sync of another namespace that ``dependsOn`` names is read by name.
 - What a chart looks up, where the Sync has that read: an object by its name, or all of a kind.
 - The Secrets that a Sync names, and the ConfigMap with the keys that it trusts, are read by name.
+- What a module reads of whole namespaces, its own account reads in those of its custom resources.
 - No module may read all Secrets. Where one makes or reads any for a custom resource, its own account needs those of that namespace.
 
 Pure: manifests in, rights out.
@@ -29,7 +30,7 @@ from enum import StrEnum
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.module.api import Module
-from kubectl_reconcile.core.module.rbac import LOOK, MANAGE
+from kubectl_reconcile.core.module.rbac import LOOK, MANAGE, plural
 from kubectl_reconcile.core.objects import (
     GroupKind,
     GroupVersionKind,
@@ -227,7 +228,7 @@ class _Gathering:
             self.rights[ref.namespace] |= _OF_PODS
 
     def modules(self, place: str, gvk: GroupVersionKind) -> None:
-        """Have the modules behind a custom resource look after the Secrets that they make or read there."""
+        """Have the modules behind a custom resource look after the Secrets that they make or read there, and read what they read all of."""
         queue, seen = [gvk] if place else [], set[str]()
         while queue:
             module = self.source.modules.get(queue.pop())
@@ -235,9 +236,13 @@ class _Gathering:
                 continue
             seen.add(module.name)
             queue.extend(module.owns)
+            for each in module.reads:
+                if each.whole_namespace:
+                    group, resource = each.gvk.group, plural(each.gvk.kind)
+                    self.of_modules[place, module.account] |= {Right(group, resource, verb) for verb in LOOK}
             verbs = {verb for each in module.owns if each.group_kind == _SECRET for verb in MANAGE}
             for each in module.reads:
-                if each.gvk.group_kind == _SECRET:
+                if each.gvk.group_kind == _SECRET and not each.whole_namespace:
                     verbs |= {*(_REWRITING if each.rewrites else _ON_REQUEST if each.on_request else LOOK)}
             if verbs:
                 self.of_modules[place, module.account] |= {Right("", "secrets", verb) for verb in verbs}

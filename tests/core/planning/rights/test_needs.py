@@ -444,6 +444,22 @@ def test_a_module_that_rewrites_its_secrets_may_patch_them_too():
     assert sorted(right.verb for right in rights) == ["create", "get", "patch"]
 
 
+def test_a_module_that_reads_whole_namespaces_may_look_at_those_of_its_custom_resources():
+    scan = a_module(
+        "Scan",
+        owns=[],
+        reads=[Reads(api, kind, whole_namespace=True) for api, kind in (("v1", "Pod"), ("apps/v1", "Deployment"))],
+    )
+    found = needs_with([scan], ("Scan", {"namespace": "a"}))
+    assert {key: sorted(map(str, rights)) for key, rights in found.of_modules.items()} == {
+        ("a", "kubectl-reconcile-module-scan"): sorted(
+            str(Right(group, resource, verb))
+            for group, resource in (("", "pods"), ("apps", "deployments"))
+            for verb in ("get", "list", "watch")
+        )
+    }
+
+
 def test_modules_below_a_custom_resource_count_once():
     found = needs_with([DB, STACK], ("Stack", {}))
     assert list(found.of_modules) == [("shop", "kubectl-reconcile-module-database")]
