@@ -20,6 +20,7 @@ What stands here:
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`;
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
 - moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, `later`, `seconds_between`;
+- backups by Jobs: `BackupStorage` with `backup_claim`, `check_schedule`, `BackupPlan` with `Every`, `due`, `Due`, `look_again_s`, `slot_suffix`, `with_missed`, `why_missed`; what became of them: `runs_of`, `BackupRun`, `BackupProgress`, `BackupWords`, `kept`, `last_lines`, `last_success`;
 - what our own Jobs run: `IMAGE`; S3 as their place to write to: `S3Place` with `s3_place`, `check_s3`, `s3_arguments`, `s3_environment`, `s3_volumes`, `s3_mounts`, `s3_hinted`;
 - reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `has_condition`, `labels_of`, `annotations_of`, `map_at`, `maps_in`, `text_at`, and the names of labels.
 
@@ -45,6 +46,26 @@ from kubectl_reconcile.core.module.api import (
     SilentPodError,
     module,
 )
+from kubectl_reconcile.core.module.backups.runs import (
+    BackupProgress,
+    BackupRun,
+    BackupWords,
+    kept,
+    last_lines,
+    last_success,
+    runs_of,
+)
+from kubectl_reconcile.core.module.backups.slots import (
+    BackupPlan,
+    Due,
+    Every,
+    due,
+    look_again_s,
+    slot_suffix,
+    why_missed,
+    with_missed,
+)
+from kubectl_reconcile.core.module.backups.storage import BackupStorage, backup_claim, check_schedule
 from kubectl_reconcile.core.module.inputs import (
     COMPONENT_LABEL,
     INSTANCE_LABEL,
@@ -103,10 +124,17 @@ __all__ = [
     "NAME_LABEL",
     "Action",
     "Answer",
+    "BackupPlan",
+    "BackupProgress",
+    "BackupRun",
+    "BackupStorage",
+    "BackupWords",
     "Between",
     "Condition",
     "Context",
     "CronSchedule",
+    "Due",
+    "Every",
     "Facts",
     "Health",
     "HealthStatus",
@@ -130,21 +158,28 @@ __all__ = [
     "actions_failed",
     "annotations_of",
     "available",
+    "backup_claim",
     "check_s3",
+    "check_schedule",
     "condition_of",
     "container",
     "container_states",
     "deployment",
+    "due",
     "has_condition",
     "health",
     "in_turn",
     "is_alive",
     "is_ready",
+    "kept",
     "kept_status",
     "key_of",
     "labels_of",
+    "last_lines",
+    "last_success",
     "last_words",
     "later",
+    "look_again_s",
     "map_at",
     "maps_in",
     "module",
@@ -152,6 +187,7 @@ __all__ = [
     "pods_of_job",
     "restricted_container",
     "restricted_pod",
+    "runs_of",
     "s3_arguments",
     "s3_environment",
     "s3_hinted",
@@ -161,10 +197,13 @@ __all__ = [
     "seconds_between",
     "service",
     "shortened",
+    "slot_suffix",
     "spec_of",
     "spread_over_nodes",
     "stateful_set",
     "text_at",
     "untouched_in",
+    "why_missed",
     "why_waiting",
+    "with_missed",
 ]

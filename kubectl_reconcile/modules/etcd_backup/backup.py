@@ -1,6 +1,6 @@
 """EtcdBackup: a CR ``EtcdBackup`` is backups of an etcd, one or on a schedule, each written and checked by a Job of its own.
 
-When one is due, ``decision`` says; what became of it, ``runs`` reads from its Job and its pods. Nothing is written through the daemon.
+When one is due and what became of it, its Job and pods tell, see the module API. Nothing is written through the daemon.
 
 Conditions: ``Ready`` (the last backup that ended succeeded, or none was due yet), ``Running``, and ``Degraded`` where nobody but a person can go on: there
 is no such cluster or no such volume claim, or the last backup failed.
@@ -13,37 +13,39 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_reconcile.module_api import (
+    BackupProgress,
+    BackupRun,
     Condition,
     Context,
+    Due,
     Facts,
     Manifest,
     Outcome,
     Owned,
     Reads,
     Select,
+    backup_claim,
+    due,
+    kept,
     kept_status,
     key_of,
+    last_lines,
+    last_success,
+    look_again_s,
     map_at,
     module,
+    runs_of,
     s3_hinted,
     text_at,
     untouched_in,
+    why_missed,
+    with_missed,
 )
-from kubectl_reconcile.modules.etcd_backup.children import BackupTarget, claim, claim_name, job, job_name
-from kubectl_reconcile.modules.etcd_backup.decision import Due, due, with_missed
-from kubectl_reconcile.modules.etcd_backup.runs import (
-    BackupProgress,
-    BackupRun,
-    kept,
-    last_lines,
-    last_success,
-    runs_of,
-)
-from kubectl_reconcile.modules.etcd_backup.spec import S3_FIELD, BackupSpec, backup_spec
+from kubectl_reconcile.modules.etcd_backup.children import WORDS, BackupTarget, job, job_name
+from kubectl_reconcile.modules.etcd_backup.spec import S3_FIELD, STORAGE_FIELD, BackupSpec, backup_spec
 
 API = "etcd.database.coreos.com/v1beta2"
 _CLIENT_PORT = 2379
-_BUSY_S, _BLOCKED_S, _REST_S = 5.0, 15.0, 3600.0
 
 
 def _claim_of(cr: Manifest) -> str:
@@ -80,11 +82,11 @@ class EtcdBackup:
         spec = backup_spec(cr)
         target, obstacle = _target(cr, spec, owned)
         obstacle = obstacle or _storage_obstacle(spec, owned, ctx)
-        runs = tuple(_hinted(spec, run) for run in runs_of(cr, owned, ctx.now))
-        created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
-        what = due(spec, runs, created, ctx.now, is_blocked=obstacle is not None)
+        runs = tuple(_hinted(spec, run) for run in runs_of(cr, owned, ctx.now, WORDS))
+        plan = spec.plan(str(cr["metadata"].get("creationTimestamp") or ctx.now))
+        what = due(plan, runs, ctx.now, is_blocked=obstacle is not None)
         if what.missed:
-            why = obstacle.message if obstacle else _why_missed(spec, runs, what.missed)
+            why = obstacle.message if obstacle else why_missed(plan, runs, what.missed)
             runs = with_missed(runs, what.missed, job_name(ctx, what.missed), why)
         children = tuple(_children(cr, spec, runs, owned, ctx))
         untouched = untouched_in(children)
@@ -95,12 +97,12 @@ class EtcdBackup:
             untouched=untouched,
             status=_status(cr, spec, runs, what),
             conditions=tuple(_conditions(spec, runs, what, obstacle)),
-            requeue_after_s=_wait_s(spec, runs, what, obstacle),
+            requeue_after_s=look_again_s(plan, runs, what, is_blocked=obstacle is not None),
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
         """End the Jobs; let go of the claim that was made, unless it is to go too."""
-        made, policy = claim(cr, ctx), map_at(cr, "spec").get("deletionPolicy")
+        made, policy = _claim(cr, ctx), map_at(cr, "spec").get("deletionPolicy")
         is_there = made is not None and owned.get("PersistentVolumeClaim", made["metadata"]["name"]) is not None
         claims = (made,) if made is not None and is_there and policy != "Delete" else ()
         left = [*owned.of("Job"), *owned.of("PersistentVolumeClaim")]
@@ -148,19 +150,8 @@ def _pods_of(cluster: Manifest) -> list[str]:
 
 
 def _storage_obstacle(spec: BackupSpec, owned: Owned, ctx: Context) -> _Obstacle | None:
-    if spec.makes_claim or spec.storage.s3:
-        return None
-    name = claim_name(spec, ctx)
-    found = owned.other("PersistentVolumeClaim", name)
-    where = ".spec.storage.persistentVolumeClaim.claimName"
-    if found is None:
-        return _Obstacle(
-            "ClaimNotFound",
-            f"{where}: there is no PersistentVolumeClaim {name} in this namespace (hint: make it, or give volumeClaimSpec instead)",
-        )
-    if found["metadata"].get("deletionTimestamp"):
-        return _Obstacle("ClaimNotFound", f"{where}: PersistentVolumeClaim {name} is being deleted")
-    return None
+    wrong = spec.storage.missing(owned, ctx, STORAGE_FIELD)
+    return _Obstacle("ClaimNotFound", wrong) if wrong else None
 
 
 def _hinted(spec: BackupSpec, run: BackupRun) -> BackupRun:
@@ -171,11 +162,15 @@ def _hinted(spec: BackupSpec, run: BackupRun) -> BackupRun:
 # --- children -------------------------------------------------------------------------------------
 
 
+def _claim(cr: Manifest, ctx: Context) -> Manifest | None:
+    return backup_claim(map_at(cr, "spec", "storage"), ctx)
+
+
 def _children(
     cr: Manifest, spec: BackupSpec, runs: Sequence[BackupRun], owned: Owned, ctx: Context
 ) -> Iterator[Manifest]:
     """Yield what there is and stays: the claim, and the Jobs of the runs that the history has."""
-    if (made := claim(cr, ctx)) is not None:
+    if (made := _claim(cr, ctx)) is not None:
         yield made
     names = {run.name for run in kept(runs, spec.history_limit)}
     for each in owned.of("Job"):
@@ -193,13 +188,6 @@ def _stub(child: Manifest) -> Manifest:
 
 
 # --- status ---------------------------------------------------------------------------------------
-
-
-def _why_missed(spec: BackupSpec, runs: Sequence[BackupRun], slot: str) -> str:
-    limit = f"{spec.starting_deadline_seconds} s"
-    if any(not run.progress.has_ended for run in runs):
-        return f"an earlier backup was still at work {limit} after {slot}"
-    return f"nothing could begin within {limit}: nobody was there to begin it, or another Job has its name"
 
 
 def _status(cr: Manifest, spec: BackupSpec, runs: Sequence[BackupRun], what: Due) -> dict[str, Any]:
@@ -273,14 +261,3 @@ def _told_of(spec: BackupSpec, run: BackupRun) -> str:
     verb = "was missed" if run.progress is BackupProgress.MISSED else "failed"
     hint = " (hint: this one is over; delete the EtcdBackup and make another)" if spec.is_once else ""
     return f"backup {run.name} {verb}: {run.message}{hint}"
-
-
-def _wait_s(spec: BackupSpec, runs: Sequence[BackupRun], what: Due, obstacle: _Obstacle | None) -> float | None:
-    """Return when to look again, if nothing happens until then. Jobs and pods are watched."""
-    if any(not run.progress.has_ended for run in runs) or what.begin:
-        return _BUSY_S
-    if obstacle is not None or what.slot:
-        return _BLOCKED_S
-    if spec.is_once or spec.suspend:
-        return None
-    return min(max(1.0, what.wait_s), _REST_S)

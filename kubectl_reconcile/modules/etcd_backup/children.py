@@ -12,22 +12,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.module_api import (
+    BackupWords,
     Context,
     Manifest,
-    map_at,
     restricted_container,
     restricted_pod,
-    s3_arguments,
     s3_environment,
-    s3_mounts,
-    s3_volumes,
+    slot_suffix,
 )
-from kubectl_reconcile.modules.etcd_backup.decision import suffix_of
-from kubectl_reconcile.modules.etcd_backup.runs import SLOT
-from kubectl_reconcile.modules.etcd_backup.spec import S3_FIELD, BackupSpec
+from kubectl_reconcile.modules.etcd_backup.spec import STORAGE_FIELD, BackupSpec
 
 AGENT = "kubectl_reconcile.modules.etcd_backup.agent"
-_PLACE, _WORK, _CERTIFICATES = "/backups", "/work", "/etc/etcd-client"
+WORDS = BackupWords(
+    "etcd.database.coreos.com/slot",
+    ("file", "revision", "sizeBytes", "sha256", "etcdVersion", "member", "durationSeconds", "note"),
+    frozenset({"revision", "sizeBytes", "durationSeconds"}),
+    "revision",
+)
+_CERTIFICATES = "/etc/etcd-client"
 _USER = 65532
 """Who the image runs as."""
 
@@ -40,28 +42,9 @@ class BackupTarget:
     secret: str = ""
 
 
-def claim_name(spec: BackupSpec, ctx: Context) -> str:
-    """Return the name of the claim that backups are written to."""
-    named = spec.storage.persistent_volume_claim
-    return named.claim_name if named else ctx.name("backups")
-
-
-def claim(cr: Manifest, ctx: Context) -> Manifest | None:
-    """Return the claim that is made where none is named. It is read from the CR as it stands: one that is deleted may make no sense any more."""
-    storage = map_at(cr, "spec", "storage")
-    if "volumeClaimSpec" not in storage:
-        return None
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": ctx.name("backups"), "labels": ctx.labels()},
-        "spec": dict(map_at(storage, "volumeClaimSpec")),
-    }
-
-
 def job_name(ctx: Context, slot: str) -> str:
     """Return the name of the Job of a slot: the same forever."""
-    return ctx.name(suffix_of(slot))
+    return ctx.name(slot_suffix(slot))
 
 
 def job(spec: BackupSpec, ctx: Context, slot: str, target: BackupTarget) -> Manifest:
@@ -71,7 +54,7 @@ def job(spec: BackupSpec, ctx: Context, slot: str, target: BackupTarget) -> Mani
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": job_name(ctx, slot), "labels": ctx.labels(), "annotations": {SLOT: slot}},
+        "metadata": {"name": job_name(ctx, slot), "labels": ctx.labels(), "annotations": {WORDS.slot: slot}},
         "spec": {
             "backoffLimit": policy.retries,
             "activeDeadlineSeconds": policy.timeout_in_second,
@@ -86,7 +69,7 @@ def job(spec: BackupSpec, ctx: Context, slot: str, target: BackupTarget) -> Mani
 def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str, Any]:
     wanted = spec.pod
     s3 = spec.storage.s3
-    volumes, mounts = _volumes(spec, ctx)
+    volumes, mounts = spec.storage.volumes(ctx), spec.storage.mounts()
     if target.secret:
         volumes.append({"name": "certificates", "secret": {"secretName": target.secret}})
         mounts.append({"name": "certificates", "mountPath": _CERTIFICATES, "readOnly": True})
@@ -117,27 +100,11 @@ def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str,
     return {**found, **{name: value for name, value in given.items() if value}}
 
 
-def _volumes(spec: BackupSpec, ctx: Context) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the volumes of where backups go, and their mounts. To a bucket, a snapshot passes through a volume that goes with the pod."""
-    if (s3 := spec.storage.s3) is None:
-        claimed = {"name": "backups", "persistentVolumeClaim": {"claimName": claim_name(spec, ctx)}}
-        return [claimed], [{"name": "backups", "mountPath": _PLACE}]
-    passing: dict[str, Any] = {"name": "work", "emptyDir": {}}
-    return [passing, *s3_volumes(s3)], [{"name": "work", "mountPath": _WORK}, *s3_mounts(s3)]
-
-
-def _place_arguments(spec: BackupSpec, ctx: Context) -> list[str]:
-    if (s3 := spec.storage.s3) is None:
-        return [f"--folder={_PLACE}/{ctx.name()}"]
-    folder = s3.folder(ctx.cr["metadata"].get("namespace") or "", ctx.name())
-    return [f"--folder={folder}", f"--work={_WORK}", *s3_arguments(s3, S3_FIELD)]
-
-
 def _arguments(spec: BackupSpec, ctx: Context, target: BackupTarget) -> list[str]:
     policy = spec.backup_policy
     found = [f"--endpoint={each}" for each in target.endpoints]
     found += [
-        *_place_arguments(spec, ctx),
+        *spec.storage.arguments(ctx, STORAGE_FIELD),
         f"--keep={policy.max_backups}",
         f"--max-age-days={policy.max_age_in_days}",
     ]

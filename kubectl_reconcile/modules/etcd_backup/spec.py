@@ -11,19 +11,20 @@ from typing import Annotated, Any, Literal
 
 from kubectl_reconcile.module_api import (
     IMAGE,
+    BackupPlan,
+    BackupStorage,
     Between,
     CronSchedule,
+    Every,
     Manifest,
-    S3Place,
-    ScheduleError,
     SpecError,
-    ZoneError,
-    check_s3,
+    check_schedule,
     spec_of,
 )
 
 DAY_S = 86_400
-S3_FIELD = ".spec.storage.s3"
+STORAGE_FIELD = ".spec.storage"
+S3_FIELD = f"{STORAGE_FIELD}.s3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +32,6 @@ class ClusterRef:
     """The EtcdCluster beside the EtcdBackup that is backed up."""
 
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRef:
-    """A volume claim that somebody else has made."""
-
-    claim_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """Where backups are: a claim that is named, one that is made after *volume_claim_spec*, or a bucket."""
-
-    persistent_volume_claim: ClaimRef | None = None
-    volume_claim_spec: Mapping[str, Any] | None = None
-    s3: S3Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +62,7 @@ class BackupPodSpec:
 class BackupSpec:
     """The spec of an EtcdBackup."""
 
-    storage: Storage
+    storage: BackupStorage
     cluster_ref: ClusterRef | None = None
     etcd_endpoints: tuple[str, ...] = ()
     client_secret: str = ""
@@ -92,19 +77,17 @@ class BackupSpec:
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
 
     @property
-    def makes_claim(self) -> bool:
-        """Whether the claim is made here."""
-        return self.storage.volume_claim_spec is not None
-
-    @property
     def is_once(self) -> bool:
         """Whether one backup is all that is wanted."""
         return not self.schedule and not self.backup_policy.backup_interval_in_second
 
-    @property
-    def calendar(self) -> CronSchedule | None:
-        """The schedule; `backup_spec` has checked it."""
-        return CronSchedule(self.schedule, self.time_zone) if self.schedule else None
+    def plan(self, created: str) -> BackupPlan:
+        """Return when backups are made of what was *created* then; `backup_spec` has checked it."""
+        interval_s = self.backup_policy.backup_interval_in_second
+        slots: CronSchedule | Every | None = Every(interval_s, created) if interval_s else None
+        if self.schedule:
+            slots = CronSchedule(self.schedule, self.time_zone)
+        return BackupPlan(slots, created, self.starting_deadline_seconds, self.is_once, self.suspend)
 
 
 def backup_spec(cr: Manifest) -> BackupSpec:
@@ -114,12 +97,7 @@ def backup_spec(cr: Manifest) -> BackupSpec:
         SpecError: it makes no sense; the field is named.
     """
     spec = spec_of(cr, BackupSpec)
-    storage = spec.storage
-    places = (storage.persistent_volume_claim, storage.volume_claim_spec, storage.s3)
-    if sum(each is not None for each in places) != 1:
-        raise SpecError(".spec.storage", "must have one of persistentVolumeClaim, volumeClaimSpec and s3")
-    if storage.s3:
-        check_s3(storage.s3, S3_FIELD)
+    spec.storage.check(STORAGE_FIELD)
     if (spec.cluster_ref is None) == (not spec.etcd_endpoints):
         raise SpecError(".spec", "must have either clusterRef or etcdEndpoints")
     if spec.cluster_ref and spec.client_secret:
@@ -131,15 +109,5 @@ def backup_spec(cr: Manifest) -> BackupSpec:
     for at, each in enumerate(spec.etcd_endpoints):
         if not each.startswith(("http://", "https://")) or "/" in each.partition("://")[2]:
             raise SpecError(f".spec.etcdEndpoints[{at}]", f"must be as in https://db-0.db.shop.svc:2379, not {each}")
-    _check_schedule(spec)
+    check_schedule(spec.schedule, spec.time_zone, ".spec")
     return spec
-
-
-def _check_schedule(spec: BackupSpec) -> None:
-    """Raise a SpecError where the schedule is none."""
-    try:
-        CronSchedule(spec.schedule or "0 0 * * *", spec.time_zone)
-    except ZoneError as error:
-        raise SpecError(".spec.timeZone", str(error)) from error
-    except ScheduleError as error:
-        raise SpecError(".spec.schedule", str(error)) from error

@@ -10,21 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError, revision_of
-from kubectl_reconcile.modules.etcd_backup.agent.folder import checked, opened
+from kubectl_reconcile.backups.folder import opened
+from kubectl_reconcile.backups.kinds import DamagedError
+from kubectl_reconcile.modules.etcd_backup.agent.database import revision_of
 from kubectl_reconcile.modules.etcd_backup.agent.gateway import AnsweringMember, in_order
-from kubectl_reconcile.modules.etcd_backup.agent.retention import name_of, stored, surplus
+from kubectl_reconcile.modules.etcd_backup.agent.snapshots import SNAPSHOTS
 
 FOLDER = Path(__file__).parent / "snapshots"
 WHOLE = gzip.decompress((FOLDER / "r201.db.gz").read_bytes())
 COMPACTED = gzip.decompress((FOLDER / "r202-compacted.db.gz").read_bytes())
 NOW = datetime(2026, 11, 22, 3, 0, tzinfo=UTC)
+name_of, stored, surplus = SNAPSHOTS.names.name_of, SNAPSHOTS.names.stored, SNAPSHOTS.names.surplus
 
 
 def test_a_snapshot_is_written_checked_and_named_by_its_revision(tmp_path):
-    folder = opened(tmp_path / "db")
-    found = folder.write([WHOLE[:1000], WHOLE[1000:]], NOW, least_revision=201)
-    assert (found.name, found.revision, found.size) == ("20261122T030000Z-r201.db", 201, len(WHOLE))
+    folder = opened(tmp_path / "db", SNAPSHOTS)
+    found = folder.write([WHOLE[:1000], WHOLE[1000:]], NOW, least=201)
+    assert (found.name, found.number, found.size) == ("20261122T030000Z-r201.db", 201, len(WHOLE))
     assert found.sha256 == hashlib.sha256(WHOLE).hexdigest()
     assert [each.name for each in folder.path.iterdir()] == [found.name]
 
@@ -45,15 +47,15 @@ SPOILT = {
     "another byte": (WHOLE[:9000] + bytes([WHOLE[9000] ^ 1]) + WHOLE[9001:], "digest"),
     "a sector less": (WHOLE[: -32 - 512] + WHOLE[-32:], "digest"),
     "something else, well signed": (signed(bytes(4096 + 32)), "no database of bbolt"),
-    "older than what etcd has": (WHOLE, "revision 201, and etcd is at 202"),
+    "older than what etcd has": (WHOLE, "it holds 201, and was to hold 202"),
 }
 
 
 @pytest.mark.parametrize(("data", "words"), SPOILT.values(), ids=SPOILT)
 def test_what_is_no_whole_snapshot_is_refused_and_leaves_nothing(tmp_path, data, words):
-    folder = opened(tmp_path)
+    folder = opened(tmp_path, SNAPSHOTS)
     with pytest.raises(DamagedError, match=words):
-        folder.write([data], NOW, least_revision=202)
+        folder.write([data], NOW, least=202)
     assert not list(tmp_path.iterdir())
 
 
@@ -66,13 +68,13 @@ def test_pages_that_are_nonsense_are_told_and_never_followed_for_ever(tmp_path):
         file = tmp_path / "x"
         file.write_bytes(signed(bytes(data)))
         try:
-            assert checked(file, NOW).revision >= 1
+            assert SNAPSHOTS.checked(file, NOW).number >= 1
         except DamagedError:
             continue
 
 
 def test_what_broke_off_is_swept_once_nobody_can_write_it_any_more(tmp_path):
-    folder = opened(tmp_path)
+    folder = opened(tmp_path, SNAPSHOTS)
     (tmp_path / "a.part").write_bytes(b"x")
     folder.sweep(60)
     assert list(tmp_path.iterdir())
@@ -93,7 +95,7 @@ def test_retention_keeps_the_newest_and_no_more_than_it_may(names, keep, days):
     assert len(left) == len(names) if not keep and not days else True
     if not names:
         return
-    newest = max(names, key=lambda name: (stored(name).began, stored(name).revision))
+    newest = max(names, key=lambda name: (stored(name).began, stored(name).number))
     assert newest in left
     assert not keep or len(left) <= keep
     oldest = NOW - timedelta(days=days)

@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_reconcile.module_api import Context, Owned, SpecError, later, seconds_between
+from kubectl_reconcile.module_api import (
+    BackupProgress,
+    BackupRun,
+    Context,
+    Owned,
+    SpecError,
+    due,
+    later,
+    seconds_between,
+)
 from kubectl_reconcile.module_testing import asked, outcome_of
 from kubectl_reconcile.modules.etcd_backup import EtcdBackup
-from kubectl_reconcile.modules.etcd_backup.decision import due
-from kubectl_reconcile.modules.etcd_backup.runs import BackupProgress, BackupRun
 from kubectl_reconcile.modules.etcd_backup.spec import backup_spec
 
 API = "etcd.database.coreos.com/v1beta2"
@@ -339,11 +346,11 @@ SPECS = st.sampled_from(
 @settings(max_examples=200, deadline=None)
 @given(SPECS, st.integers(30, 7200), TIMES, TIMES)
 def test_what_begins_is_a_new_slot_that_isnt_over_and_isnt_to_come(spec, deadline, seen_s, now_s):
-    view = backup_spec(a_cr(startingDeadlineSeconds=deadline, **spec))
-    first = due(view, (), CREATED, later(CREATED, seen_s), is_blocked=False)
+    plan = backup_spec(a_cr(startingDeadlineSeconds=deadline, **spec)).plan(CREATED)
+    first = due(plan, (), later(CREATED, seen_s), is_blocked=False)
     runs = (BackupRun("a", first.slot, BackupProgress.SUCCEEDED),) if first.begin else ()
     now = later(CREATED, max(seen_s, now_s))
-    found = due(view, runs, CREATED, now, is_blocked=False)
+    found = due(plan, runs, now, is_blocked=False)
     assert seconds_between(now, found.next_slot) > 0
     for slot in filter(None, (found.slot, found.missed)):
         assert CREATED < slot <= now
@@ -352,9 +359,7 @@ def test_what_begins_is_a_new_slot_that_isnt_over_and_isnt_to_come(spec, deadlin
         assert seconds_between(found.slot, now) <= deadline
     if found.missed:
         assert seconds_between(found.missed, now) >= deadline
-    again = due(
-        view, (*runs, BackupRun("b", found.slot or found.missed, BackupProgress.MISSED)), CREATED, now, is_blocked=False
-    )
+    again = due(plan, (*runs, BackupRun("b", found.slot or found.missed, BackupProgress.MISSED)), now, is_blocked=False)
     assert not again.begin
     assert not again.missed
 

@@ -18,15 +18,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kubectl_reconcile.modules.etcd_backup.agent.bucket import BucketAddress, fault_of
-from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
-from kubectl_reconcile.modules.etcd_backup.agent.place import PlaceError, add_place_arguments, place_of
+from kubectl_reconcile.backups.bucket import BucketAddress, fault_of
+from kubectl_reconcile.backups.kinds import DamagedError
+from kubectl_reconcile.backups.place import PlaceError, add_place_arguments, place_of
 from kubectl_reconcile.modules.etcd_backup.agent.restore import main as restore
-from kubectl_reconcile.modules.etcd_backup.agent.retention import name_of
+from kubectl_reconcile.modules.etcd_backup.agent.snapshots import SNAPSHOTS
 from tests.s3_server import KEYS, S3Server
 
 WHOLE = gzip.decompress((Path(__file__).parent / "snapshots/r201.db.gz").read_bytes())
 NOW = datetime(2026, 11, 22, 3, 0, tzinfo=UTC)
+name_of = SNAPSHOTS.names.name_of
 NAME = name_of(NOW, 201)
 
 
@@ -65,7 +66,7 @@ class Desk:
     def place(self, **other):
         parser = argparse.ArgumentParser()
         add_place_arguments(parser)
-        return place_of(parser.parse_args(self.arguments(**other)))
+        return place_of(parser.parse_args(self.arguments(**other)), SNAPSHOTS)
 
     def kept(self):
         """What the bucket holds of this test, whole or not."""
@@ -86,8 +87,8 @@ def desk(s3, tmp_path, monkeypatch, request):
 @pytest.mark.parametrize("content", [WHOLE, LARGE], ids=["small", "in parts"])
 def test_a_snapshot_is_an_object_once_it_is_whole_and_comes_back_as_it_was(desk, content):
     place = desk.place()
-    found = place.write([content[:1000], content[1000:]], NOW, least_revision=201)
-    assert (found.name, found.revision, found.size) == (NAME, 201, len(content))
+    found = place.write([content[:1000], content[1000:]], NOW, least=201)
+    assert (found.name, found.number, found.size) == (NAME, 201, len(content))
     assert desk.kept() == [f"{desk.label}/{NAME}"]
     assert desk.passing() == []
     assert place.names() == [NAME]
@@ -96,21 +97,21 @@ def test_a_snapshot_is_an_object_once_it_is_whole_and_comes_back_as_it_was(desk,
 
 def test_what_is_no_whole_snapshot_never_gets_to_the_bucket(desk):
     with pytest.raises(DamagedError, match="no whole snapshot"):
-        desk.place().write([WHOLE[:-600]], NOW, least_revision=1)
+        desk.place().write([WHOLE[:-600]], NOW, least=1)
     assert desk.kept() == desk.passing() == []
 
 
 def test_what_the_bucket_keeps_wrong_is_found_by_reading_it_back_and_deleted(desk):
     desk.s3.ask("fault/spoil")
     with pytest.raises(DamagedError, match="something else than was sent"):
-        desk.place().write([WHOLE], NOW, least_revision=201)
+        desk.place().write([WHOLE], NOW, least=201)
     assert desk.kept() == desk.passing() == []
 
 
 def test_an_upload_that_breaks_off_leaves_neither_object_nor_parts(desk):
     desk.s3.ask("fault/refuse")
     with pytest.raises(PlaceError, match=r"\.credentialsSecret: .* \(AccessDenied\) \(hint: "):
-        desk.place().write([LARGE], NOW, least_revision=201)
+        desk.place().write([LARGE], NOW, least=201)
     assert desk.kept() == desk.passing() == []
 
 
@@ -195,7 +196,7 @@ def test_a_server_with_a_certificate_of_its_own_authority_is_trusted_by_that_alo
             desk.place().names()
         assert refused.value.reason == "CertificateRefused"
         place = desk.place(ca=files[0])
-        place.write([WHOLE], NOW, least_revision=201)
+        place.write([WHOLE], NOW, least=201)
         assert place.names() == [NAME]
     finally:
         server.end()
@@ -233,7 +234,7 @@ SAID = {
     "no more than a status": ("status code: 403 Forbidden", "AccessDenied", "(403)"),
     "another region": (XML.format(301, "PermanentRedirect", "x"), "WrongRegion", ".region: "),
     "a wrong clock": (XML.format(403, "RequestTimeTooSkewed", "x"), "ClockWrong", "the clock"),
-    "no room": (XML.format(507, "XMinioStorageFull", "x"), "NoRoom", "maxBackups"),
+    "no room": (XML.format(507, "XMinioStorageFull", "x"), "NoRoom", "fewer backups"),
     "anything else, without what a terminal would act on": (XML.format(400, "Odd", "a\x1b[2Jb"), "BucketFailed", "refuses: Odd: a[2Jb"),
     "silence": ("HTTP error: error sending request", "Unreachable", ".endpoint: "),
 }  # fmt: skip

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from kubectl_reconcile.modules.etcd_backup.agent import seed as seeds
-from kubectl_reconcile.modules.etcd_backup.agent.folder import Folder
 from kubectl_reconcile.modules.etcd_backup.agent.restore import main
 
 WHOLE = gzip.decompress((Path(__file__).parents[1] / "etcd_backup/snapshots/r201.db.gz").read_bytes())
@@ -157,8 +156,7 @@ def test_what_etcdutl_left_half_is_never_data(desk):
 
 
 def test_a_volume_without_room_is_refused_before_anything_is_written(desk):
-    chosen, _ = seeds.chosen(Folder(desk.root / "backups/db"), "", sha256="", size=0)
     free = os.statvfs(desk.root).f_bavail * os.statvfs(desk.root).f_frsize
-    large = seeds.ChosenSnapshot(chosen.file, 201, free + 1, chosen.sha256)
+    large = seeds.ChosenSnapshot(f"db/{NEW}", 201, free + 1, "")
     with pytest.raises(seeds.NoRoomError, match="are free"):
         seeds.SeedVolume(desk.data, "r-1").check_room(large)

@@ -5,5 +5,5 @@ termination message too, is JSON: what was written, or ``error`` and ``message``
 
 ``restore`` is the other program, of an EtcdRestore's Job: what it does with a backup and a volume, ``seed`` says.
 
-``gateway`` talks to etcd, ``folder`` to files; ``database`` reads what a snapshot holds and ``retention`` says what goes, both purely.
+``gateway`` talks to etcd, ``snapshots`` checks files; ``database`` reads what a snapshot holds, purely. Places, names and retention are those of all backups (``kubectl_reconcile.backups``).
 """

@@ -8,33 +8,21 @@ Exit status: 0 a snapshot was written and checked, 1 it wasn't; the last line sa
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
-from kubectl_reconcile.modules.etcd_backup.agent.folder import NoRoomError, Written, opened
+from kubectl_reconcile.backups.folder import opened
+from kubectl_reconcile.backups.kinds import DamagedError, NoRoomError, Written
+from kubectl_reconcile.backups.place import BackupPlace, PlaceError, add_place_arguments, place_of
+from kubectl_reconcile.backups.program import FailureError, add_program_arguments, add_retention_arguments, run
 from kubectl_reconcile.modules.etcd_backup.agent.gateway import AnsweringMember, Gateway, GatewayError, client_tls
-from kubectl_reconcile.modules.etcd_backup.agent.place import BackupPlace, PlaceError, add_place_arguments, place_of
+from kubectl_reconcile.modules.etcd_backup.agent.snapshots import SNAPSHOTS
 
-_TERMINATION_LOG = Path("/dev/termination-log")
-_MESSAGE_MAX = 3000
-
-
-@dataclass(frozen=True, slots=True)
-class FailureError(Exception):
-    """Why there is no backup: a word for it, and a sentence with what to do."""
-
-    reason: str
-    message: str
+_NOTE_MAX = 3000
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,40 +30,18 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="etcd-backup", description=__doc__)
     parser.add_argument("--endpoint", action="append", required=True, help="address of a member; may be repeated")
     add_place_arguments(parser)
-    parser.add_argument("--keep", type=int, default=0, help="how many backups stay; 0 is all")
-    parser.add_argument("--max-age-days", type=int, default=0, help="how old they get; 0 is without limit")
-    parser.add_argument(
-        "--stale-after", type=float, default=3600.0, help="seconds after which nobody writes a file any more"
-    )
+    add_retention_arguments(parser)
     parser.add_argument("--certificates", default="", help="folder with ca.crt, tls.crt and tls.key")
-    parser.add_argument("--termination-log", type=Path, default=_TERMINATION_LOG)
-    given = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _end)
-    try:
-        found, status = _made(given), 0
-    except PlaceError as error:
-        found, status = {"error": error.reason, "message": str(error)[:_MESSAGE_MAX]}, 1
-    except FailureError as error:
-        found, status = {"error": error.reason, "message": error.message[:_MESSAGE_MAX]}, 1
-    line = json.dumps(found)
-    sys.stdout.write(f"{line}\n")
-    with contextlib.suppress(OSError):  # outside of a pod there is none
-        if given.termination_log.exists():
-            given.termination_log.write_text(line)
-    return status
-
-
-def _end(*_: object) -> None:
-    """End so that what was begun is taken back; the first process of a container isn't ended by a signal otherwise."""
-    sys.exit(128 + signal.SIGTERM)
+    add_program_arguments(parser)
+    return run(_made, parser.parse_args(arguments), {})
 
 
 def _made(given: argparse.Namespace) -> dict[str, Any]:
     began, clock = datetime.now(UTC), time.monotonic()
     try:
         if not given.s3_bucket:
-            opened(given.folder)
-        folder = place_of(given)
+            opened(given.folder, SNAPSHOTS)
+        folder = place_of(given, SNAPSHOTS)
         folder.sweep(given.stale_after)
         tls = client_tls(given.certificates) if given.certificates else None
     except OSError as error:
@@ -91,14 +57,14 @@ def _made(given: argparse.Namespace) -> dict[str, Any]:
     notes += [f"silent: {'; '.join(silent)}"] if silent else []
     return {
         "file": f"{folder.label}/{written.name}",
-        "revision": written.revision,
+        "revision": written.number,
         "sizeBytes": written.size,
         "sha256": written.sha256,
         "etcdVersion": member.version,
         "member": member.endpoint,
         "durationSeconds": round(time.monotonic() - clock, 3),
         "removed": len(gone),
-        "note": "; ".join(notes)[:_MESSAGE_MAX],
+        "note": "; ".join(notes)[:_NOTE_MAX],
     }
 
 
@@ -122,7 +88,7 @@ def _snapshot(
     for member in members:
         try:
             folder.check_room(member.size)
-            written = folder.write(etcd.snapshot(member.endpoint), began, least_revision=member.revision)
+            written = folder.write(etcd.snapshot(member.endpoint), began, least=member.revision)
         except NoRoomError as error:
             hint = "make the volume larger, or keep fewer by backupPolicy.maxBackups"
             raise FailureError("NoRoom", f"{error} (hint: {hint})") from error

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from kubectl_reconcile.backups.kinds import DamagedError
+
 _MAGIC, _VERSION = 0xED0CDAED, 2
 _BRANCH, _LEAF, _META = 0x01, 0x02, 0x04
 _HEADER = struct.Struct("<QHHI")
@@ -24,10 +26,6 @@ _BUCKET_HEADER = struct.Struct("<QQ")
 _DEEPEST = 64
 DIGEST_SIZE = 32
 _SECTOR = 512
-
-
-class DamagedError(Exception):
-    """It is no snapshot, or not a whole one; the message says why."""
 
 
 class Bytes(Protocol):

@@ -8,7 +8,6 @@ place. Exit status: 0 it is done, 1 it isn't; the last line says why.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import shutil
 import sys
@@ -17,17 +16,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
-from kubectl_reconcile.modules.etcd_backup.agent.folder import NoRoomError
-from kubectl_reconcile.modules.etcd_backup.agent.place import PlaceError, add_place_arguments, place_of
-from kubectl_reconcile.modules.etcd_backup.agent.seed import (
-    PART,
-    ChosenSnapshot,
-    NotEmptyError,
-    NotFoundError,
-    SeedVolume,
-    chosen,
-)
+from kubectl_reconcile.backups.choice import NotEmptyError, NotFoundError, WantedBackup, chosen
+from kubectl_reconcile.backups.kinds import DamagedError, NoRoomError
+from kubectl_reconcile.backups.place import add_place_arguments, place_of
+from kubectl_reconcile.backups.program import add_program_arguments, run
+from kubectl_reconcile.modules.etcd_backup.agent.seed import PART, ChosenSnapshot, SeedVolume
+from kubectl_reconcile.modules.etcd_backup.agent.snapshots import SNAPSHOTS
 
 _LINK, _CHOICE = "snapshot.db", "snapshot.json"
 _FAULTS: dict[type[Exception], str] = {
@@ -37,7 +31,6 @@ _FAULTS: dict[type[Exception], str] = {
     NotEmptyError: "NotEmpty",
     OSError: "CannotWrite",
 }
-_MESSAGE_MAX = 3000
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,21 +44,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--data", type=Path, default=Path(), help="where the member keeps its data")
     parser.add_argument("--restore", default="", help="who restores: the same whenever it is tried again")
     parser.add_argument("--attempt", default="", help="what tells this attempt's folder from others")
-    parser.add_argument("--termination-log", type=Path, default=Path("/dev/termination-log"))
+    add_program_arguments(parser)
     given = parser.parse_args(arguments)
-    try:
-        found, status = _PARTS[given.part](given), 0
-    except PlaceError as error:
-        found, status = {"error": error.reason, "message": str(error)[:_MESSAGE_MAX]}, 1
-    except tuple(_FAULTS) as error:
-        reason = next(word for kind, word in _FAULTS.items() if isinstance(error, kind))
-        found, status = {"error": reason, "message": str(error)[:_MESSAGE_MAX]}, 1
-    line = json.dumps(found)
-    sys.stdout.write(f"{line}\n")
-    with contextlib.suppress(OSError):  # outside of a pod there is none
-        if given.termination_log.exists():
-            given.termination_log.write_text(line)
-    return status
+    return run(_PARTS[given.part], given, _FAULTS)
 
 
 def _checked(given: argparse.Namespace) -> dict[str, Any]:
@@ -73,7 +54,9 @@ def _checked(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _chosen(given: argparse.Namespace) -> tuple[ChosenSnapshot, Path]:
-    return chosen(place_of(given), given.snapshot, sha256=given.sha256, size=given.size)
+    wanted = WantedBackup(given.snapshot, ".spec.backup.snapshot", given.sha256, given.size)
+    found, file = chosen(place_of(given, SNAPSHOTS), SNAPSHOTS, wanted)
+    return ChosenSnapshot(found.name, found.number, found.size, found.sha256), file
 
 
 def _prepared(given: argparse.Namespace) -> dict[str, Any]:

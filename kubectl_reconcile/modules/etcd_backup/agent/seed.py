@@ -1,6 +1,6 @@
 """A backup on its way to a member's volume: chosen, checked, restored under another name, and renamed last.
 
-Between `chosen` and `put_in_place`, etcd's own ``etcdutl snapshot restore`` makes the data directory of one member. It does so in a folder that begins
+Between ``chosen`` and `put_in_place`, etcd's own ``etcdutl snapshot restore`` makes the data directory of one member. It does so in a folder that begins
 with ``restoring-``, which no member ever reads; only the rename makes it data. A *mark* beside the data tells which restore has written it, so that whoever is
 killed in between finds what is done, and does over what isn't.
 """
@@ -12,26 +12,16 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
-from kubectl_reconcile.modules.etcd_backup.agent.folder import NoRoomError, checked
-from kubectl_reconcile.modules.etcd_backup.agent.place import BackupPlace
+from kubectl_reconcile.backups.choice import NotEmptyError
+from kubectl_reconcile.backups.kinds import DamagedError, NoRoomError
 
 PART = "restoring-"
 _MARK = "restored.json"
 _LOG_SIZE = 1 << 26
 """What etcd sets aside for its first log, in bytes."""
-
-
-class NotFoundError(Exception):
-    """There is no such backup; the message says which there are."""
-
-
-class NotEmptyError(Exception):
-    """The volume holds data that this restore hasn't written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +32,6 @@ class ChosenSnapshot:
     revision: int
     size: int
     sha256: str
-
-
-def chosen(place: BackupPlace, name: str, *, sha256: str, size: int) -> tuple[ChosenSnapshot, Path]:
-    """Return the backup *name*, the newest where none is named, and its file, having checked it; it has *sha256* and *size* where these are known.
-
-    Raises:
-        NotFoundError: it isn't there.
-        DamagedError: it isn't whole, or isn't the one that was written.
-        NoRoomError: there is no room to fetch it.
-        PlaceError: the bucket can't be read.
-    """
-    names = _names(place)
-    if name and name not in names:
-        raise NotFoundError(f"there is no {place.label}/{name}{_others(names)}")
-    if not names:
-        raise NotFoundError(f"there is no backup in folder {place.label}")
-    file = place.fetched(name or names[-1])
-    try:
-        found = checked(file, datetime.now(UTC))
-    except DamagedError as error:
-        raise DamagedError(_damaged(file.name, str(error), names)) from None
-    if size and found.size != size:
-        raise DamagedError(_damaged(file.name, f"it has {found.size} bytes, and had {size}", names))
-    if sha256 and found.sha256 != sha256:
-        raise DamagedError(_damaged(file.name, f"its SHA-256 is {found.sha256}, and was {sha256}", names))
-    return ChosenSnapshot(f"{place.label}/{file.name}", found.revision, found.size, found.sha256), file
-
-
-def _names(place: BackupPlace) -> list[str]:
-    try:
-        return place.names()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotFoundError(f"there is no folder {place.label} on the volume") from error
-
-
-def _others(names: list[str]) -> str:
-    return f" (hint: the last ones there are: {', '.join(names[-3:])})" if names else ""
-
-
-def _damaged(name: str, why: str, names: list[str]) -> str:
-    others = [each for each in names if each != name]
-    hint = f"name another one by .spec.backup.snapshot, such as {others[-1]}" if others else "there is no other one"
-    return f"{name} is damaged: {why} (hint: {hint})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Runs: what became of each backup, told by its Job and its pods.
 
-A *run* is one backup, called as its Job. It ``Running``, ``Succeeded`` or ``Failed``; a slot that no run was begun for is ``Missed``. The CR's status keeps the
+A *run* is one backup, called as its Job. It is ``Running``, ``Succeeded`` or ``Failed``; a slot that no run was begun for is ``Missed``. The CR's status keeps the
 last ones, so that they are known when their Jobs are gone; while a Job is there, it is the Job that says.
 
 What a pod ends with is one line of JSON, its termination message: what was written, or what was in the way.
@@ -15,26 +15,26 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kubectl_reconcile.module_api import (
-    Manifest,
-    Owned,
-    annotations_of,
-    condition_of,
-    has_condition,
-    last_words,
-    pods_of_job,
-    seconds_between,
-    shortened,
-    why_waiting,
-)
-
-SLOT = "etcd.database.coreos.com/slot"
-"""On Jobs: the slot that they were begun for; empty where there is no schedule."""
+from kubectl_reconcile.core.module.inputs import Owned
+from kubectl_reconcile.core.module.jobs import container_states, last_words, pods_of_job, shortened, why_waiting
+from kubectl_reconcile.core.module.schedules import seconds_between
+from kubectl_reconcile.core.objects import Manifest, annotations_of, condition_of, has_condition, map_at
 
 _PATIENCE_S = 30.0
 _MESSAGE_MAX = 300
-_TOLD = ("file", "revision", "sizeBytes", "sha256", "etcdVersion", "member", "durationSeconds", "note")
-_NUMBERS = {"revision", "sizeBytes", "durationSeconds"}
+
+
+@dataclass(frozen=True, slots=True)
+class BackupWords:
+    """What a module calls what runs tell. The annotation *slot* of a Job is the slot that it was begun for, empty for one of no slot.
+
+    *told* are the fields that pods tell of what they wrote, *numbers* those of them that are numbers; one of these is *proof* that something was.
+    """
+
+    slot: str
+    told: tuple[str, ...]
+    numbers: frozenset[str]
+    proof: str
 
 
 class BackupProgress(StrEnum):
@@ -43,7 +43,7 @@ class BackupProgress(StrEnum):
     RUNNING = "Running"
     """Its Job is at work, or about to be."""
     SUCCEEDED = "Succeeded"
-    """A snapshot was written and checked."""
+    """A backup was written and checked."""
     FAILED = "Failed"
     """Its Job has failed, or was deleted before it was done."""
     MISSED = "Missed"
@@ -81,14 +81,16 @@ class BackupRun:
         return {name: value for name, value in whole.items() if value != ""}
 
 
-def runs_of(cr: Manifest, owned: Owned, now: str) -> tuple[BackupRun, ...]:
-    """Return all that is known of runs, the oldest first."""
-    known = {each.name: each for each in _remembered(cr)}
-    jobs = {job["metadata"]["name"]: job for job in owned.of("Job")}
+def runs_of(
+    cr: Manifest, owned: Owned, now: str, words: BackupWords, *, history: str = "history"
+) -> tuple[BackupRun, ...]:
+    """Return all that is known of runs, the oldest first; the status has them in *history*."""
+    known = {each.name: each for each in _remembered(cr, words, history)}
+    jobs = {job["metadata"]["name"]: job for job in owned.of("Job") if words.slot in annotations_of(job)}
     pods = tuple(owned.read("Pod"))
     for name, job in jobs.items():
         mine = pods_of_job(name, pods)
-        known[name] = _told_by(job, mine, known.get(name), now)
+        known[name] = _told_by(job, mine, known.get(name), now, words)
     for name, run in known.items():
         if name not in jobs and not run.progress.has_ended:
             known[name] = replace(
@@ -118,8 +120,8 @@ def last_success(runs: Iterable[BackupRun]) -> BackupRun | None:
 # --- what the status remembers --------------------------------------------------------------------
 
 
-def _remembered(cr: Manifest) -> Iterator[BackupRun]:
-    for line in (cr.get("status") or {}).get("history") or ():
+def _remembered(cr: Manifest, words: BackupWords, history: str) -> Iterator[BackupRun]:
+    for line in (cr.get("status") or {}).get(history) or ():
         try:
             yield BackupRun(
                 name=str(line["name"]),
@@ -128,7 +130,7 @@ def _remembered(cr: Manifest) -> Iterator[BackupRun]:
                 began=str(line.get("startTime") or ""),
                 ended=str(line.get("completionTime") or ""),
                 message=str(line.get("message") or ""),
-                told={name: line[name] for name in _TOLD if name in line},
+                told={name: line[name] for name in words.told if name in line},
             )
         except (KeyError, ValueError, TypeError, AttributeError):
             continue  # somebody wrote into the status; the Jobs say the rest
@@ -137,18 +139,18 @@ def _remembered(cr: Manifest) -> Iterator[BackupRun]:
 # --- what Jobs and pods say -----------------------------------------------------------------------
 
 
-def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now: str) -> BackupRun:
+def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now: str, words: BackupWords) -> BackupRun:
     status: Mapping[str, Any] = job.get("status") or {}
     messages = [_message(pod) for pod in sorted(pods, key=_began)]
     run = BackupRun(
         name=job["metadata"]["name"],
-        slot=annotations_of(job).get(SLOT, ""),
+        slot=annotations_of(job).get(words.slot, ""),
         progress=BackupProgress.RUNNING,
         began=str(job["metadata"].get("creationTimestamp") or ""),
         told=before.told if before else {},
     )
     if has_condition(job, "Complete"):
-        told = next((found for each in messages if (found := _written(each))), run.told)
+        told = next((found for each in messages if (found := _written(each, words))), run.told)
         ended = str(status.get("completionTime") or now)
         if not told and status.get("completionTime") and seconds_between(ended, now) < _PATIENCE_S:
             return replace(run, message="it is done; what its pod wrote isn't known yet")
@@ -156,7 +158,7 @@ def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now:
         return replace(run, progress=BackupProgress.SUCCEEDED, ended=ended, told=told, message=note)
     failed = condition_of(job, "Failed")
     if failed is not None and failed.get("status") == "True":
-        said = [each for each in map(_fault, messages) if each]
+        said = [each for each in (_fault(message, words) for message in messages) if each]
         about = f"{failed.get('reason') or ''}: {failed.get('message') or ''}"
         earlier = before.message if before and before.progress is BackupProgress.FAILED else ""
         waiting = [each for each in map(why_waiting, pods) if each]
@@ -166,7 +168,7 @@ def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now:
         ended = str(failed.get("lastTransitionTime") or now)
         return replace(run, progress=BackupProgress.FAILED, ended=ended, message=shortened(told_now, _MESSAGE_MAX))
     why = next((each for each in map(why_waiting, pods) if each), "")
-    said = [each for each in map(_fault, messages) if each]
+    said = [each for each in (_fault(message, words) for message in messages) if each]
     again = f"it is tried again after: {said[-1]}" if said else ""
     return replace(run, message=shortened(why or again, _MESSAGE_MAX))
 
@@ -176,29 +178,33 @@ def _began(pod: Manifest) -> str:
 
 
 def _message(pod: Manifest) -> str:
-    """Return what a pod's container ended with, nothing where it hasn't."""
-    for each in (pod.get("status") or {}).get("containerStatuses") or ():
-        ended = (each.get("state") or {}).get("terminated")
-        if ended:
-            return str(ended.get("message") or "") or f"exit code {ended.get('exitCode')}"
-    return str((pod.get("status") or {}).get("message") or "")
+    """Return what a pod's last container ended with, or the first one that failed; nothing where neither has."""
+    found = ""
+    for _, state in container_states(pod):
+        if ended := map_at(state, "terminated"):
+            found = str(ended.get("message") or "") or f"exit code {ended.get('exitCode')}"
+            if ended.get("exitCode"):
+                break
+        else:
+            found = ""
+    return found or str((pod.get("status") or {}).get("message") or "")
 
 
-def _written(message: str) -> dict[str, Any]:
+def _written(message: str, words: BackupWords) -> dict[str, Any]:
     """Return what a pod says that it wrote, nothing where it says something else."""
     found = last_words(message)
-    if not isinstance(found.get("revision"), int) or not found.get("file"):
+    if not isinstance(found.get(words.proof), int) or not found.get("file"):
         return {}
     return {
-        name: found[name] if name in _NUMBERS else shortened(str(found[name]), _MESSAGE_MAX)
-        for name in _TOLD
-        if name in found and (name not in _NUMBERS or isinstance(found[name], int | float))
+        name: found[name] if name in words.numbers else shortened(str(found[name]), _MESSAGE_MAX)
+        for name in words.told
+        if name in found and (name not in words.numbers or isinstance(found[name], int | float))
     }
 
 
-def _fault(message: str) -> str:
+def _fault(message: str, words: BackupWords) -> str:
     """Return why a pod failed, in its words."""
     found = last_words(message)
     if found.get("error"):
         return f"{found['error']}: {found.get('message') or ''}"
-    return "" if _written(message) else message.strip()[-_MESSAGE_MAX:]
+    return "" if _written(message, words) else message.strip()[-_MESSAGE_MAX:]

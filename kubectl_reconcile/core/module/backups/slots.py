@@ -1,9 +1,9 @@
 """What is due: which backup is to begin now, if one is, when the next one comes, and what was missed.
 
-Of slots that have passed, only the last one counts, and only while its deadline (``startingDeadlineSeconds``) hasn't passed: nothing is made
+Of slots that have passed, only the last one counts, and only while its deadline (``deadline_s``) hasn't passed: nothing is made
 up for. A slot has one name forever, that of its Job. While a backup runs no other one begins; its slot waits, as long as it may.
 
-Pure: a spec, runs and the time in, a decision out.
+Pure: a plan, runs and the time in, a decision out.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kubectl_reconcile.module_api import CronSchedule, later, seconds_between
-from kubectl_reconcile.modules.etcd_backup.runs import BackupProgress, BackupRun
-from kubectl_reconcile.modules.etcd_backup.spec import BackupSpec
+from kubectl_reconcile.core.module.backups.runs import BackupProgress, BackupRun
+from kubectl_reconcile.core.module.schedules import CronSchedule, later, seconds_between
 
 ONCE = "once"
-"""What the only run of an EtcdBackup without a schedule is called by."""
+"""What a run is called by that is of no slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,17 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True)
+class BackupPlan:
+    """When backups are made: at *slots*, counted from when that was asked for (*since*), each at most *deadline_s* late; and where it is *at_once*, the first one by itself."""
+
+    slots: CronSchedule | Every | None
+    since: str
+    deadline_s: float
+    at_once: bool = False
+    is_suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
     """What is to be done. *begin* says whether a run for *slot* begins now; *missed* is a slot whose time is over."""
 
@@ -49,22 +59,25 @@ class Due:
     wait_s: float = 0.0
 
 
-def due(spec: BackupSpec, runs: Sequence[BackupRun], created: str, now: str, *, is_blocked: bool) -> Due:
-    """Return what is due for an EtcdBackup that was *created* then; while something is in the way it *is_blocked*."""
+def due(plan: BackupPlan, runs: Sequence[BackupRun], now: str, *, is_blocked: bool) -> Due:
+    """Return what is due; while something is in the way it *is_blocked*."""
+    if plan.is_suspended:
+        return Due()
     at_work = any(not run.progress.has_ended for run in runs)
-    if spec.is_once:
-        return Due(begin=not runs and not is_blocked and not spec.suspend)
-    slots = slots_of(spec, created)
+    first = plan.at_once and not runs
+    if plan.slots is None:
+        return Due(begin=first and not is_blocked)
+    upcoming = plan.slots.after(now)
+    wait_s = seconds_between(now, upcoming)
+    if first:
+        return Due(not is_blocked, "", upcoming, "", wait_s)
     seen = max((run.slot for run in runs if run.slot), default="")
-    handled = max(seen, created)
-    if spec.suspend:
-        return Due(next_slot="")
-    oldest = max(handled, later(now, -spec.starting_deadline_seconds))
-    slot = _last(slots, oldest, now)
-    missed = "" if slot else _last(slots, handled, oldest)
-    upcoming = slots.after(now)
+    handled = max(seen, plan.since)
+    oldest = max(handled, later(now, -plan.deadline_s))
+    slot = _last(plan.slots, oldest, now)
+    missed = "" if slot else _last(plan.slots, handled, oldest)
     begin = bool(slot) and not at_work and not is_blocked
-    return Due(begin, slot, upcoming, missed, seconds_between(now, upcoming))
+    return Due(begin, slot, upcoming, missed, wait_s)
 
 
 def _last(slots: CronSchedule | Every, since: str, until: str) -> str:
@@ -81,12 +94,7 @@ def _last(slots: CronSchedule | Every, since: str, until: str) -> str:
     return slots.latest(since, until)
 
 
-def slots_of(spec: BackupSpec, created: str) -> CronSchedule | Every:
-    """Return what names the slots of an EtcdBackup that repeats."""
-    return spec.calendar or Every(spec.backup_policy.backup_interval_in_second, created)
-
-
-def suffix_of(slot: str) -> str:
+def slot_suffix(slot: str) -> str:
     """Return what the Job of a slot is called by: the slot as fourteen digits."""
     return "".join(each for each in slot if each.isdigit()) if slot else ONCE
 
@@ -95,3 +103,20 @@ def with_missed(runs: Iterable[BackupRun], slot: str, name: str, why: str) -> tu
     """Return *runs* with a slot that was missed, in order."""
     missed = BackupRun(name, slot, BackupProgress.MISSED, message=why)
     return tuple(sorted((*runs, missed), key=lambda run: run.when))
+
+
+def why_missed(plan: BackupPlan, runs: Sequence[BackupRun], slot: str) -> str:
+    """Return why a slot was missed that nothing was in the way of."""
+    limit = f"{plan.deadline_s:g} s"
+    if any(not run.progress.has_ended for run in runs):
+        return f"an earlier backup was still at work {limit} after {slot}"
+    return f"nothing could begin within {limit}: nobody was there to begin it, or another Job has its name"
+
+
+def look_again_s(plan: BackupPlan, runs: Sequence[BackupRun], what: Due, *, is_blocked: bool) -> float | None:
+    """Return when to look again, in seconds, if nothing happens until then; None where nothing comes. Jobs and pods are watched."""
+    if any(not run.progress.has_ended for run in runs) or what.begin:
+        return 5.0
+    if is_blocked or what.slot:
+        return 15.0
+    return None if plan.slots is None or plan.is_suspended else min(max(1.0, what.wait_s), 3600.0)

@@ -1,4 +1,4 @@
-"""Backups in a bucket of any S3 server, by obstore: a snapshot is written and checked on this machine first, then sent.
+"""Backups in a bucket of any S3 server, by obstore: a backup is written and checked on this machine first, then sent.
 
 What is sent is an object once all of it is there, and not before: the server holds each part against the hash that it was signed with, and a larger one is completed
 last. Then it is read back and compared. What breaks off is taken back by the client; of one that was killed outright, parts may be left that are no object, which the bucket's own
@@ -23,10 +23,9 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from kubectl_reconcile.modules.etcd_backup.agent.database import DamagedError
-from kubectl_reconcile.modules.etcd_backup.agent.folder import Folder, Written
-from kubectl_reconcile.modules.etcd_backup.agent.place import PlaceError
-from kubectl_reconcile.modules.etcd_backup.agent.retention import in_order_of_time, surplus
+from kubectl_reconcile.backups.folder import Folder
+from kubectl_reconcile.backups.kinds import DamagedError, Written
+from kubectl_reconcile.backups.place import PlaceError
 
 if TYPE_CHECKING:  # they are there for types alone
     from obstore.store import ClientConfig, RetryConfig, S3Config
@@ -50,7 +49,7 @@ _NOT_ALLOWED = (
 )
 _ELSEWHERE = ("WrongRegion", "region", "says that the bucket is in another region", "name that one")
 _NO_BUCKET = ("BucketNotFound", "bucket", "has no such bucket", "make it, or correct the name")
-_FULL = ("NoRoom", "bucket", "has no room left", "make room, or keep fewer by backupPolicy.maxBackups")
+_FULL = ("NoRoom", "bucket", "has no room left", "make room, or keep fewer backups")
 _FAULTS = {
     "NoSuchBucket": _NO_BUCKET, "404": _NO_BUCKET,
     "InvalidAccessKeyId": _KEY_REFUSED, "SignatureDoesNotMatch": _KEY_REFUSED, "InvalidToken": _KEY_REFUSED, "ExpiredToken": _KEY_REFUSED,
@@ -117,7 +116,7 @@ class BucketAddress:
 
 @dataclass(frozen=True, slots=True)
 class BucketFolder:
-    """The backups of one EtcdBackup: objects below *label*. *spool* is a folder of this machine that they pass through."""
+    """The backups of one thing: objects below *label*. *spool* is a folder of this machine that they pass through."""
 
     client: S3Store
     address: BucketAddress
@@ -132,15 +131,15 @@ class BucketFolder:
         """
         self.spool.check_room(needed)
 
-    def write(self, parts: Iterable[bytes], began: datetime, *, least_revision: int) -> Written:
-        """Write a snapshot, check it, send it, and compare what is there now. It holds *least_revision* at least.
+    def write(self, parts: Iterable[bytes], began: datetime, *, least: int = 0) -> Written:
+        """Write a backup, check it, send it, and compare what is there now. Its number is *least* at least.
 
         Raises:
-            DamagedError: what came isn't a whole snapshot, or the bucket holds something else; nothing is left of it.
+            DamagedError: what came isn't a whole backup, or the bucket holds something else; nothing is left of it.
             NoRoomError: this machine is full; nothing is left of it.
             PlaceError: the bucket can't be written to.
         """
-        written = self.spool.write(parts, began, least_revision=least_revision)
+        written = self.spool.write(parts, began, least=least)
         file = self.spool.path / written.name
         try:
             with self._told(), file.open("rb") as source:
@@ -184,7 +183,7 @@ class BucketFolder:
         """
         with self._told():
             found = obstore.list_with_delimiter(self.client, self.label)["objects"]
-        return in_order_of_time(each["path"].rpartition("/")[2] for each in found)
+        return self.spool.kind.names.in_order_of_time(each["path"].rpartition("/")[2] for each in found)
 
     def fetched(self, name: str) -> Path:
         """Return the file of a backup, once all of it is on this machine.
@@ -197,13 +196,13 @@ class BucketFolder:
             answer = obstore.get(self.client, self._key(name))
         return self.spool.take(name, answer.meta["size"], self._content(answer))
 
-    def retain(self, *, keep: int, max_age_days: int, now: datetime) -> list[str]:
+    def retain(self, *, keep: int, max_age_days: float, now: datetime) -> list[str]:
         """Delete the backups that are too many or too old; return their names.
 
         Raises:
             PlaceError: they can't be.
         """
-        going = surplus(self.names(), keep=keep, max_age_days=max_age_days, now=now)
+        going = self.spool.kind.names.surplus(self.names(), keep=keep, max_age_days=max_age_days, now=now)
         with self._told():
             for name in going:
                 obstore.delete(self.client, self._key(name))

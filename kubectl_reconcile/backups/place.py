@@ -8,7 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from kubectl_reconcile.modules.etcd_backup.agent.folder import Folder, Written
+from kubectl_reconcile.backups.folder import Folder
+from kubectl_reconcile.backups.kinds import BackupKind, Written
 
 _SPOOL = "passing"
 
@@ -22,7 +23,7 @@ class PlaceError(Exception):
 
 
 class BackupPlace(Protocol):
-    """The backups of one EtcdBackup. What is asked here may raise PlaceError, NoRoomError, DamagedError and OSError."""
+    """The backups of one thing. What is asked here may raise PlaceError, NoRoomError, DamagedError and OSError."""
 
     @property
     def label(self) -> str:
@@ -31,8 +32,8 @@ class BackupPlace(Protocol):
     def check_room(self, needed: int) -> None:
         """Refuse to begin where so many bytes don't fit."""
 
-    def write(self, parts: Iterable[bytes], began: datetime, *, least_revision: int) -> Written:
-        """Write a snapshot and check it; nothing is left of one that isn't whole."""
+    def write(self, parts: Iterable[bytes], began: datetime, *, least: int = 0) -> Written:
+        """Write a backup and check it; nothing is left of one that isn't whole."""
 
     def names(self) -> list[str]:
         """Return the names of the backups that are there, the oldest first."""
@@ -40,7 +41,7 @@ class BackupPlace(Protocol):
     def fetched(self, name: str) -> Path:
         """Return the file of a backup, on this machine."""
 
-    def retain(self, *, keep: int, max_age_days: int, now: datetime) -> list[str]:
+    def retain(self, *, keep: int, max_age_days: float, now: datetime) -> list[str]:
         """Delete the backups that are too many or too old; return their names."""
 
     def sweep(self, older_than_s: float) -> None:
@@ -62,16 +63,16 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--s3-{name}", default="", help=hint)
 
 
-def place_of(given: argparse.Namespace) -> BackupPlace:
-    """Return the place that arguments name.
+def place_of(given: argparse.Namespace, kind: BackupKind) -> BackupPlace:
+    """Return the place that arguments name, with backups of this *kind*.
 
     Raises:
         PlaceError: it is in a bucket, and there is no client for S3, or no reading the authority's file.
     """
     if not given.s3_bucket:
-        return Folder(given.folder)
+        return Folder(given.folder, kind)
     try:
-        from kubectl_reconcile.modules.etcd_backup.agent.bucket import BucketAddress, BucketFolder  # noqa: PLC0415 - what it imports is an extra
+        from kubectl_reconcile.backups.bucket import BucketAddress, BucketFolder  # noqa: PLC0415 - what it imports is an extra
     except ImportError as error:
         hint = "pip install 'kubectl-reconcile[s3]', or our own image"
         raise PlaceError("NoClient", f"the image of this Job has no client for S3: {error} (hint: {hint})") from error
@@ -80,4 +81,4 @@ def place_of(given: argparse.Namespace) -> BackupPlace:
     )  # fmt: skip
     spool = given.work / _SPOOL
     spool.mkdir(parents=True, exist_ok=True)
-    return BucketFolder(address.client(), address, str(given.folder), Folder(spool))
+    return BucketFolder(address.client(), address, str(given.folder), Folder(spool, kind))
