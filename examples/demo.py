@@ -31,7 +31,7 @@ from kubectl_reconcile.source.render import program
 
 EXAMPLES = Path(__file__).parent
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-PATIENCE_S = 90.0
+PATIENCE_S = 300.0
 
 
 def styled(text: str, code: str) -> str:

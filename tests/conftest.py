@@ -240,7 +240,7 @@ class Kubectl:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=360,  # more than any --timeout given to it
             env={**os.environ, **IN_A_HURRY, "KUBECONFIG": self.kubeconfig, "PATH": path},
         )
         if answer.returncode:
@@ -262,12 +262,12 @@ class Kubectl:
 
 @contextlib.contextmanager
 def talking(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """Run a program that is talked to while it runs; it is killed at the end, and a minute from now at the latest.
+    """Run a program that is talked to while it runs; it is killed at the end, and five minutes from now at the latest.
 
     So a line that never comes is an empty one, and nobody waits for ever.
     """
     process = subprocess.Popen(command, text=True, **options)
-    patience = threading.Timer(60, process.kill)
+    patience = threading.Timer(300, process.kill)
     patience.start()
     try:
         yield process
@@ -325,7 +325,7 @@ class Administrator:
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
         address = cluster["server"].removeprefix("https://")
         self._connection = http.client.HTTPSConnection(
-            address, timeout=30, context=ssl.create_default_context(cadata=authority)
+            address, timeout=60, context=ssl.create_default_context(cadata=authority)
         )
         return self._connection
 
@@ -360,19 +360,21 @@ def namespace(administrator, kubectl, namespace_names) -> Iterator[str]:
         kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
         return
     namespaces = "/api/v1/namespaces"
-    status, body = administrator.ask("POST", namespaces, {"metadata": {"name": name}})
-    assert status == 201, body
+    wanted = {"metadata": {"name": name}}
+    # Nobody else has a namespace of this name: if it is there already, the answer to a first try was lost.
+    eventually(lambda: administrator.ask("POST", namespaces, wanted)[0] in {201, 409}, "the namespace is created")
     account = f"{namespaces}/{name}/serviceaccounts/default"
     eventually(lambda: administrator.ask("GET", account)[0] == 200, "the namespace has its ServiceAccount")
     yield name
     administrator.ask("DELETE", f"/apis/reconcile.dev/v1alpha1/namespaces/{name}/syncs")
 
 
-def eventually(condition: Callable[[], Any], what: str, *, timeout_s: float = 90.0, pause_s: float = 0.02) -> Any:
+def eventually(condition: Callable[[], Any], what: str, *, timeout_s: float = 150.0, pause_s: float = 0.02) -> Any:
     """Return what *condition* returns once that is true; fail, saying *what* didn't come true, after *timeout_s*.
 
     What kubectl refuses while *condition* looks isn't true yet: an object that nobody has created so far, the
-    logs of a container that hasn't begun. The failure tells what it refused last.
+    logs of a container that hasn't begun. Nor is what lacks a part that is still to be written. The failure tells
+    what was refused or lacking last.
     """
     deadline = time.monotonic() + timeout_s
     while True:
@@ -380,8 +382,8 @@ def eventually(condition: Callable[[], Any], what: str, *, timeout_s: float = 90
         try:
             if result := condition():
                 return result
-        except KubectlError as error:
-            refused = f"; {error}"
+        except (KubectlError, LookupError, TypeError, ValueError, StopIteration) as error:
+            refused = f"; {type(error).__name__}: {error}"
         assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}{refused}"
         time.sleep(pause_s)
 

@@ -26,6 +26,8 @@ from types import TracebackType
 from typing import IO, Self
 from urllib.parse import quote, unquote, urlsplit
 
+from kubectl_reconcile.sandbox.processes import free_ports
+
 _BLOCK = 64 * 1024
 _TIMEOUT_S = 60.0
 # No setting of the user or the machine; what hosts of repositories allow is allowed; everybody may push.
@@ -144,13 +146,23 @@ class GitServer:
             credentials=self._credentials,
             environ=_environ(self._config),
         )
-        self._http = _Server(("127.0.0.1", self._port), handler)
+        self._http = self._listening(handler)
         self._port = self._http.server_port
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, name="git-server", daemon=True
         )
         self._thread.start()
         return self
+
+    def _listening(self, handler: type[BaseHTTPRequestHandler]) -> _Server:
+        """Return a listener on the port. Ports that no outgoing connection is given are tried first, so that it is still free after a stop."""
+        for port in [self._port] if self._port else free_ports():
+            try:
+                return _Server(("127.0.0.1", port), handler)
+            except OSError:  # of two who find it free one gets it
+                if self._port:
+                    raise
+        return _Server(("127.0.0.1", 0), handler)
 
     def stop(self) -> None:
         """Stop to serve: new connections are refused from now on. Does nothing if it doesn't serve."""

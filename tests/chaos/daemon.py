@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
-PATIENCE_S = 180.0
+PATIENCE_S = 400.0
 
 
 def until(condition: Callable[[], Any], what: str, *, timeout_s: float = PATIENCE_S, pause_s: float = 0.1) -> Any:
@@ -56,4 +56,4 @@ class Daemon:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(300)

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kubectl_reconcile.sandbox.processes import free_ports
+
 ROOT = Path(__file__).parents[2]
 FACTORY = ROOT / "examples" / "candy_factory.py"
 APIS = {
@@ -98,7 +100,7 @@ class Factory:
         self.state, self.process, self.url = folder / "factory.json", None, ""
 
     def start(self):
-        port = self.url.rpartition(":")[2] or "0"
+        port = self.url.rpartition(":")[2] or next(free_ports())  # none that may be somebody's while it is away
         command = [sys.executable, FACTORY, "--listen", f"127.0.0.1:{port}", "--state", self.state]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().strip()
@@ -106,7 +108,7 @@ class Factory:
 
     def stop(self):
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(120)
         self.process.stdout.close()
 
     def ask(self, path, body=None, method="PUT"):

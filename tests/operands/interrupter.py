@@ -39,7 +39,7 @@ class Interrupter:
         listening = asyncio.run_coroutine_threadsafe(
             asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._near), self._loop
         )
-        self._server = listening.result(10)
+        self._server = listening.result(120)
         self.kubeconfig = folder / "interrupted.kubeconfig"
         self.kubeconfig.write_text(self._config(sandbox.kubeconfig))
 
@@ -49,6 +49,14 @@ class Interrupter:
         config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
         return yaml.safe_dump(config)
 
+    def disarm(self):
+        """Kill nobody from now on; whoever was to be killed has ended."""
+
+        async def off():
+            self.is_armed = False
+
+        asyncio.run_coroutine_threadsafe(off(), self._loop).result(120)
+
     def close(self):
         async def end():
             self._server.close()
@@ -57,9 +65,9 @@ class Interrupter:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
 
-        asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(end(), self._loop).result(120)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(120)
         self._loop.close()
 
     async def _serve(self, reader, writer):
@@ -71,6 +79,7 @@ class Interrupter:
                 self.steps.append(step)
                 self.is_armed = False
                 self.victim.process.kill()
+                self.victim.process.wait(120)  # before anything else is carried, so that it is seen to have ended
                 return
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=self._far)
             try:
@@ -120,7 +129,7 @@ async def _ended(writer):
     """Close a connection, and wait until nothing is left of it."""
     writer.close()
     with contextlib.suppress(OSError, TimeoutError):
-        await asyncio.wait_for(writer.wait_closed(), 5)
+        await asyncio.wait_for(writer.wait_closed(), 30)
 
 
 async def _pump(reader, writer):

@@ -5,7 +5,7 @@ from tests.operands.test_etcd import claim
 from tests.operands.test_etcdbackup import BACKUPS, _programs, crds, db, new_daemon, status  # noqa: F401 - fixtures
 
 OLD, NEW = catalog.ETCD_VERSIONS
-TO = {"claimName": "backups", "image": "python", "timeoutInSecond": 120, "beforeDeletion": True}
+TO = {"claimName": "backups", "image": "python", "timeoutInSecond": 900, "beforeDeletion": True}
 
 
 def images(real):
@@ -20,12 +20,12 @@ def test_an_upgrade_waits_for_its_snapshot_and_a_cluster_that_is_deleted_for_its
     db.etcdctl("db-0", "put", "first", "1")
 
     db.apply(version=NEW, backup=TO)
-    real.eventually(
-        lambda: "no PersistentVolumeClaim backups" in db.condition("Degraded")["message"],
-        "there is nowhere to write to",
-        timeout_s=240,
-    )
-    assert db.condition("Degraded")["reason"] == "BackupFailed"
+
+    def is_told():
+        found = db.condition("Degraded")
+        return "no PersistentVolumeClaim backups" in found["message"] and found["reason"] == "BackupFailed"
+
+    real.eventually(is_told, "there is nowhere to write to")
     assert images(real) == {OLD}
     real.apply(claim("backups"))
     db.settled(3, timeout_s=240)

@@ -4,6 +4,8 @@ import re
 import subprocess
 import urllib.request
 
+from tests.conftest import talking
+
 SERVER = "import http.server as h; h.ThreadingHTTPServer(('', 80), h.SimpleHTTPRequestHandler).serve_forever()"
 
 
@@ -14,21 +16,16 @@ def test_ports_are_forwarded_and_logs_followed(real, kubectl):
     common = {
         "env": {"KUBECONFIG": kubectl.kubeconfig, "HOME": "/nonexistent"},
         "stdout": subprocess.PIPE,
-        "text": True,
     }
-    logs = subprocess.Popen([program, "logs", "-f", "main", "-n", real.namespace], **common)
-    forward = subprocess.Popen([program, "port-forward", "pod/main", ":80", "-n", real.namespace], **common)
-    try:
+    following = talking([program, "logs", "-f", "main", "-n", real.namespace], **common)
+    forwarding = talking([program, "port-forward", "pod/main", ":80", "-n", real.namespace], **common)
+    with following as logs, forwarding as forward:
         port = int(re.search(r"127.0.0.1:(\d+) -> 80", forward.stdout.readline())[1])
         for _ in range(3):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=200) as answer:
                 assert answer.status == 200
                 assert b"Directory listing" in answer.read()
-        assert '"GET / HTTP/1.1" 200' in logs.stdout.readline()
-    finally:
-        for process in (forward, logs):
-            process.kill()
-            process.communicate()
+        assert any('"GET / HTTP/1.1" 200' in line for line in logs.stdout)  # a probe may have been noted before
 
 
 def test_a_command_hears_its_input_and_says_how_it_ended(real, kubectl):
@@ -53,7 +50,7 @@ def test_a_command_hears_its_input_and_says_how_it_ended(real, kubectl):
         command,
         env={"KUBECONFIG": kubectl.kubeconfig, "HOME": "/nonexistent"},
         capture_output=True,
-        timeout=30,
+        timeout=300,
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (7, b"")

@@ -12,6 +12,13 @@ from kubectl_reconcile.sandbox.images.image import ImageError
 from tests.conftest import KubectlError
 from tests.e2e.conftest import PROGRAM, crds, new_daemon  # noqa: F401 - fixtures
 
+NOT_YET = (
+    "could not translate host name", "Connection refused", "No route to host", "Connection timed out",
+    "the database system is starting up", "the database system is shutting down", "not yet accepting connections",
+    "container not found", "unable to upgrade connection",
+)  # fmt: skip
+"""What is said where a command has had no effect yet, and may have one a moment later."""
+
 
 @pytest.fixture
 def version() -> int:
@@ -45,9 +52,7 @@ class Db:
 
     @property
     def cr(self):
-        path = f"/apis/example.com/v1alpha1/namespaces/{self.real.namespace}/mydatabases/db"
-        status, body = self.real.sandbox.request("GET", path)
-        return json.loads(body) if status == 200 else {}
+        return self.real.get(f"/apis/example.com/v1alpha1/namespaces/{self.real.namespace}/mydatabases/db")
 
     def condition(self, type_):
         found = self.cr.get("status", {}).get("conditions", [])
@@ -63,30 +68,30 @@ class Db:
         return self
 
     def password(self, of="user-shop"):
-        found = self.real.kubectl.json("get", "secret", f"db-{of}", "-n", self.real.namespace)
+        secret = ("get", "secret", f"db-{of}", "-n", self.real.namespace)
+        found = self.real.eventually(lambda: self.real.kubectl.json(*secret), f"there is a password of {of}")
         return base64.b64decode(found["data"]["password"]).decode()
 
     def sql(self, text, *, password=None, at="db"):
         """What the user is answered through the Service."""
         login = f"PGPASSWORD={self.password() if password is None else password}"
         asked = ["psql", "-h", at, "-U", "shop", "-d", "orders", "-v", "ON_ERROR_STOP=1", "-Atqc", text]
-        return self.inside("db-0", "env", login, *asked).split()
+        # A Service leads to who was the primary until others hear of who is.
+        not_yet = (*NOT_YET, "read-only transaction") if at == "db" else NOT_YET
+        return self.inside("db-0", "env", login, *asked, not_yet=not_yet).split()
 
-    def inside(self, pod, *command):
+    def inside(self, pod, *command, not_yet=NOT_YET):
         """What a command in a pod says. A Service may take a moment until it leads to a pod that is ready."""
-        found = []
 
         def said():
             try:
-                found.append(
-                    self.real.kubectl("exec", "-n", self.real.namespace, pod, "-c", "postgres", "--", *command)
-                )
+                return [self.real.kubectl("exec", "-n", self.real.namespace, pod, "-c", "postgres", "--", *command)]
             except KubectlError as error:
-                if not any(each in str(error) for each in ("could not translate host name", "Connection refused")):
-                    raise
-            return found
+                return None if any(each in str(error) for each in not_yet) else error
 
-        self.real.eventually(said, "the Service leads to somebody", timeout_s=240)
+        found = self.real.eventually(said, "the Service leads to somebody", timeout_s=240)
+        if isinstance(found, KubectlError):
+            raise found
         return found[0]
 
     def uid(self, pod="db-0"):
@@ -122,8 +127,12 @@ def test_it_is_begun_filled_and_changed_and_its_rows_outlast_a_crash_and_a_delet
     assert db.uid() != uid
 
     db.apply(parameters={"max_connections": "50", "work_mem": "much"})
-    real.eventually(lambda: db.condition("Degraded")["reason"] == "Refused", "the server refuses", timeout_s=240)
-    assert ".spec.parameters[work_mem]: invalid value" in db.condition("Degraded")["message"]
+
+    def why():
+        found = db.condition("Degraded")
+        return found["message"] if found["reason"] == "Refused" else ""
+
+    assert ".spec.parameters[work_mem]: invalid value" in real.eventually(why, "the server refuses", timeout_s=240)
     assert db.sql("show work_mem") == ["16MB"]
     db.apply(parameters={"max_connections": "50"})
     db.settled()
@@ -168,9 +177,12 @@ def test_replicas_follow_answer_reads_come_back_and_leave_nothing_when_they_go(d
     db.sql("create table rows (n int); insert into rows select generate_series(1, 1000)")
     db.apply(replicas=2)
     db.settled()
-    assert [(each["pod"], each["role"], each["ready"]) for each in db.cr["status"]["instances"]] == [
-        ("db-0", "primary", True), ("db-1", "replica", True),
-    ]  # fmt: skip
+
+    def instances():
+        return [(each["pod"], each["role"], each["ready"]) for each in db.cr["status"]["instances"]]
+
+    both = [("db-0", "primary", True), ("db-1", "replica", True)]
+    real.eventually(lambda: instances() == both, "both are told")
 
     def behind(number):
         return db.sql("select coalesce(max(n), 0), pg_is_in_recovery() from rows", at="db-ro") != [f"{number}|t"]
@@ -193,8 +205,7 @@ def test_replicas_follow_answer_reads_come_back_and_leave_nothing_when_they_go(d
     db.settled()
     real.eventually(lambda: "db-1-data" not in claims(real), "its volume goes", timeout_s=240)
     db.settled()
-    slots = db.inside("db-0", "psql", "-U", "postgres", "-Atc", "select slot_name from pg_replication_slots")
-    assert slots.split() == []
+    real.eventually(lambda: not asked(db, "db-0", "select slot_name from pg_replication_slots"), "its slot goes")
     assert db.sql("select count(*) from rows") == ["1002"]
 
 
@@ -216,7 +227,7 @@ def test_the_primary_hands_over_without_losing_a_row_when_asked_and_for_a_restar
     real.run("sh", "-c", WRITES, name="client", image=f"postgres:{version}", env=env)
 
     def acknowledged():
-        return [int(each) for each in real.logs("client")]
+        return [int(each) for each in written(real)]
 
     def goes_on():
         before = len(acknowledged())
@@ -265,7 +276,7 @@ def test_a_replica_takes_over_from_a_primary_that_lets_nobody_in_once_that_has_e
     holds = ["psql", "host=db user=shop dbname=orders", "-c", "select pg_sleep(1000)"]
     real.run(*holds, name="client", image=f"postgres:{version}", env=env)
     sleeping = "select count(*) from pg_stat_activity where usename = 'shop' and state = 'active'"
-    real.eventually(lambda: asked(db, "db-0", sleeping) == "1", "a session is open", timeout_s=240)
+    real.eventually(lambda: int(asked(db, "db-0", sleeping)) >= 1, "a session is open", timeout_s=240)
     # It waits for the session to end, for ever, and lets nobody else in.
     db.inside("db-0", "sh", "-c", 'kill -TERM "$(head -n 1 "$PGDATA/postmaster.pid")"')
     real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
@@ -289,7 +300,7 @@ def test_an_old_primary_with_rows_that_nobody_received_is_rewound_and_follows(db
     real.run("sh", "-c", WRITES, name="client", image=f"postgres:{version}", env=env)
     real.run("sh", "-c", HOLDS, name="holder", image=f"postgres:{version}", env=env)
     sleeping = "select count(*) from pg_stat_activity where usename = 'shop' and query like '%pg_sleep%'"
-    real.eventually(lambda: asked(db, "db-0", sleeping) == "1", "a session is open", timeout_s=240)
+    real.eventually(lambda: int(asked(db, "db-0", sleeping)) >= 1, "a session is open", timeout_s=240)
     volume = volume_of(real, "db-0")
 
     asked(db, "db-1", CUT_OFF)
@@ -303,11 +314,12 @@ def test_an_old_primary_with_rows_that_nobody_received_is_rewound_and_follows(db
     approve(real)
     real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
 
-    before = len(real.logs("client"))
-    real.eventually(lambda: len(real.logs("client")) > before + 3, "rows are written", timeout_s=240)
+    before = len(written(real))
+    real.eventually(lambda: len(written(real)) > before + 3, "rows are written", timeout_s=240)
     db.settled()
-    told = [int(each) for each in real.logs("client")[before:]]
-    assert (begun(real, "db-0"), volume_of(real, "db-0")) == ("rewind", volume)
+    told = [int(each) for each in written(real)[before:]]
+    real.eventually(lambda: begun(real, "db-0") == "rewind", "it was rewound")
+    assert volume_of(real, "db-0") == volume
     assert stands_by(db, "db-0")
     real.eventually(
         lambda: {*told} <= {*rows(db, "db-0")}, "it has all that the new primary acknowledged", timeout_s=240
@@ -325,7 +337,7 @@ def test_one_whose_rewind_was_interrupted_gives_way_to_a_new_copy_and_its_volume
     real.sandbox.pods.signal(real.namespace, "db-0", "KILL")
     real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
     db.settled()
-    assert [each["pod"] for each in db.cr["status"]["instances"]] == ["db-1", "db-2"]
+    real.eventually(lambda: [each["pod"] for each in db.cr["status"]["instances"]] == ["db-1", "db-2"], "both are told")
     assert [each["claim"] for each in db.cr["status"]["keptVolumes"]] == ["db-0-data"]
     assert "db-0-data" in claims(real)
     real.eventually(lambda: rows(db, "db-2") == [*range(1, 1001)], "the copy has all rows", timeout_s=240)
@@ -339,23 +351,27 @@ def test_no_acknowledged_row_is_lost_where_replicas_have_it_too(db, version):
     db.apply(replicas=2, failover={"delaySeconds": 1, "maxLagBytes": 0}, synchronous={"min": 1})
     db.settled()
     db.sql("create table rows (n int)")
-    assert asked(db, "db-0", "show synchronous_standby_names") == 'ANY 1 ("db-1")'
+    real.eventually(
+        lambda: asked(db, "db-0", "show synchronous_standby_names") == 'ANY 1 ("db-1")', "db-1 is waited for"
+    )
     env = [{"name": "PGPASSWORD", "value": db.password()}]
     real.run("sh", "-c", WRITES, name="client", image=f"postgres:{version}", env=env)
-    real.eventually(lambda: len(real.logs("client")) > 3, "rows are written", timeout_s=240)
+    real.eventually(lambda: len(written(real)) > 3, "rows are written", timeout_s=240)
 
     db.inside(
         "db-0", "sh", "-c", 'touch "$PGDATA.rewinding"'
     )  # so that it doesn't come back before somebody takes over
     real.sandbox.pods.signal(real.namespace, "db-0", "KILL")
     real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
-    before = len(real.logs("client"))
-    real.eventually(lambda: len(real.logs("client")) > before + 3, "rows are written", timeout_s=240)
+    before = len(written(real))
+    real.eventually(lambda: len(written(real)) > before + 3, "rows are written", timeout_s=240)
     db.settled()
-    told = [int(each) for each in real.logs("client")]  # before what is there: none of these may be missing
+    told = [int(each) for each in written(real)]  # before what is there: none of these may be missing
     assert not {*told} - {*rows(db, "db-1")}
-    assert asked(db, "db-1", "show synchronous_standby_names") == 'ANY 1 ("db-2")'
-    assert [each["members"] for each in db.cr["status"]["synchronous"]["quorums"]] == [["db-1", "db-2"]]
+    real.eventually(
+        lambda: asked(db, "db-1", "show synchronous_standby_names") == 'ANY 1 ("db-2")', "db-2 is waited for"
+    )
+    real.eventually(lambda: quorums(db) == [["db-1", "db-2"]], "that is told")
 
 
 def test_a_primary_that_is_stopped_has_to_end_before_another_takes_over_and_nothing_is_lost_once_it_goes_on(
@@ -367,20 +383,29 @@ def test_a_primary_that_is_stopped_has_to_end_before_another_takes_over_and_noth
     db.sql("create table rows (n int)")
     env = [{"name": "PGPASSWORD", "value": db.password()}]
     real.run("sh", "-c", WRITES, name="client", image=f"postgres:{version}", env=env)
-    real.eventually(lambda: len(real.logs("client")) > 3, "rows are written", timeout_s=240)
+    real.eventually(lambda: len(written(real)) > 3, "rows are written", timeout_s=240)
 
     real.sandbox.pods.pause(real.namespace, "db-0")
     ending = "nobody takes over before its node says that it has ended"
     real.eventually(lambda: ending in db.condition("Progressing")["message"], "its end is awaited", timeout_s=240)
     assert (primary_of(db), stands_by(db, "db-1")) == ("db-0", True)
-    before = len(real.logs("client"))
+    before = len(written(real))
     real.sandbox.pods.heal(real.namespace, "db-0")
     real.eventually(lambda: primary_of(db) == "db-1", "db-1 has taken over", timeout_s=240)
-    real.eventually(lambda: len(real.logs("client")) > before + 3, "rows are written", timeout_s=240)
+    real.eventually(lambda: len(written(real)) > before + 3, "rows are written", timeout_s=240)
     db.settled()
-    told = [int(each) for each in real.logs("client")]  # before what is there: none of these may be missing
+    told = [int(each) for each in written(real)]  # before what is there: none of these may be missing
     assert not {*told} - {*rows(db, "db-1")}
     assert (stands_by(db, "db-0"), db.cr["status"]["timeline"]) == (True, 2)
+
+
+def written(real):
+    """What the client says that was acknowledged to it, once it runs."""
+    return real.eventually(lambda: [real.logs("client")], "the client runs")[0]
+
+
+def quorums(db):
+    return [each["members"] for each in db.cr["status"].get("synchronous", {}).get("quorums", [])]
 
 
 def hand_over(db, to):
@@ -405,10 +430,15 @@ def rows(db, pod):
 
 
 def approve(real):
-    """Approve what waits for somebody's approval."""
+    """Approve what waits for somebody's approval. Who approves asks the servers too: while they have no time, nothing waits."""
     environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
     command = [PROGRAM, "approve", "mydatabase/db", "-n", real.namespace, "--yes"]
-    subprocess.run(command, env=environ, check=True, timeout=60, capture_output=True)
+
+    def is_approved():
+        answer = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
+        return "approved " in answer.stdout
+
+    real.eventually(is_approved, "somebody approves", timeout_s=240)
 
 
 def begun(real, pod):

@@ -44,7 +44,19 @@ while True:
             one.close()
             break
 """
-HANGS = "import socket, time; s = socket.create_server(('', 80)); time.sleep(1000)"
+HANGS = "import socket, time; s = socket.create_server(('', 80), backlog=4096); time.sleep(3000)"
+
+
+@pytest.fixture
+def longest(monkeypatch):
+    """longest(seconds) -> pods may take so long to answer: one that does may be slow, one that hangs is waited for."""
+
+    def set_to(seconds):
+        monkeypatch.setattr("kubectl_reconcile.engine.modules.operands._CALL_S", seconds)
+
+    monkeypatch.setattr("kubectl_reconcile.engine.modules.operands._FIRST_PAUSE_S", 10_000.0)
+    monkeypatch.setattr("kubectl_reconcile.engine.modules.operands._LONGEST_PAUSE_S", 10_000.0)
+    return set_to
 
 
 @pytest.fixture
@@ -53,8 +65,8 @@ async def outside(kubeconfig):
         yield Reach(ExternalSystems(), Operands(directly=False), client)
 
 
-async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl, monkeypatch):
-    monkeypatch.setattr("kubectl_reconcile.engine.modules.operands._FIRST_PAUSE_S", 100.0)
+async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl, longest):
+    longest(120.0)
     probe = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
     real.run("python", "-c", SERVER, name="web", image="python", readinessProbe=probe)
     real.run("python", "-c", HANGS, name="hangs", image="python", readinessProbe=probe)
@@ -74,13 +86,15 @@ async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl, mo
         with pytest.raises(SilentPodError, match="pod other: the custom resource controls no pod of that name"):
             io.pod("other", 80)
     async with outside.io(owned, "key") as io:
-        assert (await io.pod("web", 80).send("POST", "/x", {})).body == ["POST", "/x", 2]
+        assert (await io.pod("web", 80).send("POST", "/x", {}, within_s=120.0)).body == ["POST", "/x", 2]
 
+    longest(3.0)
     async with outside.io(owned) as io:
         with pytest.raises(SilentPodError, match="pod hangs: no answer at port 80 within 3 s"):
             await io.pod("hangs", 80).ask("/")
+    longest(120.0)
     async with outside.io(owned) as io:
-        with pytest.raises(SilentPodError, match="pod hangs didn't answer; it is asked again in 100 s"):
+        with pytest.raises(SilentPodError, match=r"pod hangs didn't answer; it is asked again in \d+ s"):
             await io.pod("hangs", 80).ask("/")
         assert (await io.pod("web", 80).ask("/x")).status == 200
 
@@ -95,7 +109,8 @@ async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl, mo
             await io.pod("web", 80).ask("/x")
 
 
-async def test_a_pod_that_speaks_no_http_is_talked_to_within_the_same_limits(real, outside):
+async def test_a_pod_that_speaks_no_http_is_talked_to_within_the_same_limits(real, outside, longest):
+    longest(120.0)
     probe = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
     real.run("python", "-c", TALKS, name="talks", image="python", readinessProbe=probe)
     real.run("python", "-c", HANGS, name="hangs", image="python", readinessProbe=probe)
@@ -123,6 +138,7 @@ async def test_a_pod_that_speaks_no_http_is_talked_to_within_the_same_limits(rea
         ):
             async with io.pod("talks", 81).connect() as stream:
                 await stream.read(100)
+    longest(3.0)
     async with outside.io(owned) as io:
         with pytest.raises(SilentPodError, match="pod hangs: no answer at port 80 within 3 s"):
             async with io.pod("hangs", 80).connect() as stream:

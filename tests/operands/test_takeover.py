@@ -1,5 +1,6 @@
 """A nodelet that dies, a runtime that dies, a sandbox that ends: pods go on, start over, or are gone; never twice."""
 
+import functools
 import signal
 
 import psutil
@@ -7,7 +8,7 @@ import pytest
 
 from kubectl_reconcile.sandbox.processes import ProcessId
 from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
-from tests.operands.conftest import Real
+from tests.operands.conftest import Real, labelled
 
 COUNTED = "test -e /data/started && echo again >> /data/started || echo first > /data/started; exec sleep 100"
 DATA = {"volumes": [{"name": "data", "emptyDir": {}}], "terminationGracePeriodSeconds": 0}
@@ -20,14 +21,13 @@ def own(own_sandbox, _real_pods, kubectl, eventually) -> Real:
     sandbox = own_sandbox()
     mine = kubectl.using(sandbox.kubeconfig)
     mine("create", "namespace", "real")
-    mine("label", "namespace", "real", "sandbox.reconcile.dev/pods=processes")
-    mine("wait", "--for=create", "serviceaccount/default", "-n", "real", "--timeout=90s")
-    return Real(sandbox, mine, "real", eventually)
+    mine("wait", "--for=create", "serviceaccount/default", "-n", "real", "--timeout=300s")
+    return labelled(Real(sandbox, mine, "real", functools.partial(eventually, timeout_s=240, pause_s=0.1)))
 
 
 def starts(own, name) -> str:
-    (found,) = (own.sandbox.folder / "pods" / own.pod(name)["metadata"]["uid"] / "volumes").rglob("started")
-    return found.read_text()
+    found = (own.sandbox.folder / "pods" / own.pod(name)["metadata"]["uid"] / "volumes").rglob("started")
+    return "".join(each.read_text() for each in found)
 
 
 def test_pods_are_taken_over_or_started_again_and_end_with_the_sandbox(own):
@@ -35,6 +35,7 @@ def test_pods_are_taken_over_or_started_again_and_end_with_the_sandbox(own):
         own.run("sh", "-c", COUNTED, name=name, pod=DATA, **MOUNT)
     for name in ("stays", "goes", "ends"):
         own.ready(name)
+    own.eventually(lambda: starts(own, "stays") == "first\n", "it has noted that it runs")
     before = own.pod("stays")["status"]
 
     own.sandbox.signal("nodelet", signal.SIGKILL)
@@ -59,8 +60,8 @@ def test_pods_are_taken_over_or_started_again_and_end_with_the_sandbox(own):
     own.eventually(lambda: own.container("stays")["restartCount"] == 2, "its end with the runtime is seen")
     own.ready("stays")
     assert own.container("stays")["lastState"]["terminated"]["exitCode"] == 137
-    assert starts(own, "stays") == "first\nagain\nagain\n"
-    assert not inner.alive
+    own.eventually(lambda: starts(own, "stays") == "first\nagain\nagain\n", "it runs again")
+    own.eventually(lambda: not inner.alive, "the runtime that was killed has ended")
 
     inside = psutil.Process(runtime.processes()[0].pid).children(recursive=True)
     left = [*runtime.processes(), *filter(None, (ProcessId.of(one.pid) for one in inside))]

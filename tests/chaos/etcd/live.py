@@ -7,6 +7,7 @@ of Services and of the daemon. A *slot* is the name that a member, its pod and i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,26 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 
 class MemberError(Exception):
     """A member doesn't answer, or refuses."""
+
+
+class BusyError(RuntimeError):
+    """The API server has no time, or has lost something under way."""
+
+
+TROUBLE = MemberError, BusyError, CallError, OSError, http.client.HTTPException
+"""What who asks in the middle of something may meet; asking again helps."""
+
+
+def soon(condition: Callable[[], Any], what: str, **options: Any) -> Any:
+    """As `until`; what meets trouble while it looks isn't true yet."""
+
+    def untroubled() -> Any:
+        try:
+            return condition()
+        except TROUBLE:
+            return None
+
+    return until(untroubled, what, **options)
 
 
 @dataclass(frozen=True)
@@ -57,6 +78,8 @@ class LiveCluster:
         status, answer = self.sandbox.request(method, path, body)
         if status == 404:
             return {}
+        if status == 429 or status >= 500:
+            raise BusyError(f"{method} {path}: {status} {answer[:300]!r}")
         if status >= 400:
             raise RuntimeError(f"{method} {path}: {status} {answer[:300]!r}")
         return json.loads(answer)
@@ -76,10 +99,10 @@ class LiveCluster:
             cr = self.cr
             cr["spec"] |= spec
             status, answer = self.sandbox.request("PUT", self.path("etcdclusters", self.name, API), cr)
-            assert status in {200, 409}, answer
+            assert status in {200, 409, 429} or status >= 500, answer
             return status == 200
 
-        until(is_changed, f"the spec is changed to {spec}")
+        soon(is_changed, f"the spec is changed to {spec}")
 
     def pods(self) -> dict[str, dict[str, Any]]:
         items = self.ask("GET", f"{self.path('pods')}?labelSelector=etcd_cluster%3D{self.name}")["items"]
@@ -171,19 +194,20 @@ class LiveCluster:
 
     def leader(self) -> str:
         """Return the slot of who leads."""
-        leader = until(lambda: int(self._tried("/v3/maintenance/status").get("leader") or 0), "somebody leads")
-        return next(slot for slot, each in self.members().items() if each["id"] == format(leader, "x"))
 
-    def _tried(self, path: str) -> dict[str, Any]:
-        try:
-            return self.told(path)
-        except MemberError:
-            return {}
+        def found() -> str:
+            leader = format(int(self.told("/v3/maintenance/status").get("leader") or 0), "x")
+            return next((slot for slot, each in self.members().items() if each["id"] == leader), "")
+
+        return str(soon(found, "somebody leads"))
 
     # --- at rest --------------------------------------------------------------------------------------
 
     def rest(self) -> Rest:
-        """Return who is who."""
+        """Return who is who, once members and API server say."""
+        return soon(self._rest, "members and API server say who is who")  # type: ignore[no-any-return]
+
+    def _rest(self) -> Rest:
         header = self.told("/v3/cluster/member/list", {"linearizable": True})["header"]
         return Rest(
             header["cluster_id"],
@@ -197,7 +221,7 @@ class LiveCluster:
             return next(
                 (why for look in (self._status, self._parts, self._hashes, self._status) if (why := look())), ""
             )
-        except (MemberError, CallError, OSError, http.client.HTTPException, RuntimeError, KeyError) as error:
+        except (*TROUBLE, RuntimeError, KeyError) as error:
             return f"{type(error).__name__}: {error}"
 
     def _status(self) -> str:
@@ -240,7 +264,7 @@ class LiveCluster:
         found = {slot: self.tell(slot, "/v3/maintenance/hashkv", {"revision": at}).get("hash") for slot in slots}
         return "" if len(set(found.values())) == 1 else f"members hold different data at revision {at}: {found}"
 
-    def settled(self, *, timeout_s: float = 180.0) -> Rest:
+    def settled(self, *, timeout_s: float = 400.0) -> Rest:
         """Wait until all is as specified.
 
         Raises:
@@ -260,7 +284,7 @@ class LiveCluster:
         for slot in slots:
             also(slot)
             self.sandbox.pods.signal(self.namespace, slot, "KILL")
-        until(
+        soon(
             lambda: all(self.containers().get(slot, {"attempt": 0})["attempt"] > attempt for slot, attempt in before.items()),
             f"{', '.join(slots)} are started again",
         )  # fmt: skip
@@ -277,23 +301,27 @@ class LiveCluster:
 
     def remove_member(self, slot: str) -> None:
         """Remove a member as somebody does with etcdctl, again until etcd holds the others for healthy."""
-        found = self.members()
-        other = next(each for each in found if each != slot)
-        body = {"ID": str(int(found[slot]["id"], 16))}
-        until(lambda: self._is_done(other, "/v3/cluster/member/remove", body), f"{slot} is removed", pause_s=0.5)
+        found = soon(self.members, "a majority says who is a member")
+        other, id_ = next(each for each in found if each != slot), found[slot]["id"]
+
+        def is_removed() -> bool:
+            with contextlib.suppress(MemberError):  # it may be done though the answer was lost
+                self.tell(other, "/v3/cluster/member/remove", {"ID": str(int(id_, 16))})
+            return id_ not in {each["id"] for each in self.members().values()}
+
+        soon(is_removed, f"{slot} is removed", pause_s=0.5)
 
     def add_stranger(self, host: str, *, is_learner: bool = False) -> None:
         """Add a member that nobody here knows, likewise."""
         body = {"peerURLs": [f"http://{host}:2380"], "isLearner": is_learner}
-        any_of_ours = next(iter(self.members()))
-        until(lambda: self._is_done(any_of_ours, "/v3/cluster/member/add", body), f"{host} is added", pause_s=0.5)
+        any_of_ours = next(iter(soon(self.members, "a majority says who is a member")))
 
-    def _is_done(self, slot: str, path: str, body: Mapping[str, Any]) -> bool:
-        try:
-            self.tell(slot, path, body)
-        except MemberError:
-            return False
-        return True
+        def is_added() -> bool:
+            with contextlib.suppress(MemberError):  # it may be done though the answer was lost
+                self.tell(any_of_ours, "/v3/cluster/member/add", body)
+            return host in self.members()
+
+        soon(is_added, f"{host} is added", pause_s=0.5)
 
 
 def _records(file: BinaryIO) -> Iterator[tuple[int, int]]:

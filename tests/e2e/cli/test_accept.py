@@ -195,7 +195,7 @@ def apart(git_server, follow, cluster, tmp_path):
     follow(git_server.url, targetNamespace=other.namespace)
     other.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "loose"}, "data": {"a": "1"}})
     tree = tmp_path / "apart"
-    subprocess.run(["git", "clone", "--quiet", git_server.url, tree], check=True, timeout=60)
+    subprocess.run(["git", "clone", "--quiet", git_server.url, tree], check=True, timeout=300)
     yield other.namespace, tree
     cluster.kubectl("delete", "namespace", other.namespace, "--wait=false")
 

@@ -119,7 +119,7 @@ def test_no_verb_imports_what_talks_to_a_cluster_before_it_runs():
 
 def test_the_first_request_waits_for_nothing_that_plans_or_reads_sources():
     code = "import sys, kubectl_reconcile.cli.early; print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     late = {
         f"kubectl_reconcile.{each}" for each in ("core.planning", "core.manifests", "source", "engine.sync", "modules")
     }
@@ -146,7 +146,7 @@ def test_certificates_of_the_system_are_read_when_somebody_asks_for_them():
         "context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname='localhost')\n"
         "print(sum(before.values()), context.cert_store_stats() == expected, type(context) is ssl.SSLContext)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.split() == ["0", "True", "True"]
 
 

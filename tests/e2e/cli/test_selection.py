@@ -280,7 +280,7 @@ def test_each_save_of_whatever_an_overlay_consists_of_shows_the_difference_anew(
     git_server.push(files)
     follow(git_server.url, path="prod", suspend=True)
     tree = tmp_path / "tree"
-    subprocess.run(["git", "clone", "-q", git_server.url, tree], check=True, timeout=60)
+    subprocess.run(["git", "clone", "-q", git_server.url, tree], check=True, timeout=300)
     watching = Watching("shop", "--local", str(tree), "--kubeconfig", kubeconfig, "-n", namespace)
     watching.until("+  colour: red\n")
     watching.until("1 to create, 0 unchanged\n")
@@ -308,7 +308,7 @@ def test_each_save_of_a_chart_shows_what_it_looks_up_as_it_is_then(
     cluster.edit("Sync", "shop", {"spec": {"source": {"helm": {"lookup": "Cluster"}}}})
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"colour": "red"}})
     tree = tmp_path / "tree"
-    subprocess.run(["git", "clone", "-q", git_server.url, tree], check=True, timeout=60)
+    subprocess.run(["git", "clone", "-q", git_server.url, tree], check=True, timeout=300)
     watching = Watching("shop", "--local", str(tree), "--kubeconfig", kubeconfig, "-n", namespace)
     watching.until("+  colour: red\n")
     watching.until("1 to create, 0 unchanged, 1 warning\n")

@@ -36,19 +36,26 @@ def rights(cluster, name, *rules, account=None):
     )
 
 
+def until_refused(cluster, may, eventually, account_of):
+    """Wait until it is in force that the account of Syncs in *account_of* may delete no ConfigMap here: authorizers hear of it later."""
+    account = f"system:serviceaccount:{account_of}:kubectl-reconcile"
+    eventually(lambda: not may(account, "delete", "configmaps", cluster.namespace), "it may delete nothing")
+
+
 def condition(live, type_):
     conditions = ((live or {}).get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == type_), {})
 
 
 @pytest.fixture
-def helpless(daemon, follow, cluster, git_server, config_map):
+def helpless(daemon, follow, cluster, git_server, config_map, may, eventually):
     """A Sync with one member whose account may do everything but delete it."""
     cluster.distrust()
     rights(cluster, "shop", ("", "configmaps", ALL))
     sync = follow(git_server.url, deletionPolicy="Prune")
     sync.until_synced(git_server.push({"web.yaml": config_map("web")}))
     rights(cluster, "shop", ("", "configmaps", ALL[:-1]))
+    until_refused(cluster, may, eventually, cluster.namespace)
     return sync
 
 
@@ -93,7 +100,7 @@ def test_delete_orphan_releases_a_sync_whose_deletion_is_stalled_and_says_what_s
 
 
 def test_no_namespace_hangs_on_a_sync_whose_account_went_with_it(
-    cluster, namespace, new_daemon, git_server, follow, config_map, eventually
+    cluster, namespace, new_daemon, git_server, follow, config_map, eventually, may
 ):
     home, far = cluster.at(f"{namespace}-home"), cluster
     cluster.kubectl("create", "namespace", home.namespace)
@@ -108,11 +115,16 @@ def test_no_namespace_hangs_on_a_sync_whose_account_went_with_it(
         follow(git_server.url, on=home, deletionPolicy="Prune", trusted=False).until_synced(sha)
         for place in (home, far):
             cluster.kubectl("delete", "rolebinding", "shop", "-n", place.namespace)
+        until_refused(far, may, eventually, home.namespace)
         home.delete("Namespace", home.namespace)
         eventually(lambda: home.get("Namespace", home.namespace) is None, "the namespace is gone")
         assert far.get("ConfigMap", "far-web"), "no right to delete it, so it stays"
-        told = [each["note"] for each in cluster.at("default").list("Event") if each.get("reason") == "MembersLeft"]
-        assert f"Sync {home.namespace}/shop is gone; these stay behind: ConfigMap {far.namespace}/far-web" in told
+        said = f"Sync {home.namespace}/shop is gone; these stay behind: ConfigMap {far.namespace}/far-web"
+
+        def told():
+            return [each["note"] for each in cluster.at("default").list("Event") if each.get("reason") == "MembersLeft"]
+
+        eventually(lambda: said in told(), "what stays is told")
     finally:
         with contextlib.suppress(Exception):
             home.edit("Sync", "shop", {"metadata": {"finalizers": []}})
@@ -170,8 +182,12 @@ def test_a_child_sync_is_gone_before_the_rights_by_which_it_deletes_its_members(
 
     cluster.delete("Sync", "shop")
     eventually(lambda: cluster.get("ConfigMap", "web")["metadata"].get("deletionTimestamp"), "the member is going")
-    eventually(lambda: condition(sync.live, "Ready").get("reason") == "Deleting", "the parent says what it waits for")
-    assert f"Sync.reconcile.dev {here}/below" in condition(sync.live, "Ready")["message"]
+
+    def waits_for_it():
+        found = condition(sync.live, "Ready")
+        return found["reason"] == "Deleting" and f"Sync.reconcile.dev {here}/below" in found["message"]
+
+    eventually(waits_for_it, "the parent says what it waits for")
     for kind in ("serviceaccount", "role", "rolebinding"):
         assert cluster.kubectl("get", kind, "team", "-n", here), "it is still needed"
     cluster.edit("ConfigMap", "web", {"metadata": {"finalizers": []}})

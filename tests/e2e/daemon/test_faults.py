@@ -75,8 +75,10 @@ def test_wrong_credentials_are_said_and_right_ones_are_taken_up(
     missing = sync.until("SourceUnavailable")
     assert f"there is no Secret {cluster.namespace}/shop-git" in missing["message"]
     cluster.apply(secret("shop-git", repository.url, username="robot", password="wrong-one"))
-    eventually(lambda: repository.url in sync.condition()["message"], "it says who refuses the credentials")
-    assert "credentials" in sync.condition()["message"]
+    eventually(
+        lambda: all(each in sync.condition()["message"] for each in (repository.url, "credentials")),
+        "it says who refuses the credentials",
+    )
     cluster.apply(secret("shop-git", repository.url, username="robot", password="right-one"))
     sync.until_synced(sha)
     for said in (json.dumps(sync.live), json.dumps(cluster.list("Event")), daemon.log):

@@ -55,17 +55,17 @@ def test_a_sync_is_ready_once_what_it_applied_is_healthy_and_not_before(follow, 
     (named,) = sync.status["health"]["unhealthy"]
     assert (named["object"], named["health"]) == (f"Deployment.apps {cluster.namespace}/web", "InProgress")
     assert sync.status["health"]["counts"] == {"InProgress": 1}
-    assert daemon.count("reconcile_members", health="InProgress") == 1
+    patiently(lambda: daemon.count("reconcile_members", health="InProgress") == 1, "it is counted")
 
     sync.until_synced(git_server.push({"web.yaml": deployment()}))
     until_ready(sync, "Synced")
     assert sync.status["health"] == {"counts": {"Current": 1}, "unhealthy": []}
     assert sync.condition("Reconciling")["status"] == "False"
-    assert daemon.count("reconcile_members", health="Current") == 1
-    cluster.kubectl("wait", "--for=condition=Ready", "sync/shop", "-n", cluster.namespace, "--timeout=90s")
-    told = events_of(cluster, "shop")
-    assert told.count("Progressing") <= 2
-    assert "Healthy" in told[-2:]  # it may be well before the pass has said what it did
+    patiently(lambda: daemon.count("reconcile_members", health="Current") == 1, "it is counted")
+    cluster.kubectl("wait", "--for=condition=Ready", "sync/shop", "-n", cluster.namespace, "--timeout=300s")
+    # It may be well before the pass has said what it did.
+    patiently(lambda: "Healthy" in events_of(cluster, "shop")[-2:], "an event tells it")
+    assert events_of(cluster, "shop").count("Progressing") <= 2
 
 
 def test_a_pod_that_crashes_is_named_with_its_reason(follow, cluster, git_server):
@@ -90,11 +90,13 @@ def test_a_job_that_fails_stalls_its_sync_and_is_named_by_an_event(follow, clust
     git_server.push({"job.yaml": json.dumps(job)})
     ready = until_ready(sync, "Failed")
     assert f"Job.batch {cluster.namespace}/load" in ready["message"]
-    assert sync.condition("Stalled") | {"lastTransitionTime": ""} == ready | {
-        "type": "Stalled",
-        "status": "True",
-        "lastTransitionTime": "",
-    }
+
+    def said():
+        found = {one["type"]: one for one in sync.status["conditions"]}  # at one look: pods of the Job still go
+        return [[found[type_].get(key) for key in ("reason", "message")] for type_ in ("Ready", "Stalled")]
+
+    patiently(lambda: said()[0] == said()[1], "the same is said of both")
+    assert sync.condition("Stalled")["status"] == "True"
     patiently(lambda: "Unhealthy" in events_of(cluster, "shop"), "an event tells it")
 
 
@@ -131,7 +133,7 @@ def widget(name):
 
 def test_time_and_siblings_tell_what_silence_means_without_any_event_or_request(follow, cluster, git_server, daemon):
     cluster.kubectl("apply", "--server-side", "-f", "-", stdin=[WIDGET_CRD])
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/widgets.silence.example.com")
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=300s", "crd/widgets.silence.example.com")
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -149,7 +151,7 @@ def test_time_and_siblings_tell_what_silence_means_without_any_event_or_request(
         path = f"{WIDGETS}/namespaces/{cluster.namespace}/widgets/{name}/status?fieldManager=by-hand"
         cluster.api.ask(path, method="PATCH", body={"status": {"phase": "Ready"}}, type_="application/merge-patch+json")
 
-    assert counts().get("Current") == 2, "who says nothing holds nobody up"
+    patiently(lambda: counts().get("Current") == 2, "who says nothing holds nobody up")
     say("a")
     patiently(lambda: counts().get("Current") == 1, "once another of its kind has spoken, a word is awaited")
     named = {each["object"]: each["message"] for each in sync.status["health"]["unhealthy"]}
@@ -190,10 +192,10 @@ def test_what_somebody_deleted_and_is_left_so_is_not_found(follow, cluster, git_
     daemon.start()
     cluster.edit("ConfigMap", "b", {"data": {"color": "blue"}})
     patiently(lambda: "changed .data.color" in sync.condition("Drifted")["message"], "drift is told after a restart")
-    assert sync.status["health"]["counts"] == {"Current": 1, "NotFound": 1}
+    patiently(lambda: sync.status["health"]["counts"] == {"Current": 1, "NotFound": 1}, "one isn't there")
     cluster.apply(json.loads(config_map("a")))  # without our labels, so that no watch shows it
     until_ready(sync, "Synced")
-    assert "somebody deleted" not in sync.condition("Drifted")["message"]
+    patiently(lambda: "somebody deleted" not in sync.condition("Drifted")["message"], "it is there again")
 
 
 def test_a_sync_that_does_not_wait_for_health_is_ready_when_it_is_synced(follow, git_server):
@@ -279,7 +281,7 @@ def test_members_whose_statuses_move_all_the_time_cost_one_write_a_second_and_no
         path = f"{cluster.path('Deployment', name)}/status?fieldManager=storm"
         status = {"status": {"replicas": number % 7 + 1, "unavailableReplicas": number % 7 + 1}}
         cluster.api.ask(path, method="PATCH", body=status, type_="application/merge-patch+json")
-        assert time.monotonic() - began_s < 90, "the storm is told"
+        assert time.monotonic() - began_s < 240, "the storm is told"
     lasted_s = time.monotonic() - began_s
     assert writes() - before <= 4 * (lasted_s + 2), "status, event and lease"
 
@@ -307,7 +309,7 @@ def test_syncs_that_never_become_healthy_hold_up_nobody(follow, cluster, git_ser
         found = [each for sync in cluster.list("Sync") for each in sync.get("status", {}).get("conditions", ())]
         return sum(each["reason"] == "Applying" and each["status"] == "True" for each in found)
 
-    patiently(lambda: waiting() == MANY, "all wait for their first wave")
+    patiently(lambda: waiting() == MANY, "all wait for their first wave", timeout_s=300)
     patiently(
         lambda: cluster.names("ConfigMap") >= {f"first-{number}" for number in range(MANY)}, "and have written it"
     )

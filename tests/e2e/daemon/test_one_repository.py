@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 
 import pytest
 
@@ -19,6 +20,12 @@ def web(git_server):
 def told(cluster, *names):
     """Return what Syncs tell, but for the commit up to which they were looked at."""
     return [{**cluster.get("Sync", name)["status"], "observedRevision": ""} for name in names]
+
+
+def written_at(live):
+    """When the status was written last, to the second, by the API server's clock."""
+    entries = live["metadata"]["managedFields"]
+    return max(datetime.fromisoformat(each["time"]) for each in entries if each.get("subresource") == "status")
 
 
 def test_a_push_is_looked_at_by_whom_it_touches_and_the_others_neither_plan_nor_write(
@@ -44,8 +51,14 @@ def test_a_push_is_looked_at_by_whom_it_touches_and_the_others_neither_plan_nor_
     assert daemon.log.count(f"revision={second[:7]}") == daemon.log.count(f"/team-0 revision={second[:7]}") > 0
 
     assert syncs[0].status["observedRevision"] == second
-    observed = [sync.status["observedRevision"] for sync in syncs[1:]]
-    assert observed.count(first) >= 1, "that a push concerns others is noted on one Sync after the other"
+
+    def noted():
+        """When it was noted on which of the others, soonest first."""
+        lives = [sync.live for sync in syncs[1:]]
+        return sorted(written_at(live) for live in lives if live["status"]["observedRevision"] == second)
+
+    sooner, later, *_ = eventually(lambda: len(noted()) > 1 and noted(), "that a push concerns others is noted on two")
+    assert (later - sooner).total_seconds() >= 4, "it is noted on one after the other, some seconds apart"
     eventually(
         lambda: syncs[1].status["observedRevision"] == second,
         "it is noted how far the first of the others was looked at",
@@ -61,7 +74,7 @@ def test_a_push_is_looked_at_by_whom_it_touches_and_the_others_neither_plan_nor_
     assert syncs[1].status["lastAttemptedRevision"] == third
     assert syncs[2].status["lastAttemptedRevision"] == first
 
-    late = plugin("wait", "team-1", "--revision", "0123abcd", "--timeout", "6s")
+    late = plugin("wait", "team-1", "--revision", "0123abcd", "--timeout", "20s")
     assert late.status == 6
     assert f"it is healthy at {third[:7]}, and 0123abc isn't what its ref is at" in late.err
     assert plugin("wait", "team-1", "--revision", "main").status == 2

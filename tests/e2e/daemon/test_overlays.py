@@ -103,7 +103,7 @@ def test_what_git_changed_is_told_from_drift_by_what_the_overlay_was(plugin, fol
 def test_every_command_that_reads_files_renders_them(plugin, follow, cluster, git_server, tmp_path):
     git_server.push(FILES)
     folder = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", git_server.url, folder], check=True, timeout=60)
+    subprocess.run(["git", "clone", "-q", git_server.url, folder], check=True, timeout=300)
     assert "p-web" in plugin("diff", "-f", str(folder / "prod")).out
     done = plugin("sync", "-f", str(folder / "prod"), "--name", "shop", "--yes")
     assert done.status == 0, done.err
@@ -138,7 +138,7 @@ def test_an_object_of_an_overlay_is_explained_without_a_line_that_isn_t_its_own(
 def test_drift_of_an_overlay_is_never_accepted_into_a_base(plugin, cluster, git_server, tmp_path):
     git_server.push(FILES)
     folder = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", git_server.url, folder], check=True, timeout=60)
+    subprocess.run(["git", "clone", "-q", git_server.url, folder], check=True, timeout=300)
     assert plugin("sync", "-f", str(folder / "prod"), "--name", "shop", "--yes").status == 0
     before = {path: path.read_bytes() for path in folder.rglob("*.json")}
     cluster.edit("ConfigMap", "p-web", {"data": {"a": "by hand"}})
@@ -207,7 +207,7 @@ def test_drift_is_accepted_into_patches_of_the_overlay(daemon, follow, plugin, c
     cluster.edit("ConfigMap", "p-old", {"data": {"a": "by hand"}})
     cluster.edit("ConfigMap", "p-made", {"data": {"x": "by hand"}})
     tree = tmp_path / "checkout"
-    subprocess.run(["git", "clone", "--quiet", git_server.url, tree], check=True, timeout=60)
+    subprocess.run(["git", "clone", "--quiet", git_server.url, tree], check=True, timeout=300)
     done = plugin("accept", "shop", "--local", str(tree))
     assert (done.status, done.err) == (0, "")
     assert "prod/patch.yaml: " in done.out

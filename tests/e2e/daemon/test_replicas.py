@@ -14,7 +14,11 @@ import time
 import pytest
 
 COUNT = 12
-TAKEOVER_S = 15.0
+# Nobody takes over from who merely says nothing.
+NO_TAKEOVER = """
+from kubectl_reconcile.core.daemon import sharding
+sharding.VALID_S, sharding.DURATION_S, sharding.ACKNOWLEDGE_S = 1000.0, 1200, 1500.0
+"""
 
 
 @pytest.fixture
@@ -29,13 +33,12 @@ def cluster(request, cluster):
 
 @pytest.fixture
 def replicas(new_daemon, cluster, tmp_path):
-    """replicas(3) -> so many daemons of the test's namespace, each with a cache of its own, running."""
+    """replicas(3) -> so many daemons of the test's namespace, each with a cache of its own, running, with these variables."""
 
-    def start(number):
+    def start(number, **environ):
         caches = [str(tmp_path / f"cache-{at}") for at in range(number)]
-        return [
-            new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, XDG_CACHE_HOME=cache).start() for cache in caches
-        ]
+        space = cluster.kubectl.kubeconfig, cluster.namespace
+        return [new_daemon(*space, XDG_CACHE_HOME=cache, **environ).start() for cache in caches]
 
     return start
 
@@ -88,8 +91,8 @@ def agreed(daemons):
     return all(members(each) == len(daemons) for each in daemons)
 
 
-def test_three_share_the_work_and_one_that_ends_hands_over_at_once(replicas, shops, eventually):
-    daemons = replicas(3)
+def test_three_share_the_work_and_one_that_ends_hands_over_at_once(replicas, shops, eventually, starting_with):
+    daemons = replicas(3, **starting_with(NO_TAKEOVER))
     eventually(lambda: agreed(daemons), "they know of each other")
     shops.until_synced()
     shops.push(1)
@@ -99,9 +102,7 @@ def test_three_share_the_work_and_one_that_ends_hands_over_at_once(replicas, sho
     assert len(set(share.values())) > 1
     first, *others = daemons
     assert first.stop() == 0
-    ended_s = time.monotonic()
-    eventually(lambda: agreed(others), "the others go on", pause_s=0.02)
-    assert time.monotonic() - ended_s < TAKEOVER_S - 2, "its Lease would be valid for longer"
+    eventually(lambda: agreed(others), "the others go on, though its Lease would be valid for longer")
     marks = [len(each.log) for each in others]
     shops.push(2)
     shops.until_synced()
@@ -145,11 +146,9 @@ def test_a_killed_one_is_replaced_by_the_others(replicas, shops, eventually):
     eventually(lambda: agreed(daemons), "they know of each other")
     shops.until_synced()
     daemons[0].kill()
-    killed_s = time.monotonic()
     shops.push(1)
     shops.until_synced()
     eventually(lambda: agreed(daemons[1:]), "they know of its end")  # which matters to nobody, if no shop was its own
-    assert time.monotonic() - killed_s < TAKEOVER_S + 15
 
 
 def test_one_that_was_stopped_and_goes_on_later_writes_nothing_that_is_others_by_now(
@@ -163,9 +162,7 @@ def test_one_that_was_stopped_and_goes_on_later_writes_nothing_that_is_others_by
     os.kill(stopped.process.pid, signal.SIGSTOP)
     said = len(stopped.log)
     try:
-        stopped_s = time.monotonic()
-        eventually(lambda: agreed(others), "its share is taken over", timeout_s=60)
-        assert time.monotonic() - stopped_s < TAKEOVER_S + 15
+        eventually(lambda: agreed(others), "its share is taken over")
         shops.until_synced()
         shops.push(2)
         shops.until_synced()
@@ -173,7 +170,7 @@ def test_one_that_was_stopped_and_goes_on_later_writes_nothing_that_is_others_by
         before = versions(cluster)
     finally:
         os.kill(stopped.process.pid, signal.SIGCONT)
-    eventually(lambda: agreed(daemons), "it has joined anew", timeout_s=60)
+    eventually(lambda: agreed(daemons), "it has joined anew")
     assert "expelled" in stopped.log[said:].split("share settled")[0]
     assert versions(cluster) == before
     rejoined = len(stopped.log)

@@ -158,7 +158,7 @@ def test_an_object_in_the_way_is_left_alone_and_named(cluster, eventually):
         "it says so",
     )
     assert cluster.get("Service", "cache")["spec"]["ports"][0]["port"] == 1
-    labels = cluster.get("Deployment", "cache")["metadata"]["labels"]
+    labels = eventually(lambda: cluster.get("Deployment", "cache"), "the Deployment is made")["metadata"]["labels"]
     cluster.edit("Service", "cache", {"metadata": {"labels": labels}})
     eventually(
         lambda: 11211 in {port["port"] for port in cluster.get("Service", "cache")["spec"]["ports"]},
@@ -244,13 +244,14 @@ def test_a_cr_whose_system_is_gone_for_good_can_be_let_go(factory, cluster, even
     factory.start()
 
 
+@pytest.mark.timeout(1500)
 def test_no_bar_is_disposed_of_twice_or_without_approval_whatever_goes_wrong(cluster):
     """Machines that refuse, lie or fall silent, restarts of the factory, a daemon killed before and after it acted."""
     path = os.pathsep.join([str(cluster.kubectl.folder), os.environ["PATH"]])
     command = [sys.executable, "-m", "tests.chaos.factory", "20", f"--kubeconfig={cluster.kubectl.kubeconfig}"]
     done = subprocess.run(
         [*command, f"--namespace={cluster.namespace}"],
-        capture_output=True, text=True, check=False, cwd=ROOT, timeout=400, env={**os.environ, "PATH": path},
+        capture_output=True, text=True, check=False, cwd=ROOT, timeout=1400, env={**os.environ, "PATH": path},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "20 faults" in done.stdout

@@ -29,7 +29,7 @@ paths = st.builds("{}{}".format, st.sampled_from(["", f"{FOLDER}/"]), below)
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     folder = tmp_path_factory.mktemp("judge")
-    subprocess.run(["git", "init", "-q", folder], check=True, timeout=60)
+    subprocess.run(["git", "init", "-q", folder], check=True, timeout=300)
     return folder
 
 

@@ -48,7 +48,7 @@ def kustomize(binaries, folder):
 
     def run(path="prod"):
         command = [binaries.path("kubectl"), "kustomize", str(folder / path)]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
     return run
 
@@ -380,7 +380,7 @@ def test_nothing_outside_the_tree_is_read(render, folder):
 def test_of_a_commit_no_link_is_followed(renderer, git_server, tmp_path):
     git_server.push({"prod/kustomization.yaml": "resources: [linked.yaml]\n", "prod/own.yaml": CONFIG % "own"})
     clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", git_server.url, clone], check=True, timeout=60)
+    subprocess.run(["git", "clone", "-q", git_server.url, clone], check=True, timeout=300)
     (clone / "prod" / "linked.yaml").symlink_to("own.yaml")
     for command in (["add", "."], ["commit", "-qm", "Link"], ["push", "-q"]):
         subprocess.run(["git", *command], cwd=clone, check=True, timeout=60, capture_output=True)
