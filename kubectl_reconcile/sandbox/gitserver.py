@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -154,7 +154,7 @@ class GitServer:
         self._thread.start()
         return self
 
-    def _listening(self, handler: type[BaseHTTPRequestHandler]) -> _Server:
+    def _listening(self, handler: Callable[..., BaseHTTPRequestHandler]) -> _Server:
         """Return a listener on the port. Ports that no outgoing connection is given are tried first, so that it is still free after a stop."""
         for port in [self._port] if self._port else free_ports():
             try:

@@ -15,7 +15,7 @@ from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.modules.memcached import memcached
 
 CRDS = Path(__file__).parents[2] / "crds"
-DEADLINE_S = 60
+DEADLINE_S = 300
 POLL_S = 0.2
 
 

@@ -363,7 +363,7 @@ class Daemon:
     def answer(self, path: str) -> tuple[int, str]:
         """Status and text of what it says over HTTP."""
         try:
-            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=120) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

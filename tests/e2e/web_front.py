@@ -62,7 +62,7 @@ def front(behind: str, host: str = "127.0.0.1", **options) -> Iterator[Front]:
             sent = {name: value for name, value in self.headers.items() if name in kept}
             if made.older:
                 sent.pop("Git-Protocol", None)
-            talk = http.client.HTTPConnection(target.hostname, target.port, timeout=30)
+            talk = http.client.HTTPConnection(target.hostname, target.port, timeout=120)
             talk.request(self.command, self.path, body or None, sent)
             answer = talk.getresponse()
             headers = {"Content-Type": answer.getheader("Content-Type", "")}
@@ -92,4 +92,4 @@ def front(behind: str, host: str = "127.0.0.1", **options) -> Iterator[Front]:
         made.url = f"http://{name}:{server.server_port}{target.path}"
         yield made
         server.shutdown()
-        serving.join(10)
+        serving.join(120)

@@ -64,6 +64,7 @@ class Interrupter:
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.sleep(0.5)  # what was aborted is closed in the loop's next turns
 
         asyncio.run_coroutine_threadsafe(end(), self._loop).result(120)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -126,10 +127,13 @@ def _once(head: bytes) -> bytes:
 
 
 async def _ended(writer):
-    """Close a connection, and wait until nothing is left of it."""
-    writer.close()
-    with contextlib.suppress(OSError, TimeoutError):
-        await asyncio.wait_for(writer.wait_closed(), 30)
+    """Close a connection; nothing is left of it, whatever the other side says to that, and whoever ends this."""
+    try:
+        writer.close()
+        with contextlib.suppress(OSError, TimeoutError):
+            await asyncio.wait_for(writer.wait_closed(), 5)
+    finally:
+        writer.transport.abort()
 
 
 async def _pump(reader, writer):

@@ -209,7 +209,7 @@ def hook_as_a_module(cluster, url, folder):
     }
     (folder / "hooked.json").write_text(json.dumps(controller))
     cluster.kubectl.apply(CRD)
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{CRD['metadata']['name']}")
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=300s", f"crd/{CRD['metadata']['name']}")
     return folder
 
 

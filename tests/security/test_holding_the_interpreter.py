@@ -17,7 +17,7 @@ DOUBLING = "['aaaaaaaaaa']" + ".map(x, x + x)" * 40 + ".size() > 0"
 PATTERN = r"self.metadata.name.matches('(\\w{100}){100}')"
 RULES = {"nested loops": NESTED, "texts that double": DOUBLING, "a dear pattern": PATTERN}
 
-ALIVE_S = 20.0
+ALIVE_S = 90.0
 """A daemon answers sooner than this, even on a machine that is busy; one whose interpreter is held doesn't for minutes."""
 
 
@@ -38,7 +38,7 @@ def asked_all_the_time(daemon):
     asking.start()
     yield waits, faults
     over.set()
-    asking.join(30)
+    asking.join(150)
 
 
 @pytest.fixture
@@ -74,9 +74,8 @@ def test_expressions_in_health_rules(daemon, others, follow, git_host, cluster, 
     attacker.push({"many.yaml": json.dumps(many)})
     with asked_all_the_time(daemon) as (waits, faults):
         sync = follow(attacker.url, "attacker", health={"rules": [{"kind": "ConfigMap", "current": rule}]})
-        message = eventually(lambda: sync.condition().get("message"), "the attacker is told")
+        eventually(lambda: "too long" in sync.condition()["message"], "the attacker is told")
         others()
-    assert "too long" in message
     assert not faults
     assert max(waits) < ALIVE_S
 
@@ -90,7 +89,7 @@ def test_a_rule_that_is_dear_only_for_a_large_object(daemon, others, follow, git
     rule = "self.metadata.annotations.all(a, self.metadata.annotations.all(b, a + b != ''))"
     with asked_all_the_time(daemon) as (waits, faults):
         health = {"rules": [{"kind": "ConfigMap", "current": rule}]}
-        sync = follow(attacker.url, "attacker", health=health, timeout="20s")
+        sync = follow(attacker.url, "attacker", health=health, timeout="10m")
         eventually(lambda: "many" in cluster.names("ConfigMap"), "the first wave is there, and is judged")
         others()
         eventually(

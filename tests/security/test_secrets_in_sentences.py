@@ -105,9 +105,10 @@ def test_the_plan_notices_that_the_live_secret_moved(plugin, cluster, tmp_path):
 
 def test_caches_are_nobody_elses_and_hold_no_secret(new_daemon, follow, cluster, git_server, config_map, tmp_path):
     cache = tmp_path / "cache"
-    new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, XDG_CACHE_HOME=str(cache)).start()
+    daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, XDG_CACHE_HOME=str(cache)).start()
     files = {"login.json": json.dumps(login(VALUE)), "web.json": config_map("web", color="chartreuse")}
     follow(git_server.url).until_synced(git_server.push(files))
+    assert daemon.stop() == 0  # from now on no file comes or goes
     kept = [
         path for path in cache.rglob("*") if path.is_file() and ".git" not in str(path) and "/git/" not in str(path)
     ]

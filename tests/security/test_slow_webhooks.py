@@ -15,7 +15,7 @@ MANY = 40
 def hanging(kubectl, tmp_path, monkeypatch, cluster, new_daemon):
     """A webhook that is waited for for an hour, and a daemon that has it as a module."""
     kubectl("apply", "--server-side", "-f", "-", stdin=[crd("Slow")])
-    kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/slows.hooks.example.com")
+    kubectl("wait", "--for=condition=Established", "--timeout=300s", "crd/slows.hooks.example.com")
     with tarpit() as server:
         slow = controller("Slow", f"{server.urls[0]}/hook", ("pods", "Recreate"), timeout="3600s")
         (tmp_path / "slow.json").write_text(json.dumps(slow))

@@ -1,7 +1,7 @@
 """Git servers that take connections and never answer: they hold up those who follow them, and nobody else.
 
 Where a time is asserted it is between what is right (moments) and what was wrong (a minute for each few of the Syncs that
-hang), far from either.
+hang), far from either. Elsewhere git is given an hour, so that nothing ends by itself.
 """
 
 from __future__ import annotations
@@ -18,8 +18,14 @@ from tests.security.tarpit import tarpit
 
 MANY = 40
 AT_WORK_FOR_EVER = "while echo still at work >&2; do sleep 0.2; done"
-AT_ONCE_S = 30.0
+AT_ONCE_S = 100.0
 """Moments on a machine that is busy with other tests. Forty Syncs that hang held the others up for minutes."""
+
+
+@pytest.fixture
+def patient(new_daemon, cluster):
+    """A daemon that waits for servers for an hour."""
+    return new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, ["--git-max-seconds=3600"]).start()
 
 
 @pytest.fixture
@@ -108,58 +114,53 @@ def stuck(tmp_path):
 
 
 def test_a_sync_that_goes_or_changes_while_its_server_hangs_leaves_nothing_behind(
-    daemon, follow, cluster, eventually, stuck
+    patient, follow, cluster, eventually, stuck
 ):
     with tarpit(3) as hanging:
         for what, urls in (("asked", hanging.urls), ("fetched", stuck(3))):
             for name, url in zip(("goes", "moves", "rests"), urls, strict=True):
                 follow(url, f"{name}-{what}")
         eventually(lambda: hanging.waiting == 3, "three servers are asked, and waited for")
-        eventually(lambda: len(fetching(daemon.process.pid)) >= 3, "three gits wait for theirs")
-        began = time.monotonic()
+        eventually(lambda: len(fetching(patient.process.pid)) >= 3, "three gits wait for theirs")
         for what in ("asked", "fetched"):
             cluster.delete("Sync", f"goes-{what}")
             cluster.edit("Sync", f"rests-{what}", {"spec": {"suspend": True}})
             moved = {"spec": {"source": {"git": {"url": "http://127.0.0.1:1/none.git"}}}}
             cluster.edit("Sync", f"moves-{what}", moved)
-        eventually(lambda: not gits_of(daemon.process.pid), "their gits are ended")
+        eventually(lambda: not gits_of(patient.process.pid), "their gits are ended")
         eventually(lambda: hanging.waiting == 0, "nobody waits for an answer")
-        assert time.monotonic() - began < AT_ONCE_S  # a server is waited for for a minute
 
 
-def test_a_daemon_that_is_told_to_end_does_not_wait_for_servers_that_hang(daemon, follow, eventually, stuck):
+def test_a_daemon_that_is_told_to_end_does_not_wait_for_servers_that_hang(patient, follow, eventually, stuck):
     with tarpit() as hanging:
         follow(hanging.urls[0], "asked")
         follow(stuck(1)[0], "fetched")
-        gits = eventually(lambda: fetching(daemon.process.pid), "a git waits for its server")
+        gits = eventually(lambda: fetching(patient.process.pid), "a git waits for its server")
         eventually(lambda: hanging.waiting == 1, "a server is asked, and waited for")
-        assert daemon.stop(within_s=AT_ONCE_S) == 0
+        assert patient.stop() == 0
         eventually(lambda: not any(map(alive, gits)), "no git is left")
 
 
-def test_a_daemon_that_is_killed_leaves_no_git_behind(daemon, follow, eventually, stuck):
+def test_a_daemon_that_is_killed_leaves_no_git_behind(patient, follow, eventually, stuck):
     for number, url in enumerate(stuck(2)):
         follow(url, f"hangs-{number}")
     gits = eventually(
-        lambda: len(found := fetching(daemon.process.pid)) >= 4 and found, "gits and their helpers wait for servers"
+        lambda: len(found := fetching(patient.process.pid)) >= 4 and found, "gits and their helpers wait for servers"
     )
-    began = time.monotonic()
-    daemon.kill()
+    patient.kill()
     eventually(lambda: not any(map(alive, gits)), "no git is left")
-    assert time.monotonic() - began < AT_ONCE_S
 
 
 def test_what_git_starts_is_held_to_its_limits_from_the_beginning(stuck, new_daemon, cluster, follow, eventually):
-    options = ["--git-max-memory", "512", "--git-max-clone", "100"]
+    options = ["--git-max-memory", "512", "--git-max-clone", "100", "--git-max-seconds", "600"]
     daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, options).start()
     for number, url in enumerate(stuck(6)):
         follow(url, f"hangs-{number}")
-    gits = eventually(
-        lambda: len(found := fetching(daemon.process.pid)) >= 12 and found,
-        "each git has a helper that talks to its server",
-    )
-    limits = [found for process in gits if (found := limits_of(process))]
-    assert len(limits) >= 12
+
+    def held():
+        return [found for process in fetching(daemon.process.pid) if (found := limits_of(process))]
+
+    limits = eventually(lambda: len(found := held()) >= 12 and found, "each git has a helper that talks to its server")
     assert {each["Max data size"] for each in limits} == {str(512 << 20)}
     assert {each["Max file size"] for each in limits} == {str(100 << 20)}
     assert {each["Max cpu time"] for each in limits} == {"600"}

