@@ -19,6 +19,6 @@ logging.getLogger("kubectl_reconcile.cluster.reflector").warning('feed failed fe
 @pytest.mark.parametrize(("verbosity", "is_told"), [(0, False), (9, True)])
 def test_a_command_writes_log_lines_only_where_it_is_told_to(verbosity, is_told):
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(verbosity)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", PROGRAM, str(verbosity)], capture_output=True, text=True, check=True, timeout=300
     )
     assert ("feed failed" in ran.stderr) is is_told

@@ -31,10 +31,10 @@ def asked(react, *words):
         os.close(terminal)
         seen = ""
         while "[y/N]" not in seen:
-            assert select.select([screen], [], [], 60)[0], "no question came"
+            assert select.select([screen], [], [], 200)[0], "no question came"
             seen += os.read(screen, 4096).decode()
         react(process, screen)
-        status = process.wait(30)
+        status = process.wait(200)
     os.close(screen)
     return status
 

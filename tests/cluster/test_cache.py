@@ -390,7 +390,7 @@ async def test_filling_is_bound_by_the_users_patience(faults, feed):
         started = time.monotonic()
         with pytest.raises(Unreachable, match="timed out"):
             await Cache(client).fill([feed])
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 200
 
 
 REFUSALS = {
@@ -497,8 +497,9 @@ async def test_a_list_that_breaks_off_is_never_taken_for_complete(faulty_cache, 
 
 
 @pytest.fixture
-async def along_the_line(kubeconfig, tmp_path) -> AsyncIterator[tuple[Line, Client]]:
-    """A TCP line that may lose its connections without a word, and a client whose requests go along it."""
+async def along_the_line(kubeconfig, tmp_path, monkeypatch) -> AsyncIterator[tuple[Line, Client]]:
+    """A TCP line that may lose its connections without a word, and a client whose requests go along it; no watch ends by itself."""
+    monkeypatch.setattr("kubectl_reconcile.cluster.reflector._WATCH_S", (1000, 1000))
     with contextlib.closing(line_to(kubeconfig)) as line:
         far = line.kubeconfig(kubeconfig, tmp_path / "along-the-line")
         async with await Client.connect(Access(kubeconfig=str(far))) as client:
@@ -516,9 +517,9 @@ async def test_a_request_that_may_be_sent_twice_finds_out_that_all_connections_a
     line.silence()
     began_s = time.monotonic()
     await client.patch(path("one"), {"data": {"value": "2"}}, twice_after_s=0.5)
-    assert time.monotonic() - began_s < 20
+    assert time.monotonic() - began_s < 50
     await write("two")
-    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection", timeout_s=15)
+    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection")
     assert cache.synced(feed)
     await cache.close()
 
@@ -526,17 +527,17 @@ async def test_a_request_that_may_be_sent_twice_finds_out_that_all_connections_a
 async def test_a_watch_that_does_not_tell_a_write_of_our_own_is_given_up(
     along_the_line, feed, write, until, monkeypatch, caplog
 ):
-    monkeypatch.setattr("kubectl_reconcile.cluster.reflector._ECHO_S", 0.5)
+    monkeypatch.setattr("kubectl_reconcile.cluster.reflector._ECHO_S", 3.0)
     line, client = along_the_line
     cache = Cache(client)
     await following(cache, feed)
     cache.wrote(await write("one"))
-    await asyncio.sleep(1)
+    await asyncio.sleep(4)
     assert "watch is dead" not in caplog.text
     line.silence()
     cache.wrote(await write("one", "2"))
     await write("two")
-    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection", timeout_s=15)
+    await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection")
     assert "watch is dead" in caplog.text
     await cache.close()
 
@@ -550,7 +551,7 @@ async def test_requests_under_way_end_when_connections_are_given_up_and_reads_ar
     line.silence()
     reading = asyncio.create_task(client.get(path("one")))
     writing = asyncio.create_task(client.patch(path("one"), {"data": {"value": "2"}}))
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(1.5)
     client.give_up_connections()
     assert (await reading)["metadata"]["name"] == "one"
     with pytest.raises(Unreachable, match="died in silence"):
@@ -559,7 +560,7 @@ async def test_requests_under_way_end_when_connections_are_given_up_and_reads_ar
 
 async def test_being_asked_to_wait_is_honoured(faulty_cache, faults, feed, until):
     await following(faulty_cache, feed)
-    faults.answer(CONTINUED, 429, Retry_After="1")
+    faults.answer(CONTINUED, 429, Retry_After="3")
     faults.hang_up()
     await until(lambda: faulty_cache.failure(feed) is not None, "the refusal is known")
     refused = time.monotonic()

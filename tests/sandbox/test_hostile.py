@@ -254,7 +254,7 @@ def test_a_time_before_all_others_is_none(query):
 
 async def test_one_who_connects_to_services_without_end_leaves_room_for_others():
     def connected(own: str) -> socket.socket:
-        return held.enter_context(socket.create_connection(address, 5, (own, 0)))
+        return held.enter_context(socket.create_connection(address, 60, (own, 0)))
 
     outside, inside = socket.socketpair()
     with outside, inside, socket.create_server(("127.0.0.1", 0)) as behind, contextlib.ExitStack() as held:

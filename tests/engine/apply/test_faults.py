@@ -134,7 +134,7 @@ def tasteless(manifest):
 async def until_it_is_asked(shop, webhook, config_map):
     """The server takes a moment to hear of a new webhook."""
     probe, path = config_map("probe"), f"/api/v1/namespaces/{shop.namespace}/configmaps/probe"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(200):
         while not webhook:
             await shop.session.client.apply(path, {**probe, "data": {"n": "0"}}, dry_run=True)
             await asyncio.sleep(0.1)
@@ -206,7 +206,7 @@ async def narrow(own_sandbox, tmp_path):
 
 async def listening(url):
     """Wait until connections to *url* are taken."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while True:
             with suppress(OSError):
                 _, writer = await asyncio.open_connection(url.host, url.port)
@@ -229,7 +229,7 @@ async def test_storms_and_outages_are_waited_out(narrow, config_map):
     # It is killed in the middle and comes back.
     shop.write(many(config_map, 150, color="blue"))
     syncing = asyncio.create_task(shop.sync())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while not any(data == {"color": "blue"} for data in (await held(shop)).values()):
             await asyncio.sleep(0.02)
     await asyncio.to_thread(sandbox.stop, "kube-apiserver", grace_s=0)

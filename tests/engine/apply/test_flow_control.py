@@ -35,7 +35,8 @@ async def all_of(server, pace, count):
     await asyncio.gather(*(patiently(server.ask, pace=pace) for _ in range(count)))
 
 
-async def test_what_a_narrow_server_takes_is_learnt_and_not_tried_beyond_again_and_again():
+async def test_what_a_narrow_server_takes_is_learnt_and_not_tried_beyond_again_and_again(monkeypatch):
+    monkeypatch.setattr("kubectl_reconcile.engine.apply.flow_control._PROBE_S", 1000.0)
     server, pace = Narrow(takes=2), FlowControl()
     await all_of(server, pace, 200)
     assert pace.limit <= 2

@@ -31,6 +31,11 @@ def told(caplog):
     logging.getLogger("kubectl_reconcile").removeHandler(caplog.handler)
 
 
+def of_core(lines):
+    """A machine that stands still blocks the loop elsewhere, too."""
+    return [each for each in lines if each["place"].startswith("core/")]
+
+
 def test_what_blocks_the_loop_is_named_with_its_task(told):
     metrics = Metrics()
 
@@ -39,12 +44,12 @@ def test_what_blocks_the_loop_is_named_with_its_task(told):
             asyncio.current_task().set_name("worker-7: Sync.reconcile.dev shop/web")
             await asyncio.sleep(0.2)
             health(Dawdling(apiVersion="example.com/v1", kind="Thing", metadata={"name": "slow"}))
-            deadline = time.monotonic() + 20
-            while not told() and time.monotonic() < deadline:
+            deadline = time.monotonic() + 200
+            while not of_core(told()) and time.monotonic() < deadline:
                 await asyncio.sleep(0.02)
 
     loop_monitor.run(work())
-    [fields, *_] = [each for each in told() if each["place"].startswith("core/")]
+    [fields, *_] = of_core(told())
     assert fields["task"] == "worker-7: Sync.reconcile.dev shop/web"
     assert fields["duration_ms"] >= 200
     assert 'reconcile_loop_blocked_seconds_count{place="core/' in metrics.text().decode()
