@@ -8,13 +8,14 @@ READY  := $(VENV)/.ready
 READY_BENCH := $(VENV)/.ready-bench
 READY_MUTANTS := $(VENV)/.ready-mutants
 READY_S3 := $(VENV)/s3/.ready
+READY_DOCS := $(VENV)/docs/.ready
 WORKERS ?= 4
 
 # Hundreds of short programs run here, which shouldn't compile themselves each time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-operands mutants chaos etcd-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check format lock manifests dist clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-operands mutants chaos etcd-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check docs format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -105,12 +106,24 @@ bench-fairness: sandbox ## Measure how the first sync of N objects (20000) delay
 scale: sandbox ## How a daemon's cost grows with Syncs, objects and repositories (half an hour; ARGS="--large 1000x4x1")
 	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
-check: $(READY) ## Lint, types, layers, words
+check: $(READY) ## Lint, types, layers, words, spelling, links of the documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.words
+	@$(BIN)/python -m tests.pages
+	@$(BIN)/codespell
+
+docs: $(READY_DOCS) ## Build the site of the documentation into build/site, without network
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/python -m mkdocs build --quiet --clean
+	@! grep -rlE '<(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]* rel="?stylesheet"?[^>]* href="?(https?:)?//' build/site --include='*.html' || { echo "these pages load something from another host"; exit 1; }
+	@echo "==> open build/site/index.html; for its search: $(PYTHON) -m http.server -d build/site"
+
+$(READY_DOCS): $(READY) requirements-docs.lock
+	@$(BIN)/python -m venv --clear --without-pip $(@D)
+	@$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
 
 format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -131,6 +144,7 @@ lock: $(READY) ## Pin the newest dependencies that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra s3 -o requirements-image.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra s3 --group dev -o requirements-dev.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group s3 -o requirements-s3.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group docs -o requirements-docs.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group bench -o requirements-bench.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group mutants --constraints requirements-dev.lock -o requirements-mutants.lock
 
