@@ -4,14 +4,17 @@ Two processes that have imported all of the program, and run nothing of it, fork
 is a process of its own, with its own environment, folder, files and signals, as one that the shell starts. Orders go to
 the two in turn: like processes of different starts, they don't have the order of sets in common.
 
-What starting itself is about (imports, start scripts, terminals), and what runs for long, as daemons do, is for real starts:
-subprocess and ``PROGRAM``. So is what comes with other variables of Python's, and :func:`start` sees to that.
+What starting itself is about (imports, start scripts, terminals) is for real starts: subprocess and ``PROGRAM``. So is
+what comes with other variables of Python's, and :func:`start` sees to that.
+
+Any of them that gets SIGABRT writes what its threads were doing to its standard error.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import functools
 import gc
 import importlib
@@ -73,6 +76,7 @@ def start(arguments: Sequence[Any], *, env: Mapping[str, str], stdout: int, stde
     words = [str(PROGRAM), *map(str, arguments)]
     if _pythons(env) != _PYTHONS:
         given = subprocess.DEVNULL if stdin < 0 else stdin
+        env = {**env, "PYTHONFAULTHANDLER": "1"}
         return subprocess.Popen(words, env=env, stdin=given, stdout=stdout, stderr=stderr)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs, Path(os.devnull).open() as nothing:
@@ -216,6 +220,7 @@ def become(order: Order) -> None:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - these three are open for all its life
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    faulthandler.enable(sys.stderr)
     sys.argv = order.words
     status = 0
     try:

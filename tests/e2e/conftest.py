@@ -309,7 +309,7 @@ class Daemon:
     log_file: Path
     environ: Mapping[str, str] = field(default_factory=dict)
     options: Sequence[str] = ()
-    process: subprocess.Popen[bytes] | None = None
+    process: forked.Process | None = None
     address: str = ""
     hooks: str = ""
     """Where it answers, and where Git servers may tell it of pushes."""
@@ -322,7 +322,6 @@ class Daemon:
         """Start it, and wait until it answers; if *ready*, until its caches are filled."""
         said = len(self.log)
         command = [
-            PROGRAM,
             "daemon",
             "--listen=127.0.0.1:0",
             "--listen-hooks=127.0.0.1:0",
@@ -332,8 +331,8 @@ class Daemon:
         if self.namespace:
             command.append(f"--namespace={self.namespace}")
         with self.log_file.open("ab") as log:
-            environ = {**os.environ, "PYTHONFAULTHANDLER": "1", **self.environ}
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
+            environ = {**os.environ, **self.environ}
+            self.process = forked.start(command, env=environ, stdout=log.fileno(), stderr=log.fileno())
 
         def listening() -> re.Match[str] | None:
             alive = self.alive  # before its log is read, so that what has ended has written all of it

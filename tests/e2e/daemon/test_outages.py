@@ -307,10 +307,10 @@ def test_a_server_that_is_overrun_stands_still_or_is_away_is_waited_for(
         sandbox.signal("etcd", signal.SIGCONT)
     sync.until_synced(sha)
 
-    # It is away for half a minute, and what came before its return it doesn't remember: positions in it are forgotten.
+    # It is away for a while, and what came before its return it doesn't remember: positions in it are forgotten.
     sandbox.stop("kube-apiserver", grace_s=1)
     sha = git_server.push({"a.yaml": config_map("a", at="2"), "c.yaml": config_map("c", at="2")})
-    time.sleep(30)
+    time.sleep(12)
     assert daemon.answer("/healthz")[0] == 200
     eventually(lambda: daemon.answer("/readyz")[0] == 503, "it says so")
     sandbox.start("kube-apiserver")
