@@ -158,15 +158,27 @@ class Cluster:
         return Cluster(self.api, self.kubectl, namespace)
 
     def trust(self) -> Cluster:
-        """Let the accounts of this namespace do everything, as a cluster's administrators may; return this cluster."""
+        """Let the accounts of this namespace do everything, as a cluster's administrators may; return this cluster once that is in force."""
         body = everything_for(self.namespace)
         path = f"{BINDINGS}/{body['metadata']['name']}?fieldManager=by-hand&force=true"
         self.api.ask(path, method="PATCH", body=body, type_="application/apply-patch+yaml")
+        patiently(self._is_trusted, f"accounts of {self.namespace} may do everything", pause_s=0.02)
         return self
 
     def distrust(self) -> None:
-        """Take back what ``trust`` gave, if it isn't taken back already."""
+        """Take back what ``trust`` gave, if it isn't taken back already, and wait until that is in force: an authorizer hears of it later."""
         self.api.ask(f"{BINDINGS}/{everything_for(self.namespace)['metadata']['name']}", method="DELETE")
+        patiently(lambda: not self._is_trusted(), f"accounts of {self.namespace} may do nothing", pause_s=0.02)
+
+    def _is_trusted(self) -> bool:
+        asked = {"verb": "create", "group": "nobody.example.com", "resource": "anything", "namespace": self.namespace}
+        groups = [f"system:serviceaccounts:{self.namespace}"]
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": "anybody", "groups": groups, "resourceAttributes": asked},
+        }
+        return bool(self.api.ask(REVIEWS, method="POST", body=review)["status"]["allowed"])
 
     def path(self, kind: str, name: str = "") -> str:
         root, plural = PLACES[kind]
@@ -210,6 +222,13 @@ class Cluster:
 
 
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+def until_may(kubectl: Any, user: str, verb: str, resource: str, namespace: str) -> None:
+    """Wait until a right that was just given is in force: the API server's authorizer hears of it later than who gave it."""
+    words = ("auth", "can-i", verb, resource, "-n", namespace, "--as", user)
+    patiently(lambda: "yes" in kubectl(*words), f"{user} may {verb} {resource}")
 
 
 def everything_for(namespace: str) -> dict[str, Any]:
@@ -291,8 +310,7 @@ def may(api) -> Callable[..., bool]:
         groups = [f"system:serviceaccounts:{user.split(':')[2]}"] if user.startswith("system:serviceaccount:") else []
         spec = {"user": user, "groups": groups, "resourceAttributes": asked}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        return bool(api.ask(path, method="POST", body=review)["status"]["allowed"])
+        return bool(api.ask(REVIEWS, method="POST", body=review)["status"]["allowed"])
 
     return ask
 

@@ -24,12 +24,12 @@ class SshHost:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(30)
+        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(200)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     def __exit__(self, *_) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(30)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(200)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 CTRL_C, CTRL_D = "\x03", "\x04"
 _BIN = Path(sys.executable).parent
-_PATIENCE_S = 60.0
+_PATIENCE_S = 200.0
 
 
 def on_terminal(*arguments, typed, **environ):

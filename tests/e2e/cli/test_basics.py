@@ -222,7 +222,7 @@ def test_a_daemon_logs_in_json_and_ends_when_told_even_without_a_server():
     with talking(command, stderr=subprocess.PIPE) as daemon:
         said = json.loads(daemon.stderr.readline())
         daemon.terminate()
-        assert daemon.wait(60) == 0
+        assert daemon.wait(200) == 0
     assert (said["level"], said["message"]) == ("WARNING", "waiting for the server")
 
 

@@ -7,6 +7,7 @@ import json
 import yaml
 
 from tests import forked
+from tests.e2e.conftest import until_may
 
 
 def config_map(name: str, namespace: str = "") -> dict:
@@ -82,6 +83,7 @@ def test_who_may_not_read_leases_is_not_told_that_no_daemon_lives(plugin, cluste
     git_server.push({"a.json": json.dumps(config_map("a"))})
     cluster.kubectl("create", "role", "syncs", "-n", cluster.namespace, "--verb=*", "--resource=syncs.reconcile.dev")
     cluster.kubectl("create", "rolebinding", "syncs", "-n", cluster.namespace, "--role=syncs", "--user=ann")
+    until_may(cluster.kubectl, "ann", "create", "syncs.reconcile.dev", cluster.namespace)
     done = plugin("create", "shop", "--url", git_server.url, "--as", "ann")
     assert done.status == 0, done.err
     assert "whether a daemon lives can't be seen" in done.err

@@ -90,7 +90,7 @@ def test_objects_of_a_sync_that_is_kept_elsewhere(ask, cluster, namespace, follo
         "Syncs of this namespace": (["adopt", "-n", namespace, "--sync", "sh"], ["shop"]),
     }
     for what, (words, expected) in asked.items():
-        found = eventually(lambda words=words: ask(*words)[0], what, timeout_s=20)
+        found = eventually(lambda words=words: ask(*words)[0], what)
         assert found == expected, what
     cluster.kubectl("delete", "namespace", other.namespace, "--wait=false")
 

@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER
-from tests.e2e.conftest import Followed
+from tests.e2e.conftest import Followed, until_may
 
 
 @pytest.fixture
@@ -69,6 +69,8 @@ def test_a_member_that_cannot_be_deleted_keeps_its_sync(kept_by_hand, plugin, cl
     verbs = "--verb=get,list,patch,delete"
     cluster.kubectl("create", "role", "syncs", verbs, "--resource=syncs.reconcile.dev", "-n", namespace)
     cluster.kubectl("create", "rolebinding", "syncs", "--role=syncs", clerk, "-n", namespace)
+    until_may(cluster.kubectl, f"clerk-{namespace}", "delete", "syncs.reconcile.dev", namespace)
+    until_may(cluster.kubectl, f"clerk-{namespace}", "list", "configmaps", namespace)
     done = plugin("delete", "shop", "--yes", "--as", f"clerk-{namespace}")
     assert done.status == ExitStatus.FAILED
     assert f"1 member couldn't be deleted, so Sync {namespace}/shop stays" in done.err
@@ -127,7 +129,7 @@ def test_the_namespace_of_a_sync_that_is_kept_by_hand_goes_last(
     (tmp_path / "web.json").write_text(config_map("web"))
     assert plugin.on(home)("sync", "-f", str(tmp_path), "--name", "shop").status == 0
     home.edit("Sync", "shop", {"spec": {"deletionPolicy": "Prune"}})
-    done = plugin.on(home)("delete", "shop", "--yes", "--timeout", "40s")
+    done = plugin.on(home)("delete", "shop", "--yes", "--timeout", "140s")
     assert done.status == 0, done.err
     told = ["ConfigMap {0}/web", "Namespace {0}", "Sync {0}/shop"]
     assert done.out.splitlines() == [f"deleted  {each.format(home.namespace)}" for each in told]
@@ -138,6 +140,7 @@ def may(cluster, user, verbs, resources, namespace):
     name = f"{user}-{resources.partition(',')[0].partition('.')[0]}"
     cluster.kubectl("create", "role", name, f"--verb={verbs}", f"--resource={resources}", "-n", namespace)
     cluster.kubectl("create", "rolebinding", name, f"--role={name}", f"--user={user}", "-n", namespace)
+    until_may(cluster.kubectl, user, verbs.rpartition(",")[2], resources.rpartition(",")[2], namespace)
 
 
 def test_who_has_rights_in_one_namespace_deletes_its_sync(kept_by_hand, plugin, cluster, namespace):

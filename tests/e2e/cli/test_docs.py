@@ -39,8 +39,9 @@ def test_the_blocks_of_the_readme_and_of_the_examples_work_one_after_the_other(p
     ], [each.err for each in done]  # fmt: skip
 
 
+@pytest.mark.timeout(1500)
 def test_the_demo_plays_to_its_end(renders):
     demo = [sys.executable, ROOT / "examples" / "demo.py", "--pace=0"]
-    done = subprocess.run(demo, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=400, check=False)
+    done = subprocess.run(demo, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1400, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "That was all real" in done.stdout

@@ -12,6 +12,7 @@ import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from tests import forked
+from tests.e2e.conftest import patiently, until_may
 
 BIN = Path(sys.executable).parent
 
@@ -34,7 +35,9 @@ def findings(plugin):
 
 def test_all_is_well(plugin, findings, follow, git_server, daemon, config_map, namespace, cluster):
     sha = git_server.push({"web.yaml": config_map("web")})
-    follow(git_server.url).until_synced(sha)
+    sync = follow(git_server.url)
+    sync.until_synced(sha)
+    patiently(lambda: sync.condition("Ready")["status"] == "True", "it is ready")
     cluster.kubectl("create", "serviceaccount", "kubectl-reconcile", "-n", namespace)
     found, status = findings()
     assert {subject: one["grade"] for subject, one in found.items()} == dict.fromkeys(
@@ -76,6 +79,7 @@ def test_syncs_without_a_daemon_wait_in_vain(findings, follow, git_server, confi
 def test_rights_that_you_lack_are_named_with_the_rules(findings, sandbox, kubectl, plugin, namespace, cluster):
     kubectl("create", "role", "looker", "--verb=get,list", "--resource=syncs.reconcile.dev", "-n", namespace)
     kubectl("create", "rolebinding", "looker", "--role=looker", "--user=looker", "-n", namespace)
+    until_may(kubectl, "looker", "list", "syncs.reconcile.dev", namespace)
     found, status = findings(type(plugin)(kubectl.using(sandbox.kubeconfig_for("looker")), namespace))
     assert (found["rights"]["grade"], status) == ("warn", ExitStatus.OK)
     assert f"you may not patch syncs in namespace {namespace}, so you can't sync, suspend" in found["rights"]["text"]
@@ -173,4 +177,5 @@ def test_an_account_that_the_daemon_may_not_act_as_is_found_with_the_grant(
     text = "Sync default/shop: the daemon may not act as ServiceAccount default/deployer"
     assert accounts() == [("fail", text, "kubectl reconcile grant shop -n default --apply")]
     assert there("grant", "shop", "--apply", "--yes").status == 0
-    assert accounts() == [("ok", "that of 1 Sync may do all that the members need", "")]
+    well = [("ok", "that of 1 Sync may do all that the members need", "")]
+    patiently(lambda: accounts() == well, "what was granted is in force")

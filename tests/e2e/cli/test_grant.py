@@ -12,6 +12,7 @@ from kubectl_reconcile.cli.verbs.change import grant as declared
 from kubectl_reconcile.core.planning.rights.grant import DAEMON
 from kubectl_reconcile.core.planning.rights.needs import Sensitive
 from tests.e2e.cli.terminal import on_terminal
+from tests.e2e.conftest import until_may
 
 RBAC = "rbac.authorization.k8s.io"
 READING = {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["get", "list", "watch"]}
@@ -102,10 +103,11 @@ def test_what_is_printed_is_enough_to_write_and_delete_every_object(
     eventually(lambda: may(account, "create", "configmaps", namespace), "the server knows the rights")
     for one in source:
         place = [] if one["metadata"].get("namespace") else ["-n", namespace]
-        kubectl("apply", "--server-side", "-f", "-", "--as", account, *place, stdin=one)
+        words = ("apply", "--server-side", "-f", "-", "--as", account, *place)
+        eventually(lambda words=words, one=one: [kubectl(*words, stdin=one)], "the server knows this right, too")
         if one["kind"] == "CustomResourceDefinition":
             name = f"crd/{one['metadata']['name']}"
-            kubectl("wait", "--for=condition=Established", "--timeout=60s", name)
+            kubectl("wait", "--for=condition=Established", "--timeout=300s", name)
     for one in reversed(source):
         place = one["metadata"].get("namespace") or namespace
         api = one["apiVersion"].rpartition("/")[0]
@@ -119,7 +121,7 @@ def test_what_is_printed_gives_nothing_else(sync, plugin, kubectl, namespace, ac
     sync([an("ConfigMap", "web"), an("Namespace", f"{namespace}-other"), an("ConfigMap", "far", f"{namespace}-other")])
     kubectl("apply", "-f", "-", stdin=plugin("grant", "shop").out)
     eventually(lambda: may(account, "create", "configmaps", f"{namespace}-other"), "the server knows the rights")
-    assert may(account, "delete", "namespaces", "", f"{namespace}-other")
+    eventually(lambda: may(account, "delete", "namespaces", "", f"{namespace}-other"), "the server knows all of them")
     for verb, resource, place, name in (
         ("get", "secrets", namespace, ""),
         ("create", "configmaps", "default", ""),
@@ -142,7 +144,7 @@ def test_the_secrets_that_a_sync_names_are_read_by_name(sync, plugin, kubectl, n
     kubectl("annotate", "secret", "git", "-n", namespace, "--overwrite", f"reconcile.dev/urls={git}")
     kubectl("apply", "-f", "-", stdin=plugin("grant", "shop").out)
     eventually(lambda: may(account, "get", "secrets", namespace, "git"), "the server knows the rights")
-    assert may(account, "get", "secrets", namespace, "hook")
+    eventually(lambda: may(account, "get", "secrets", namespace, "hook"), "the server knows both")
     assert not may(account, "get", "secrets", namespace, "other")
     assert not may(account, "list", "secrets", namespace)
     assert not may(account, "patch", "secrets", namespace, "git")
@@ -158,7 +160,8 @@ def test_an_account_of_its_own_name_may_be_acted_as_by_the_daemon_alone(
     eventually(lambda: may(daemon, "impersonate", "serviceaccounts", namespace, "deployer"), "the daemon may act as it")
     assert not may(daemon, "impersonate", "serviceaccounts", namespace, "default")
     assert not may(daemon, "impersonate", "serviceaccounts", "default", "deployer")
-    assert may(f"system:serviceaccount:{namespace}:deployer", "create", "configmaps", namespace)
+    deployer = f"system:serviceaccount:{namespace}:deployer"
+    eventually(lambda: may(deployer, "create", "configmaps", namespace), "the account may write")
     assert not may(f"system:serviceaccount:{namespace}:kubectl-reconcile", "create", "configmaps", namespace)
 
 
@@ -314,6 +317,8 @@ def test_who_may_not_ask_what_the_account_may_do_is_told(sync, plugin, kubectl, 
     kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer", "-n", namespace)
     kubectl("create", "role", "syncs", "--verb=get,list", "--resource=syncs.reconcile.dev", "-n", namespace)
     kubectl("create", "rolebinding", "syncs", "--role=syncs", "--user=viewer", "-n", namespace)
+    until_may(kubectl, "viewer", "get", "syncs.reconcile.dev", namespace)
+    until_may(kubectl, "viewer", "get", "configmaps", namespace)
     refused = plugin("grant", "shop", "--missing", "--as", "viewer")
     assert refused.status == ExitStatus.FAILED
     assert f"what ServiceAccount {namespace}/kubectl-reconcile may do can't be asked for" in refused.err
@@ -330,6 +335,7 @@ def test_an_admin_of_the_namespace_gives_what_they_hold_and_no_more(
     kubectl("create", "role", "syncs", "--verb=*", "--resource=syncs.reconcile.dev", "-n", namespace)
     kubectl("create", "rolebinding", "syncs", "--role=syncs", f"--user={admin}", "-n", namespace)
     eventually(lambda: may(admin, "create", f"roles.{RBAC}", namespace), "the server knows the rights")
+    eventually(lambda: may(admin, "get", "syncs.reconcile.dev", namespace), "the server knows the rights")
     done = plugin("grant", "shop", "--apply", "--yes", "--as", admin)
     assert done.status == ExitStatus.FAILED
     assert f"failed   ClusterRole.{RBAC} kubectl-reconcile:{namespace}:shop: " in done.err

@@ -14,6 +14,7 @@ import pytest
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from tests import forked
 from tests.conftest import talking
+from tests.e2e.conftest import until_may
 from tests.lines import line_to
 
 
@@ -97,7 +98,7 @@ def test_get_goes_on_when_its_watch_has_died_in_silence(kept_by_hand, cluster, k
             silenced_s = time.monotonic()
             cluster.edit("Sync", "shop", {"spec": {"suspend": True}})
             assert watching.stdout.readline().split()[:2] == ["shop", "Suspended"]
-            assert time.monotonic() - silenced_s < 20
+            assert time.monotonic() - silenced_s < 150  # a watch that isn't watched over ends after five minutes
 
 
 GET_REFUSED = {
@@ -177,6 +178,7 @@ def test_tree_names_what_may_not_be_seen(sandbox, kubectl, plugin, cluster, kept
     rules = ["--verb=get,list", "--resource=syncs.reconcile.dev,configmaps"]
     kubectl("create", "role", "looker", *rules, "-n", namespace)
     kubectl("create", "rolebinding", "looker", "--role=looker", "--user=looker", "-n", namespace)
+    until_may(kubectl, "looker", "list", "configmaps", namespace)
     looker = type(plugin)(kubectl.using(sandbox.kubeconfig_for("looker")), namespace)
     seen = looker("tree", "shop")
     assert (seen.status, "ConfigMap/shop-web" in seen.out) == (0, True)

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.e2e.conftest import patiently, until_may
+
 CRDS = Path(__file__).parents[3] / "crds"
 RANDOM = {"uid", "resourceVersion", "creationTimestamp", "clusterIP", "clusterIPs", "ipFamilies", "managedFields"}
 """What the server draws anew for each dry run, and our account of it."""
@@ -131,7 +133,7 @@ def test_what_waits_for_a_custom_resource_gets_its_turn_without_a_daemon(plugin,
     for size in (1, 2):
         after["data"] = {"size": str(size)}
         write(tmp_path, cache=memcached("cache", size=size), after=after)
-        done = plugin("sync", "-f", str(tmp_path), "--name", "demo", "--timeout", "30s")
+        done = plugin("sync", "-f", str(tmp_path), "--name", "demo", "--timeout", "140s")
         assert done.status == 0, done.err
         assert len(cluster.get("Memcached", "cache")["status"]["nodes"]) == size
         assert cluster.get("ConfigMap", "after")["data"] == {"size": str(size)}
@@ -264,7 +266,9 @@ def test_a_daemon_that_cannot_read_the_source_tells_no_earlier_pass_s_counts(plu
 @pytest.mark.usefixtures("daemon")
 def test_status_shows_syncs_as_the_daemon_left_them(plugin, follow, cluster, git_server, config_map):
     sha = git_server.push({"web.yaml": config_map("web")})
-    follow(git_server.url).until_synced(sha)
+    sync = follow(git_server.url)
+    sync.until_synced(sha)
+    patiently(lambda: sync.condition("Ready")["status"] == "True", "it is ready")
     table = plugin("status")
     assert table.status == 0
     assert re.search(rf"(?m)^shop +True +{sha[:7]} +1 ", table.out)
@@ -318,6 +322,8 @@ def editor(plugin, kubectl, namespace):
         "create", "role", "maps", "--verb=*", "--resource=configmaps", "-n", namespace
     )  # edit could act as accounts
     kubectl("create", "rolebinding", "maps", "--role=maps", account, "-n", namespace)
+    until_may(kubectl, f"system:serviceaccount:default:{name}", "patch", "syncs.reconcile.dev", namespace)
+    until_may(kubectl, f"system:serviceaccount:default:{name}", "patch", "configmaps", namespace)
     token = kubectl("create", "token", name, "-n", "default").strip()
     yield lambda *words: plugin(*words, "--token", token)
     kubectl("delete", "serviceaccount", name, "-n", "default", "--wait=false")
@@ -345,6 +351,9 @@ def test_who_may_not_act_as_the_account_is_refused_and_nothing_is_written(
         f"--serviceaccount=default:editor-of-{namespace}",
         "-n",
         namespace,
+    )
+    until_may(
+        kubectl, f"system:serviceaccount:default:editor-of-{namespace}", "list", "leases.coordination.k8s.io", namespace
     )
     git_server.push({"web.yaml": config_map("web")})
     follow(git_server.url)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
+import subprocess
 
 import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests.conftest import talking
+from tests.e2e.conftest import patiently
 
 CLAIM = {
     "apiVersion": "v1",
@@ -62,6 +64,11 @@ def pushed(follow, git_server, daemon):
     return make
 
 
+def until_told(sync, *words):
+    """Wait until the status of a Sync says this of its health: what a command then has seconds for is there already."""
+    patiently(lambda: all(each in sync.condition("Healthy")["message"] for each in words), " ".join(words))
+
+
 @pytest.fixture
 def bound(kubectl, namespace, tmp_path):
     """bound(): a volume for the claim, to which the cluster binds it."""
@@ -90,7 +97,7 @@ def test_wait_returns_once_all_is_well(pushed, plugin, namespace):
 
 
 def test_time_that_runs_out_names_what_is_not_well(pushed, plugin, namespace):
-    pushed(CONFIG, CLAIM)
+    until_told(pushed(CONFIG, CLAIM), "not bound to a volume yet")
     assert plugin("wait", "shop", "--for", "synced").status == 0
     done = plugin("wait", "shop", "--timeout", "6s")
     assert done.status == ExitStatus.FAILED
@@ -99,23 +106,22 @@ def test_time_that_runs_out_names_what_is_not_well(pushed, plugin, namespace):
         in done.err
     )
     assert f"kubectl reconcile tree shop -n {namespace} --unhealthy" in done.err
-    assert plugin("wait", "shop", "--for", "ready", "--timeout", "1s").status == ExitStatus.FAILED
+    assert plugin("wait", "shop", "--for", "ready", "--timeout", "4s").status == ExitStatus.FAILED
 
 
 def test_wait_ends_as_kubectl_wait_does_when_the_last_member_comes_right(pushed, plugin, bound, kubectl, namespace):
     pushed(CONFIG, CLAIM)
     assert plugin("wait", "shop", "--for", "synced").status == 0
-    later = threading.Timer(2.0, bound)
-    later.start()
-    done = plugin("wait", "shop", "--timeout", "90s")
-    later.join()
-    assert done.status == 0, done.err
-    assert "not bound to a volume yet" in done.err
-    kubectl("wait", "--for=condition=Ready", "sync/shop", "--timeout=90s", "-n", namespace)
+    command = ["kubectl-reconcile", "wait", "shop", "--timeout=300s", "-n", namespace]
+    with talking([*command, "--kubeconfig", kubectl.kubeconfig], stderr=subprocess.PIPE) as waiting:
+        assert any("not bound to a volume yet" in line for line in waiting.stderr)
+        bound()
+        assert waiting.wait(250) == 0
+    kubectl("wait", "--for=condition=Ready", "sync/shop", "--timeout=300s", "-n", namespace)
 
 
 def test_sync_returns_once_all_is_well(pushed, plugin, bound, namespace):
-    pushed(CONFIG, CLAIM)
+    until_told(pushed(CONFIG, CLAIM), "not bound to a volume yet")
     assert plugin("wait", "shop", "--for", "synced").status == 0
     late = plugin("sync", "shop", "--timeout", "10s")
     assert late.status == ExitStatus.FAILED
@@ -124,20 +130,20 @@ def test_sync_returns_once_all_is_well(pushed, plugin, bound, namespace):
     assert f"to see what isn't well: kubectl reconcile tree shop -n {namespace} --unhealthy" in late.err
     assert plugin("sync", "shop", "--no-wait").status == 0
     bound()
-    done = plugin("sync", "shop", "--timeout", "90s")
+    done = plugin("sync", "shop", "--timeout", "140s")
     assert done.status == 0, done.err
 
 
 def test_who_asks_for_no_health_gets_synced_alone(pushed, plugin):
     pushed(CONFIG, CLAIM, health={"wait": False})
-    assert plugin("sync", "shop", "--timeout", "90s").status == 0
+    assert plugin("sync", "shop", "--timeout", "140s").status == 0
     assert plugin("wait", "shop", "--for", "ready").status == 0
 
 
 def test_wait_for_the_end_of_a_sync(pushed, plugin, cluster):
     pushed(CONFIG)
-    late = plugin("wait", "shop", "--for", "deleted", "--timeout", "1s")
-    assert (late.status, "isn't deleted after 1 s: nobody deletes it" in late.err) == (ExitStatus.FAILED, True), (
+    late = plugin("wait", "shop", "--for", "deleted", "--timeout", "4s")
+    assert (late.status, "isn't deleted after 4 s: nobody deletes it" in late.err) == (ExitStatus.FAILED, True), (
         late.err
     )
     cluster.delete("Sync", "shop")
@@ -160,7 +166,7 @@ def test_a_folder_is_synced_once_all_of_it_is_well(plugin, bound, namespace, tmp
     assert (again.status, "2 unchanged" in again.out) == (ExitStatus.FAILED, True)
     assert plugin("sync", "-f", str(folder), "--name", "hand", "--no-wait").status == 0
     bound()
-    done = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "60s")
+    done = plugin("sync", "-f", str(folder), "--name", "hand", "--timeout", "140s")
     assert done.status == 0, done.err
 
 
@@ -194,7 +200,7 @@ def certificates(kubectl):
         },
     }
     kubectl("apply", "-f", "-", stdin=[definition])
-    kubectl("wait", "--for=condition=Established", "crd/certificates.cert-manager.io", "--timeout=60s")
+    kubectl("wait", "--for=condition=Established", "crd/certificates.cert-manager.io", "--timeout=300s")
     yield
     kubectl("delete", "crd", "certificates.cert-manager.io", "--ignore-not-found", "--wait=false")
 
@@ -205,12 +211,12 @@ def test_what_is_not_well_is_named_by_sync_status_wait_and_an_event(
 ):
     if manifest is CERTIFICATE:
         request.getfixturevalue("certificates")
-    pushed(manifest)
+    until_told(pushed(manifest), which.format(namespace), why)
     done = plugin("sync", "shop", "--timeout", "30s" if manifest is FAILING else "8s")
     assert done.status == ExitStatus.FAILED
     assert which.format(namespace) in done.out
     assert why in done.out
-    for answer in (plugin("status", "shop").out, plugin("wait", "shop", "--timeout", "1s").err):
+    for answer in (plugin("status", "shop").out, plugin("wait", "shop", "--timeout", "4s").err):
         assert which.format(namespace) in answer
         assert why in answer
     eventually(lambda: which.format(namespace) in plugin("events", "shop").out, "an event names it")

@@ -40,7 +40,7 @@ def ignored_by_git(repository, texts, asked):
         (repository / folder / ".gitignore").write_text(text, encoding="utf-8")
     done = subprocess.run(
         ["git", "check-ignore", "--no-index", "--stdin", "-z"],
-        cwd=repository, input="\0".join(asked).encode(), capture_output=True, check=False, timeout=60,
+        cwd=repository, input="\0".join(asked).encode(), capture_output=True, check=False, timeout=300,
     )  # fmt: skip
     shutil.rmtree(repository / FOLDER, ignore_errors=True)
     assert done.returncode in {0, 1}, done.stderr

@@ -58,7 +58,7 @@ def committed(clone, history):
     marked = clone.folder.parent / "marks"
     command = ["git", "fast-import", "--quiet", "--force", f"--export-marks={marked}"]
     environment = {**os.environ, "GIT_DIR": str(clone.folder)}
-    subprocess.run(command, input="".join(stream).encode(), check=True, timeout=60, env=environment)
+    subprocess.run(command, input="".join(stream).encode(), check=True, timeout=300, env=environment)
     shas = dict(line.split() for line in marked.read_text().splitlines())
     return [shas[f":{number}"] for number, _ in enumerate(history, 100)]
 

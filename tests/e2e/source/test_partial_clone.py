@@ -71,7 +71,7 @@ def is_here(cache: Path, name: str) -> bool:
     """Whether git finds the object *name* in the clone without asking anybody."""
     command = ["git", f"--git-dir={clone_of(cache)}", "cat-file", "-e", name]
     environ = {**os.environ, "GIT_NO_LAZY_FETCH": "1"}
-    return subprocess.run(command, capture_output=True, check=False, timeout=30, env=environ).returncode == 0
+    return subprocess.run(command, capture_output=True, check=False, timeout=300, env=environ).returncode == 0
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def test_files_are_put_on_top_of_files_that_were_never_here(source, history, git
     assert bytes_of(cache) < before + 50_000
     shown = subprocess.run(
         ["git", f"--git-dir={git_server.folder}", "ls-tree", "-r", "--name-only", "main"],
-        capture_output=True, text=True, check=True, timeout=30,
+        capture_output=True, text=True, check=True, timeout=300,
     )  # fmt: skip
     assert shown.stdout.split() == ["apps/a.yaml", "apps/b.yaml", "media/large.bin"]
 
@@ -313,7 +313,7 @@ def test_a_server(own_git_server, source, cache, protocol, processes, ssh_host, 
 
 
 def set_in(repository, key: str, value: str) -> None:
-    subprocess.run(["git", f"--git-dir={repository.folder}", "config", key, value], check=True, timeout=30)
+    subprocess.run(["git", f"--git-dir={repository.folder}", "config", key, value], check=True, timeout=300)
 
 
 @pytest.mark.parametrize("how", ["over SSH", "as a folder"])
@@ -321,7 +321,7 @@ def test_a_server_with_a_shallow_clone_starts_no_process_without_end(
     git_server, source, processes, tmp_path, ssh_host, history, how
 ):
     shallow = tmp_path / "shallow"
-    subprocess.run(["git", "clone", "-q", "--bare", "--depth=1", git_server.url, str(shallow)], check=True, timeout=30)
+    subprocess.run(["git", "clone", "-q", "--bare", "--depth=1", git_server.url, str(shallow)], check=True, timeout=300)
     served = ServedRepository(shallow, git_server.server)
     for key in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
         set_in(served, key, "true")
@@ -417,7 +417,7 @@ def test_a_fetch_of_files_that_was_killed_is_made_up_for(own_git_server, source,
 
 def object_id(repository, name: str) -> str:
     command = ["git", f"--git-dir={repository.folder}", "rev-parse", name]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout.strip()
 
 
 def cut_short(file: Path) -> None:
@@ -463,7 +463,7 @@ def test_packing_loses_nothing_and_brings_nothing(source, history, git_server, c
     followed.revision()
     for setting, value in {"gc.autoPackLimit": "4", "gc.autoDetach": "false", "gc.pruneExpire": "now"}.items():
         command = ["git", f"--git-dir={clone_of(cache)}", "config", setting, value]
-        subprocess.run(command, check=True, timeout=30)
+        subprocess.run(command, check=True, timeout=300)
     shas = []
     for number in range(8):
         shas.append(git_server.push({f"apps/{number}.yaml": f"n: {number}\n", "media/large.bin": noise()}))

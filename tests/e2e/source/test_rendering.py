@@ -383,7 +383,7 @@ def test_of_a_commit_no_link_is_followed(renderer, git_server, tmp_path):
     subprocess.run(["git", "clone", "-q", git_server.url, clone], check=True, timeout=300)
     (clone / "prod" / "linked.yaml").symlink_to("own.yaml")
     for command in (["add", "."], ["commit", "-qm", "Link"], ["push", "-q"]):
-        subprocess.run(["git", *command], cwd=clone, check=True, timeout=60, capture_output=True)
+        subprocess.run(["git", *command], cwd=clone, check=True, timeout=300, capture_output=True)
     source = GitSource(Repository.of(git_server.url), Ref.of(branch="main"), "prod", cache_dir=tmp_path / "cache")
     [problem] = ManifestReader(renderer=renderer).read(source).problems
     assert (problem.path, problem.line, problem.hint) == ("prod/kustomization.yaml", 1, "commit the file itself")
@@ -497,10 +497,11 @@ def test_an_overlay_that_takes_too_long_is_ended_and_not_tried_again(render, ren
     began_s = time.monotonic()
     [problem] = render(files, "d0").problems
     assert "it took longer than 1 s and was ended" in problem.message
-    assert time.monotonic() - began_s < 20
+    assert time.monotonic() - began_s < 120
     count = renderer.rendered
     assert render({}, "d0").problems == (problem,)
     assert renderer.rendered == count  # nothing that it consulted has changed
+    renderer.seconds = 120.0
     assert (
         render({"next/kustomization.yaml": "resources: [c.yaml]\n", "next/c.yaml": CONFIG % "c"}, "next").problems == ()
     )
@@ -542,7 +543,7 @@ def test_a_process_that_was_killed_is_replaced(render, renderer):
     render(files)
     first = renderer._process
     os.kill(first.pid, signal.SIGKILL)
-    first._process.wait(10)
+    first._process.wait(200)
     assert render({"base/config.yaml": CONFIG % "other"}).problems == ()
     assert renderer._process.pid != first.pid
 
@@ -557,6 +558,7 @@ def test_a_process_that_is_killed_while_it_renders_is_a_problem_until_something_
 
 
 def test_who_waits_no_more_is_not_rendered_for(renderer, folder):
+    renderer.seconds = 1000.0
     write(folder, diamonds(13))
     ending = Ending()
     token = ENDING.set(ending)
@@ -568,7 +570,7 @@ def test_who_waits_no_more_is_not_rendered_for(renderer, folder):
     finally:
         ENDING.reset(token)
     assert raised.value.fault is SourceFault.ENDED
-    assert time.monotonic() - began_s < 20
+    assert time.monotonic() - began_s < 200
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this fence")
@@ -617,8 +619,8 @@ def test_a_program_ends_with_us(renders):
     )
     pid = int(ours.stdout.readline())
     ours.kill()
-    ours.communicate(timeout=30)
-    deadline_s = time.monotonic() + 30
+    ours.communicate(timeout=200)
+    deadline_s = time.monotonic() + 200
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < deadline_s, "it outlived us"
         time.sleep(0.05)

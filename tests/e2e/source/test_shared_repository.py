@@ -88,7 +88,7 @@ def test_those_who_come_together_wait_for_one_answer_and_one_fetch(git_server, f
 
     def read(source):
         source.since_s = since_s
-        together.wait(30)
+        together.wait(200)
         return source.revision()
 
     with ThreadPoolExecutor(8) as threads:

@@ -123,7 +123,7 @@ def test_a_signature_made_for_another_purpose_is_none_for_git(repository, source
     (tmp_path / "text").write_text(text)
     subprocess.run(
         ["ssh-keygen", "-Y", "sign", "-n", "file", "-f", alice.settings["user.signingKey"], str(tmp_path / "text")],
-        check=True, timeout=60, capture_output=True,
+        check=True, timeout=300, capture_output=True,
     )  # fmt: skip
     signature = (tmp_path / "text.sig").read_text().strip().replace("\n", "\n ")
     head, _, body = text.partition("\n\n")
@@ -515,7 +515,7 @@ def test_a_server_with_a_shallow_clone_will_do(repository, source, alice, own_gi
     shutil.rmtree(shallow.folder)
     subprocess.run(
         ["git", "clone", "-q", "--bare", "--depth=1", repository.url, str(shallow.folder)],
-        check=True, timeout=60, env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull},
+        check=True, timeout=300, env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull},
     )  # fmt: skip
     found = source(url=shallow.url, allowed_signers=trusting(alice))
     assert found.revision().sha == sha
@@ -528,7 +528,7 @@ def test_a_repository_that_names_objects_by_sha256_will_do(own_git_server, sourc
     shutil.rmtree(served.folder)
     subprocess.run(
         ["git", "init", "-q", "--bare", "--object-format=sha256", "--initial-branch=main", str(served.folder)],
-        check=True, timeout=60,
+        check=True, timeout=300,
     )  # fmt: skip
     repository = SignedRepository(served)
     sha = repository.push(APP, alice if signs else NOBODY)
@@ -552,7 +552,7 @@ def test_a_server_whose_repository_was_recreated_by_sha256_is_followed(own_git_s
     shutil.rmtree(served.folder)
     subprocess.run(
         ["git", "init", "-q", "--bare", "--object-format=sha256", "--initial-branch=main", str(served.folder)],
-        check=True, timeout=60,
+        check=True, timeout=300,
     )  # fmt: skip
     sha = repository.push(APP, alice)
     assert source(url=served.url, allowed_signers=trusting(alice)).revision().sha == sha

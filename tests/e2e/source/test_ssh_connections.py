@@ -148,6 +148,6 @@ def test_a_process_takes_its_connections_along_however_it_ends(git_server, ssh_h
         if how is not None:
             follower.send_signal(how)
         follower.stdin.close()
-        follower.wait(30)
+        follower.wait(200)
     eventually(lambda: not started[0].is_running() or started[0].status() == psutil.STATUS_ZOMBIE, "it has ended")
     assert how is not None or not folder.exists()
