@@ -19,6 +19,7 @@ from tests.e2e.conftest import (  # noqa: F401 - pytest finds them here
     memcached,
     new_daemon,
     plugin,
+    starting_with,
 )
 from tests.security.tenants import attack, bakery, evil, hook, world  # noqa: F401 - as above
 
@@ -27,4 +28,4 @@ from tests.security.tenants import attack, bakery, evil, hook, world  # noqa: F4
 def _not_forever(request) -> None:
     """An attack that stops us is a failure, not a test that never ends."""
     if not request.node.get_closest_marker("timeout"):
-        request.node.add_marker(pytest.mark.timeout(300))
+        request.node.add_marker(pytest.mark.timeout(900))

@@ -293,7 +293,7 @@ def test_waiting_for_a_daemon_ends_in_time(follow, git_server, plugin):
     follow(git_server.url, interval="1h").until_synced(sha)
     later = {**config("later"), "metadata": {"name": "later", "annotations": {"reconcile.dev/wave": "9"}}}
     git_server.push({"first.yaml": json.dumps(slow("first")), "later.yaml": json.dumps(later)}, "second")
-    late = plugin("sync", "shop", "--timeout", "1s")
+    late = plugin("sync", "shop", "--timeout", "4s")
     assert (late.status, "didn't finish" in late.err, "it goes on by itself" in late.err) == (
         ExitStatus.FAILED,
         True,
