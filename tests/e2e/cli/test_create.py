@@ -132,7 +132,7 @@ def test_an_account_of_another_name_is_noted_and_given_its_rights(
     user = f"system:serviceaccount:{namespace}:deployer"
     eventually(lambda: may(user, "create", "configmaps", namespace), "the account may write")
     daemon = "system:serviceaccount:reconcile-system:kubectl-reconcile"
-    assert may(daemon, "impersonate", "serviceaccounts", namespace, "deployer")
+    eventually(lambda: may(daemon, "impersonate", "serviceaccounts", namespace, "deployer"), "the daemon may act as it")
 
 
 def test_without_a_terminal_nothing_is_given_unasked_and_the_command_is_told(
