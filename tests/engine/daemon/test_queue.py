@@ -118,7 +118,8 @@ async def test_what_somebody_was_woken_for_who_is_cancelled_then_is_taken_by_ano
         assert (await second).item == "item"
 
 
-async def test_an_item_that_writes_in_every_pass_is_paced_and_a_person_goes_past_that():
+async def test_an_item_that_writes_in_every_pass_is_paced_and_a_person_goes_past_that(monkeypatch):
+    monkeypatch.setattr("kubectl_reconcile.engine.daemon.queue._REFILL_S", 10_000.0)
     queue = WorkQueue()
     passes = 0
     queue.changed("fought over")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -117,6 +118,18 @@ async def bind(shop, *resources):
     await client.create(
         f"{rbac}/clusterrolebindings", {**meta, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": who}
     )
+    group, resource = rules[-1]["apiGroups"][0], rules[-1]["resources"][0]
+    asked = {"verb": "list", "group": group, "resource": resource}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": who[0]["name"], "resourceAttributes": asked},
+    }
+    async with asyncio.timeout(200):  # the API server's authorizer hears of it a moment later
+        while not (await client.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review))["status"][
+            "allowed"
+        ]:
+            await asyncio.sleep(0.05)
 
 
 async def unbind(shop):
