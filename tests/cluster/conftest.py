@@ -18,6 +18,7 @@ from aiohttp import web
 from kubectl_reconcile.cluster.access.route import Route, resolve
 from kubectl_reconcile.cluster.client import Access, Client
 from kubectl_reconcile.cluster.discovery import Discovery
+from kubectl_reconcile.cluster.errors import NotFound, TooManyRequests
 
 WIDGETS = "widgets.cluster-room.test"
 
@@ -98,6 +99,15 @@ def widgets(group: str, *, plural: str = "widgets", versions: tuple[str, ...] = 
     }
 
 
+async def is_served(client: Client, path: str) -> bool:
+    """Tell whether objects at *path* can be listed; those of a kind so new that the server has no storage for it yet can't."""
+    try:
+        await client.list(path)
+    except (NotFound, TooManyRequests):
+        return False
+    return True
+
+
 @pytest.fixture
 async def widget_kind(client, namespace) -> AsyncIterator[Callable[..., Any]]:
     """``await widget_kind()`` -> the path of a new CRD of this test's own, established and deleted afterwards."""
@@ -108,12 +118,16 @@ async def widget_kind(client, namespace) -> AsyncIterator[Callable[..., Any]]:
         path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}"
         await client.apply(path, crd)
         made.append(path)
-        deadline = time.monotonic() + 90.0
+        deadline = time.monotonic() + 200.0
         while not any(
             condition["type"] == "Established" and condition["status"] == "True"
             for condition in ((await client.get(path)).get("status") or {}).get("conditions") or ()
         ):
             assert time.monotonic() < deadline, f"{path} isn't established"
+            await asyncio.sleep(0.02)
+        names, version = crd["spec"]["names"], crd["spec"]["versions"][0]["name"]
+        while not await is_served(client, f"/apis/{crd['spec']['group']}/{version}/{names['plural']}"):
+            assert time.monotonic() < deadline, f"{path} isn't served"
             await asyncio.sleep(0.02)
         return path
 
