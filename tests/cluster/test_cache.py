@@ -93,7 +93,7 @@ async def following(cache: Cache, *feeds: Feed) -> list[Event]:
     """Follow *feeds* until they are synced; the events from then on."""
     for feed in feeds:
         cache.follow(feed)
-    assert await cache.wait_synced(feeds, timeout_s=30)
+    assert await cache.wait_synced(feeds, timeout_s=200)
     events: list[Event] = []
     cache.subscribe(events.append)
     return events
@@ -102,7 +102,7 @@ async def following(cache: Cache, *feeds: Feed) -> list[Event]:
 async def synced_now(cache: Cache, feed: Feed) -> bool:
     """Ask for another attempt, and say how it went."""
     cache.follow(feed)
-    return await cache.wait_synced([feed], timeout_s=30)
+    return await cache.wait_synced([feed], timeout_s=200)
 
 
 # -- following ---------------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ async def test_own_writes_of_other_namespaces_and_kinds_stay_out(cache, feed):
 async def test_an_own_write_during_the_first_list_survives_it(cache, feed, write):
     cache.follow(feed)
     cache.wrote(await write("one", "mine"))
-    assert await cache.wait_synced(timeout_s=30)
+    assert await cache.wait_synced(timeout_s=200)
     assert values(cache) == {"one": "mine"}
 
 
@@ -593,7 +593,7 @@ async def test_a_lasting_reason_is_not_waited_for_and_ends_with_its_cause(client
     user = f"late-{feed.namespace}"
     cache = Cache(client.impersonate(user))
     cache.follow(feed)
-    assert await cache.wait_synced(timeout_s=30) is False
+    assert await cache.wait_synced(timeout_s=200) is False
     assert isinstance(cache.failure(feed), Forbidden)
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
     binding = {

@@ -192,7 +192,7 @@ async def test_a_watch_tells_what_happens_and_ends_when_its_time_is_over(client,
     async def read():
         return [
             (type_, found["metadata"]["name"])
-            async for type_, found in client.watch(maps, on_open=opened.set, resourceVersion=version, timeoutSeconds=2)
+            async for type_, found in client.watch(maps, on_open=opened.set, resourceVersion=version, timeoutSeconds=8)
         ]
 
     reader = asyncio.create_task(read())
