@@ -80,7 +80,7 @@ def outside(program, *words, folder, **environ):
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     return subprocess.run(
         [program, *words], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        env={**environment, **environ}, timeout=120,
+        env={**environment, **environ}, timeout=300,
     )  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def test_what_is_for_any_platform_takes_manifests_and_says_how_overlays_are_rend
 ):
     [wheel] = dist.glob("*-any.whl")
     command = [BIN / "uv", "pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "any", wheel]
-    subprocess.run(command, check=True, env={**os.environ, **HOME}, timeout=120)
+    subprocess.run(command, check=True, env={**os.environ, **HOME}, timeout=300)
     write(tmp_path, OVERLAY)
     there = {
         "PATH": str(tmp_path), "KUBECONFIG": kubectl.kubeconfig,

@@ -350,7 +350,7 @@ def test_changes_are_heard_of(folder, eventually):
 
 def test_a_burst_makes_one_call(folder, eventually):
     calls = Calls()
-    with WorktreeSource(folder).watch(calls, quiet_s=1.0):
+    with WorktreeSource(folder).watch(calls, quiet_s=4.0):
         for number in range(200):
             write(folder, {f"{number}.yaml": "x"})
         eventually(lambda: calls.count, "the burst is heard of")
@@ -360,7 +360,7 @@ def test_a_burst_makes_one_call(folder, eventually):
 def test_what_doesn_t_count_is_not_heard_of(folder, eventually):
     write(folder, {"a.yaml": "1", ".git/index": "1", "README.md": "1"})
     calls = Calls()
-    with WorktreeSource(folder).watch(calls, quiet_s=0.5):
+    with WorktreeSource(folder).watch(calls, quiet_s=3.0):
         write(folder, {".git/index": "2", "README.md": "2"})
         (folder / "a.yaml").read_text()
         write(folder, {"a.yaml": "2"})
@@ -371,7 +371,7 @@ def test_what_doesn_t_count_is_not_heard_of(folder, eventually):
 def test_a_single_file_is_watched_alone(folder, eventually):
     write(folder, {"a.yaml": "1", "b.yaml": "1"})
     calls = Calls()
-    with WorktreeSource(folder / "a.yaml").watch(calls, quiet_s=0.5):
+    with WorktreeSource(folder / "a.yaml").watch(calls, quiet_s=3.0):
         write(folder, {"b.yaml": "2"})
         write(folder, {"new": "2"})
         (folder / "new").rename(folder / "a.yaml")
