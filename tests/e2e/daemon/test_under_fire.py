@@ -241,11 +241,12 @@ def test_writes_that_arrive_after_the_successors_are_refused_and_are_no_failure_
         def wrote(who):
             return [each for each in audit.writes("configmaps") if each[1] == who]
 
-        while not (before := len(wrote("first"))):
+        while len(wrote("first")) < 2 * 60:  # so that it has enough to do for being held in the middle of it
             shop.add()
             shop.until_synced()
+        said = len(first.log)
         shop.push(1)
-        eventually(lambda: len(wrote("first")) > before, "the first writes", pause_s=0.005)
+        eventually(lambda: 'INFO applied object="ConfigMap' in first.log[said:], "the first writes", pause_s=0.005)
         line.hold()
         shop.push(2)
         shop.until_synced()  # the second has taken over
