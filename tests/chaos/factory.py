@@ -42,6 +42,7 @@ from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionPr
 from kubectl_reconcile.core.objects import condition_of
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.processes import free_ports
 from tests.chaos.daemon import Daemon, until
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +89,7 @@ class Factory:
     address: str = ""
 
     def start(self) -> None:
-        port = self.address.rpartition(":")[2] or "0"
+        port = self.address.rpartition(":")[2] or next(free_ports())  # none that may be somebody's while it is away
         command = [sys.executable, str(FACTORY), "--listen", f"127.0.0.1:{port}", "--state", str(self.state)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
@@ -99,7 +100,7 @@ class Factory:
         assert self.process is not None
         assert self.process.stdout is not None
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(300)
         self.process.stdout.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -310,7 +311,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, str]]:
     try:
         sandbox.up(Options(components=("etcd", "kube-apiserver")))
         kubectl, kubeconfig = str(sandbox.programs / "kubectl"), str(sandbox.kubeconfig)
-        for words in (("apply", "--server-side"), ("wait", "--for=condition=Established", "--timeout=60s")):
+        for words in (("apply", "--server-side"), ("wait", "--for=condition=Established", "--timeout=300s")):
             command = [kubectl, f"--kubeconfig={kubeconfig}", *words, "-f", str(ROOT / "crds")]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         yield kubectl, kubeconfig
