@@ -46,7 +46,7 @@ class Process:
     """A process that somebody else is the parent of; what subprocess.Popen promises of the same methods holds here."""
 
     def __init__(self, report: socket.socket) -> None:
-        self._report = report
+        self._report, self._hearing = report, threading.Lock()
         self.pid = int(self._report.recv(64))
         self.returncode: int | None = None
 
@@ -56,11 +56,17 @@ class Process:
         return None
 
     def wait(self, timeout: float | None = None) -> int:
-        if self.returncode is None:
-            if not select.select([self._report], [], [], timeout)[0]:
+        while self.returncode is None:
+            try:
+                heard = select.select([self._report], [], [], timeout)[0]
+            except (OSError, ValueError):  # another thread has heard it, and closed this
+                continue
+            if not heard:
                 raise subprocess.TimeoutExpired([PROGRAM], timeout or 0)
-            self.returncode = int(self._report.recv(64) or -signal.SIGKILL)
-            self._report.close()
+            with self._hearing:
+                if self.returncode is None:
+                    self.returncode = int(self._report.recv(64) or -signal.SIGKILL)
+                    self._report.close()
         return self.returncode
 
     def send_signal(self, number: int) -> None:
