@@ -112,6 +112,7 @@ check: $(READY) ## Lint, types, layers, words, spelling, links of the documentat
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.words
+	@$(BIN)/python -m kubectl_reconcile.cli.reference docs --check
 	@$(BIN)/python -m tests.pages
 	@$(BIN)/codespell
 
@@ -131,8 +132,7 @@ format: $(READY) ## Format the code
 
 manifests: $(READY) ## Regenerate deploy/install.yaml, docs and the rules of health, after a change of CRDs, rights, flags, names or rules
 	@$(BIN)/kubectl-reconcile install --dry-run -o yaml > deploy/install.yaml
-	@$(BIN)/python -m kubectl_reconcile.cli.reference cli > docs/cli.md
-	@$(BIN)/python -m kubectl_reconcile.cli.reference annotations > docs/annotations.md
+	@$(BIN)/python -m kubectl_reconcile.cli.reference docs
 	@$(BIN)/python -m kubectl_reconcile.cli.health_kinds kubectl_reconcile/core/health/kinds/kinds.json
 	@$(BIN)/python -m kubectl_reconcile.cli.health_page docs/health.md
 

@@ -1,8 +1,8 @@
 """Pages of the documentation that are made from the program itself, as Markdown.
 
-``docs/cli.md`` is the reference of the command line, from the commands' own help; ``docs/annotations.md`` that of
-annotations, labels and finalizers, from their table. Run as a module with the name of a page, it writes the page to standard output;
-``make manifests`` keeps both current.
+``docs/cli.md`` is the reference of the command line, from the commands' own help; ``docs/annotations.md`` that of annotations, labels and
+finalizers, from their table; `reference_resources` has those of custom resources, conditions and metrics. Run as a module with the folder ``docs``,
+it writes all of them there, as ``make manifests`` does; with ``--check`` besides, it ends with status 1 if one of them isn't current.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from kubectl_reconcile.cli.main import PROGRAM, VERBS, command, reconcile
 from kubectl_reconcile.cli.options.flags import common_flags
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.reference_resources import conditions_page, metrics_page, resources_page
 from kubectl_reconcile.core.annotations import TABLE
 from kubectl_reconcile.core.other_tools import table as other_tools
 
@@ -76,7 +78,13 @@ def _theirs() -> Iterator[str]:
         yield f"| `{row.name}` | {values} | {_cell(row.becomes)} | {_cell(row.differs) or '-'} |"
 
 
-PAGES = {"cli": command_line_page, "annotations": annotations_page}
+PAGES = {
+    "cli": command_line_page,
+    "annotations": annotations_page,
+    "resources": resources_page,
+    "conditions": conditions_page,
+    "metrics": metrics_page,
+}
 
 
 def _verbs() -> Iterator[str]:
@@ -157,9 +165,22 @@ def page(name: str) -> str:
     return f"{PAGES[name]().rstrip()}\n"
 
 
+def stale(folder: Path) -> list[str]:
+    """Return the names of the pages that aren't in *folder* as they must be."""
+    files = {name: folder / f"{name}.md" for name in PAGES}
+    return [
+        name for name, file in files.items() if not file.is_file() or file.read_text(encoding="utf-8") != page(name)
+    ]
+
+
 def main() -> None:
-    """Write the page that is asked for."""
-    sys.stdout.write(page(sys.argv[1]))
+    """Write the pages that aren't current, or name them."""
+    folder, *asked = sys.argv[1:]
+    names = stale(Path(folder))
+    if asked == ["--check"]:
+        sys.exit("\n".join(f"{folder}/{name}.md isn't current: run make manifests" for name in names) or 0)
+    for name in names:
+        (Path(folder) / f"{name}.md").write_text(page(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

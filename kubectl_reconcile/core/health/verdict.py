@@ -22,17 +22,17 @@ class HealthStatus(StrEnum):
     CURRENT = "Current"
     """The object is what its spec asks for."""
     IN_PROGRESS = "InProgress"
-    """The object isn't there yet, and may get there without help."""
+    """The object isn't as its spec asks yet, and may become so without help."""
     FAILED = "Failed"
-    """The object won't get there, or has stopped trying."""
+    """The object can't become what its spec asks for, or has stopped trying."""
     TERMINATING = "Terminating"
     """The object is being deleted."""
     NOT_FOUND = "NotFound"
     """There is no object."""
     SUSPENDED = "Suspended"
-    """Somebody has paused the object; until it goes on there is nothing to wait for."""
+    """Somebody paused the object; nothing waits for it."""
     UNKNOWN = "Unknown"
-    """Nobody can tell: the object says nothing, or what contradicts all that is known of its kind."""
+    """Its health can't be determined: the object says nothing, or contradicts what is known of its kind."""
 
     @property
     def holds_up(self) -> bool:

@@ -30,13 +30,13 @@ class PassMetrics:
         return cls(
             Counter(
                 "reconcile_passes",
-                "Passes over a Sync or a CR, by the reason of the condition Ready that they end with",
+                "Passes over a Sync or a custom resource, by the reason of the condition Ready that they ended with",
                 ["kind", "reason"],
                 registry=here,
             ),
             Histogram("reconcile_pass_seconds", "How long passes took", ["kind"], buckets=_SECONDS, registry=here),
             Histogram(
-                "reconcile_module_seconds", "How long modules took for one CR", ["module"],
+                "reconcile_module_seconds", "How long modules took for one custom resource", ["module"],
                 buckets=_SECONDS, registry=here,
             ),
         )  # fmt: skip
@@ -54,7 +54,7 @@ class WriteMetrics:
         """Register them."""
         return cls(
             Counter("reconcile_changes", "Objects written, by operation", ["op"], registry=here),
-            Counter("reconcile_drift", "Drifted objects put back, by kind", ["kind"], registry=here),
+            Counter("reconcile_drift", "Objects whose drift was corrected, by kind", ["kind"], registry=here),
         )
 
 
@@ -69,9 +69,9 @@ class SourceMetrics:
     def at(cls, here: CollectorRegistry) -> Self:
         """Register them."""
         return cls(
-            Counter("reconcile_polls", "Times a repository was checked for new commits, by answer", ["answer"], registry=here),
+            Counter("reconcile_polls", "Times a repository was checked for new commits, by answer: unchanged, news, failed", ["answer"], registry=here),
             Counter(
-                "reconcile_pushes", "Times a Git server told of a push, by the answer's status", ["status"],
+                "reconcile_pushes", "Push notifications of Git servers, by the HTTP status they were answered with", ["status"],
                 registry=here,
             ),
         )  # fmt: skip
@@ -90,14 +90,14 @@ class LaneMetrics:
     def at(cls, here: CollectorRegistry) -> Self:
         """Register them."""
         return cls(
-            Gauge("reconcile_git_waiting", "Syncs that wait until a Git server is asked for them", ["lane"], registry=here),
-            Gauge("reconcile_git_running", "Syncs that a Git server is being asked for", ["lane"], registry=here),
+            Gauge("reconcile_git_waiting", "Syncs that wait for their turn to ask a Git server; the lane is quick or slow", ["lane"], registry=here),
+            Gauge("reconcile_git_running", "Syncs whose Git server is being asked now", ["lane"], registry=here),
             Histogram(
-                "reconcile_git_wait_seconds", "How long Syncs waited until a Git server was asked for them", ["lane"],
+                "reconcile_git_wait_seconds", "How long Syncs waited for their turn to ask a Git server", ["lane"],
                 buckets=_SECONDS, registry=here,
             ),
             Counter(
-                "reconcile_git_broken_off", "Times a slow Git server was left for later, since others needed its place",
+                "reconcile_git_broken_off", "Requests to a slow Git server that were stopped because others needed the place; they are tried again",
                 registry=here,
             ),
         )  # fmt: skip
@@ -133,8 +133,8 @@ class ShardMetrics:
     def at(cls, here: CollectorRegistry) -> Self:
         """Register them."""
         return cls(
-            Gauge("reconcile_replicas", "Daemons that share the work, as this one sees it", registry=here),
-            Gauge("reconcile_owned_items", "Syncs and CRs that are this replica's", registry=here),
+            Gauge("reconcile_replicas", "Replicas that share the work, as this one sees it", registry=here),
+            Gauge("reconcile_owned_items", "Syncs and custom resources that this replica works on", registry=here),
         )
 
 
@@ -152,7 +152,7 @@ class QueueMetrics:
             Gauge("reconcile_queue_depth", "Items waiting to be looked at", registry=here),
             Histogram(
                 "reconcile_queue_seconds",
-                "How long items that were due waited for their turn, by why they are looked at",
+                "How long due items waited for their turn, by the reason they are due",
                 ["priority"], buckets=_SECONDS, registry=here,
             ),
         )  # fmt: skip
@@ -207,7 +207,7 @@ class LoopMetrics:
     def at(cls, here: CollectorRegistry) -> Self:
         """Register them."""
         blocked = Histogram(
-            "reconcile_loop_blocked_seconds", "How long the event loop didn't turn, by the file that held it up", ["place"],
+            "reconcile_loop_blocked_seconds", "How long the event loop was blocked (50 ms or more), by the file that blocked it", ["place"],
             buckets=_SECONDS, registry=here,
         )  # fmt: skip
         return cls(blocked)

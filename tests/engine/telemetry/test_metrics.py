@@ -40,7 +40,7 @@ def test_each_metric_is_on_the_dashboard():
 
 
 def test_each_metric_is_documented():
-    text = (ROOT / "docs/operating.md").read_text()
+    text = (ROOT / "docs/metrics.md").read_text()
     assert {name for name in exported() if f"`{name}" not in text} == set()
 
 
