@@ -62,7 +62,7 @@ def users(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) 
 
 def _roles(spec: MyDatabaseSpec) -> Iterator[tuple[str, dict[str, bool]]]:
     """Yield who is to log in, each with what is allowed to it."""
-    if spec.replicas > 1:
+    if spec.replicates:
         yield REPLICATOR, {"superuser": False, "createDatabase": False, "replication": True, "rewinds": True}
     for user in spec.users:
         yield user.name, {"superuser": user.superuser, "createDatabase": user.create_database, "replication": False}

@@ -34,6 +34,8 @@ from kubectl_reconcile.module_api import (
     untouched_in,
 )
 from kubectl_reconcile.modules.postgres import driver, outlook
+from kubectl_reconcile.modules.postgres.backup.beginning import filling_of, restore_children
+from kubectl_reconcile.modules.postgres.backup.upkeep import backups_of, claim_that_stays
 from kubectl_reconcile.modules.postgres.children import (
     claim,
     disruption_budget,
@@ -67,12 +69,23 @@ def _volumes_left(cr: Manifest) -> Select:
     return Select(labels=Context("", "mydatabase", cr).selector())
 
 
+def _claims_named(cr: Manifest) -> Select:
+    """Select the volume claims with backups that the spec names: those to write to, and those to begin with."""
+    spec = map_at(cr, "spec")
+    source = map_at(spec, "bootstrap", "fromBackup")
+    of_source = text_at(source, "persistentVolumeClaim", "claimName") or f"{text_at(source, 'database')}-backups"
+    target = text_at(spec, "backup", "target", "persistentVolumeClaim", "claimName")
+    return Select(names=tuple(each for each in (target, of_source) if each))
+
+
 @module(
     api="example.com/v1alpha1",
     kind="MyDatabase",
-    owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "policy/v1/PodDisruptionBudget"],
+    owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "policy/v1/PodDisruptionBudget", "batch/v1/Job"],
     reads=[
         Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=mydatabase", of=_volumes_left),
+        Reads("v1", "PersistentVolumeClaim", of=_claims_named),
+        Reads("v1", "Pod", selector="reconcile.dev/module=mydatabase"),
         Reads("v1", "Secret", of=secrets_named, on_request=True),
     ],
     observe_s=12.0,
@@ -106,17 +119,21 @@ class MyDatabase:
         if ctx.unobserved:
             return _blind(cr, ctx.unobserved)
         s = state_of(cr, owned, facts, ctx)
+        s = replace(s, filling=filling_of(spec, s, owned, ctx))
+        backups = backups_of(spec, s, cr, owned, ctx)
         step = next_step(spec, s, template_of(spec, ctx), ctx)
         is_left = step.reason in {"Paused", "DifferentDatabases", "VersionRefused"}
-        children = () if is_left else tuple(_children(spec, s, step, ctx))
+        children = () if is_left else (*_children(spec, s, step, ctx), *backups.children)
         return Outcome(
             children=children,
             untouched=untouched_in(children),
             keep_children=is_left,
             actions=tuple(_action(s, step)),
-            status=_status(cr, s, step, ctx),
-            conditions=tuple(_conditions(spec, s, step, ctx)),
-            requeue_after_s=_IDLE_S if step.do in {NextDo.NOTHING, NextDo.STOP} else _BUSY_S,
+            status={**_status(cr, s, step, ctx), **backups.status},
+            conditions=(*_conditions(spec, s, step, ctx), *backups.conditions),
+            requeue_after_s=min(
+                _IDLE_S if step.do in {NextDo.NOTHING, NextDo.STOP} else _BUSY_S, backups.wait_s or _IDLE_S
+            ),
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
@@ -130,7 +147,8 @@ class MyDatabase:
             for each in volumes.values()
             if stay
         )
-        left = [*pods, *volumes]
+        claims += tuple(claim_that_stays(owned, ctx)) if stay else ()
+        left = [*pods, *owned.of("PersistentVolumeClaim"), *owned.of("Job")]
         text = f"{len(pods)} pods are left; {len(volumes)} volumes {'stay' if stay else 'go too'}"
         return Outcome(
             children=claims,
@@ -149,6 +167,7 @@ def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: C
     yield from services(ctx)
     yield disruption_budget(ctx)
     yield from _claims(spec, s, step, ctx)
+    yield from restore_children(spec, s, step, ctx)
     for slot, instance in s.instances.items():
         if step.do in {NextDo.DELETE_POD, NextDo.SET_ASIDE} and step.about == slot:
             continue
@@ -185,7 +204,7 @@ def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Con
         else:
             is_it = slot == s.named_primary if len(s.writable) == 1 else volume.is_primary
             yield claim(spec.storage, ctx, volume, instance.answer if instance else {}, is_primary=is_it)
-    if step.do is NextDo.CREATE_POD and step.about not in s.volumes:
+    if step.do in {NextDo.CREATE_POD, NextDo.RESTORE} and step.about not in s.volumes:
         yield claim(spec.storage, ctx, InstanceVolume(step.about), {}, is_primary=False)
 
 
@@ -254,6 +273,7 @@ def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep, ctx: Context) ->
         "handover": _told(known_handover),
         "synchronous": _noted_quorums(s, step, ctx),
         "switchoverAnswered": answered(s, step),
+        "restoredFrom": s.filling.file or str(before.get("restoredFrom") or ""),
     }
     return {
         "phase": phase,

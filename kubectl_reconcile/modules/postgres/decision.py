@@ -6,7 +6,7 @@ The order, each line only where those above are settled:
    writes: nothing, a person decides.
 2. The superuser's Secret: made before there is a database, never afterwards, since a new password wouldn't be that of the server.
 3. A primary that is away for too long is left behind, see `failover`; a handover that was begun goes on, see `handover`.
-4. Volumes that are going are waited for. No database yet: the first instance, with its volume. Once there was one, no instance ever makes another.
+4. Volumes that are going are waited for. No database yet: the first instance, with its volume, which is filled from a backup before where one is named. Once there was one, no instance ever makes another.
 5. A primary whose pod has ended, or is gone, comes back on its volume.
 6. A primary that doesn't answer yet is waited for; where it can't run as it is and isn't as specified any more, it is replaced.
 7. The primary is told who has to have a row before it is acknowledged, once that is noted. A switchover that somebody asks for begins.
@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_reconcile.module_api import Context, map_at
+from kubectl_reconcile.modules.postgres.backup.beginning import restoring, seed_of
 from kubectl_reconcile.modules.postgres.children import Begin
 from kubectl_reconcile.modules.postgres.contents import acknowledged, confirmed, databases, parameters_set, users
 from kubectl_reconcile.modules.postgres.failover import failing_over, offered
@@ -129,12 +130,16 @@ def _superuser(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Con
 # --- instances ------------------------------------------------------------------------------------
 
 
-def _first(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
-    if not s.is_formed and not s.instances:
-        seed = min(s.volumes, default=ctx.name("0"), key=ctx.number_of)
-        yield DatabaseStep(
-            NextDo.CREATE_POD, Purpose.CREATING, f"create {seed}, the first instance", seed, begin=Begin.INITDB
-        )
+def _first(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
+    if s.is_formed or s.instances:
+        return
+    seed = seed_of(s, ctx)
+    if spec.from_backup:
+        yield from restoring(spec.from_backup, s, seed, ctx)
+        text = f"create {seed}, the first instance, on what was restored"
+        yield DatabaseStep(NextDo.CREATE_POD, Purpose.CREATING, text, seed, begin=Begin.PRIMARY)
+    text = f"create {seed}, the first instance"
+    yield DatabaseStep(NextDo.CREATE_POD, Purpose.CREATING, text, seed, begin=Begin.INITDB)
 
 
 def _back(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -142,15 +147,15 @@ def _back(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) 
     if s.primary is None and s.named_primary not in s.volumes:
         yield from offered(spec, s, ctx)
     if s.primary is None:
-        yield _primary_back(s, why_now(s))
+        yield _primary_back(spec, s, why_now(s))
     else:
         yield from ended(s.primary, s)
 
 
-def _primary_back(s: DatabaseState, why: Purpose) -> DatabaseStep:
+def _primary_back(spec: MyDatabaseSpec, s: DatabaseState, why: Purpose) -> DatabaseStep:
     slot = s.named_primary
     if slot in s.volumes:
-        begin = Begin.PRIMARY if s.is_formed else Begin.INITDB
+        begin = Begin.PRIMARY if s.is_formed or spec.from_backup else Begin.INITDB
         return DatabaseStep(NextDo.CREATE_POD, why, f"create {slot} on its volume", slot, begin=begin)
     others = sorted(s.instances)
     way = (

@@ -194,6 +194,22 @@ class InstanceVolume:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeFilling:
+    """How far the volume of the first instance is filled from a backup; *obstacle* is what keeps that from being begun.
+
+    *is_other* tells whether its Job was made for something else than the spec says now; *said* is what the Job says, *file* the backup.
+    """
+
+    is_begun: bool = False
+    is_done: bool = False
+    has_failed: bool = False
+    is_other: bool = False
+    said: str = ""
+    file: str = ""
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseState:
     """Everything that is known. *claimed* are all volumes. *synchronous* is what was noted of who has a row before it is acknowledged, see `membership`. *followers* are what the primary says of those who stream from it, by slot; *slots* are its replication slots; *failed* are the messages of actions that failed when they were last tried, by key."""
 
@@ -210,6 +226,7 @@ class DatabaseState:
     handover: PrimaryHandover = field(default_factory=PrimaryHandover)
     outage: Outage = field(default_factory=Outage)
     synchronous: Mapping[str, Any] = field(default_factory=dict)
+    filling: VolumeFilling = field(default_factory=VolumeFilling)
 
     @property
     def volumes(self) -> dict[str, InstanceVolume]:

@@ -20,6 +20,7 @@ from kubectl_reconcile.module_api import (
     maps_in,
     spec_of,
 )
+from kubectl_reconcile.modules.postgres.backup.spec import BackupWish, BootstrapWish, FromBackup
 
 REPOSITORY = "docker.io/library/postgres"
 MAJORS = (14, 15, 16, 17, 18)
@@ -134,13 +135,25 @@ class MyDatabaseSpec:
     users: tuple[UserWish, ...] = ()
     failover: FailoverWish | None = None
     synchronous: SynchronousWish | None = None
+    backup: BackupWish | None = None
+    bootstrap: BootstrapWish | None = None
     paused: bool = False
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
 
     @property
+    def replicates(self) -> bool:
+        """Whether somebody copies a server: replicas, or backups."""
+        return self.replicas > 1 or self.backup is not None
+
+    @property
+    def from_backup(self) -> FromBackup | None:
+        """The backup that it begins with, None where it begins empty."""
+        return self.bootstrap.from_backup if self.bootstrap else None
+
+    @property
     def roles(self) -> tuple[str, ...]:
         """Everybody who logs in with the password of a Secret, the superuser aside."""
-        return (*((REPLICATOR,) if self.replicas > 1 else ()), *(each.name for each in self.users))
+        return (*((REPLICATOR,) if self.replicates else ()), *(each.name for each in self.users))
 
     @property
     def server_image(self) -> str:
@@ -182,6 +195,10 @@ def database_spec(cr: Manifest) -> MyDatabaseSpec:
     _check_names(".spec.users", [each.name for each in spec.users])
     _check_names(".spec.databases", [each.name for each in spec.databases])
     _check_owners(spec)
+    if spec.backup:
+        spec.backup.check()
+    if spec.from_backup:
+        spec.from_backup.check()
     return spec
 
 

@@ -32,6 +32,10 @@ class NextDo(StrEnum):
     """With its volume, where it has none yet."""
     DELETE_POD = "delete-pod"
     DELETE_VOLUME = "delete-volume"
+    RESTORE = "restore"
+    """Fill the volume of the first instance from a backup."""
+    FORGET_RESTORE = "forget-restore"
+    """Delete the Job of a restore that failed."""
     SET_ASIDE = "set-aside"
     """Keep a volume of which no replica can be made, and end its pod."""
     MAKE_SECRET = "make-secret"  # noqa: S105 - a verb

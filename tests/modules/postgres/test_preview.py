@@ -33,7 +33,7 @@ def foreseen(world):
         sync=Sync(name="", namespace="shop"),
         revision=Revision("", "", {}),
         desired=(),
-        live=Objects([world.cr, *world.objects.values()]),
+        live=Objects([world.cr, *world.objects.values(), *world.others]),
         kinds=KINDS,
         modules={MyDatabase.gvk: MyDatabase},
         now=world.now,
@@ -59,6 +59,8 @@ def told(change):
         return step_of(change.action)
     if change.ref.kind == "PersistentVolumeClaim" and change.op is Op.DELETE:
         return f"delete volume {change.ref.name.removesuffix('-data')}"
+    if change.ref.kind == "Job" and change.op is Op.CREATE:
+        return f"create {change.ref.name}"
     is_one = change.ref.kind == "Pod" and change.op in {Op.CREATE, Op.DELETE}
     return f"{change.op.value} {change.ref.name}" if is_one else ""
 
@@ -84,6 +86,20 @@ def test_a_new_database_is_shown_to_its_end():
     world.settle(200)
     assert shown == world.taken
     assert len(shown) == 7
+
+
+def test_a_backup_is_shown_before_it_is_begun():
+    world = World(backup={"immediate": True, "target": {"volumeClaimSpec": {"accessModes": ["ReadWriteOnce"]}}})
+    assert foreseen(world)[-1] == "create db-backup-once"
+
+
+def test_the_way_from_a_backup_to_a_database_is_shown_to_its_end():
+    world = World(bootstrap={"fromBackup": {"database": "shop"}}, databases=[{"name": "orders"}])
+    metadata = {"name": "shop-backups", "namespace": "shop"}
+    world.others = [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}]
+    shown = foreseen(world)
+    assert shown[1:3] == ["create db-restore", "create db-0"]
+    assert len(shown) == 4
 
 
 def is_part(steps, of):

@@ -46,6 +46,7 @@ class World:
         self.now = NOW
         self.taken = []
         self.new = itertools.count(1)
+        self.others = []
 
     # --- what is there ------------------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ class World:
                 each.update({"lsn": position(disk)} | ({} if writable else {"receives": False}))
         within = self.disks[self.running[uid_of(self.pods[writable[0]])]["disk"]] if writable else {}
         users = {each["name"]: secret_of(each["name"]) for each in self.cr["spec"].get("users", ())}
-        if self.cr["spec"].get("replicas", 1) > 1:
+        if self.cr["spec"].get("replicas", 1) > 1 or "backup" in self.cr["spec"]:
             users["replicator"] = "db-replication"
         following = {name for name in pods if writable and self.follows(name)}
         return {
@@ -247,7 +248,7 @@ class World:
     # --- what the module does -----------------------------------------------------------------------
 
     def ask(self, with_=outcome_of):
-        owned = Owned(copy.deepcopy(list(self.objects.values())))
+        owned = Owned(copy.deepcopy(list(self.objects.values())), copy.deepcopy(self.others))
         return with_(MyDatabase, copy.deepcopy(self.cr), owned, self.facts(), Context(self.now, "mydatabase", self.cr))
 
     def step(self, with_=outcome_of, *, notes=True):
@@ -308,6 +309,9 @@ class World:
             assert "example.com/kept-since" not in self.claim(slot)["metadata"]["annotations"] or self.all_follow, slot
             self.disks.pop(uid_of(self.objects.pop((kind, name))), None)
             return f"delete volume {slot}"
+        if kind == "Job":
+            self.objects.pop((kind, name))
+            return ""
         assert kind == "Pod", f"{kind} {name} is deleted"
         self.objects.pop((kind, name))
         return f"delete {name}"
