@@ -107,6 +107,23 @@ def test_at_once_is_once():
     assert jobs(world) == []
 
 
+def test_a_backup_that_somebody_asks_for_is_made_once_for_each_wish():
+    world = a_world(backup={**NIGHTLY, "historyLimit": 1})
+    world.settle()
+    names = set()
+    for wish in ("before the release", "after it"):
+        world.cr["metadata"]["annotations"]["example.com/backup-now"] = wish
+        world.settle()
+        assert world.cr["status"]["backupAnswered"] == wish
+        (name,) = {*jobs(world)} - names
+        names.add(name)
+        end(world, name)
+        world.settle()
+        world.settle()
+        assert jobs(world) == [name]
+        assert world.cr["status"]["lastBackup"]["name"] == name
+
+
 def test_a_replica_that_follows_is_copied_and_the_primary_stands_in_for_it():
     world = a_world(backup=AT_ONCE, replicas=2)
     world.settle()

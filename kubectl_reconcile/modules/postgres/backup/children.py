@@ -85,8 +85,15 @@ def job_name(ctx: Context, slot: str) -> str:
     return ctx.name(f"backup-{slot_suffix(slot)}")
 
 
-def backup_job(spec: MyDatabaseSpec, wanted: BackupWish, ctx: Context, slot: str, source: str) -> Manifest:
-    """Return the Job of a slot, which copies the server at *source*, as PostgreSQL names one to connect to."""
+def wished_name(ctx: Context, wish: str) -> str:
+    """Return the name of the Job of a backup that somebody asks for by *wish*: the same forever."""
+    return ctx.name(f"backup-{hashlib.sha256(wish.encode()).hexdigest()[:10]}")
+
+
+def backup_job(
+    spec: MyDatabaseSpec, wanted: BackupWish, ctx: Context, name: str, source: str, *, slot: str
+) -> Manifest:
+    """Return the Job *name*, which copies the server at *source*, as PostgreSQL names one to connect to; *slot* is what it is for, empty where that is no slot."""
     pod = {
         **_pod_basics(),
         "volumes": [*wanted.target.volumes(ctx), {"name": "tmp", "emptyDir": {}}],
@@ -107,7 +114,7 @@ def backup_job(spec: MyDatabaseSpec, wanted: BackupWish, ctx: Context, slot: str
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": job_name(ctx, slot), "labels": labels, "annotations": {WORDS.slot: slot}},
+        "metadata": {"name": name, "labels": labels, "annotations": {WORDS.slot: slot}},
         "spec": _job_spec(pod, labels, wanted.retries, wanted.deadline_seconds),
     }
 

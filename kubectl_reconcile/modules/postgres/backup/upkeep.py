@@ -32,12 +32,14 @@ from kubectl_reconcile.module_api import (
     why_missed,
     with_missed,
 )
-from kubectl_reconcile.modules.postgres.backup.children import WORDS, backup_job, job_name
+from kubectl_reconcile.modules.postgres.backup.children import WORDS, backup_job, job_name, wished_name
 from kubectl_reconcile.modules.postgres.backup.spec import TARGET_FIELD, BackupWish
 from kubectl_reconcile.modules.postgres.children import PORT
 from kubectl_reconcile.modules.postgres.situation import DatabaseState
 from kubectl_reconcile.modules.postgres.spec import REPLICATOR, MyDatabaseSpec
 
+BACKUP_NOW = "example.com/backup-now"
+"""On a MyDatabase: asks for a backup besides those of the schedule, once for each text."""
 _HISTORY = "backups"
 
 
@@ -78,13 +80,26 @@ def backups_of(spec: MyDatabaseSpec, s: DatabaseState, cr: Manifest, owned: Owne
         for each in owned.of("Job")
         if each["metadata"]["name"] in there and WORDS.slot in annotations_of(each)
     )
-    begun = (backup_job(spec, wanted, ctx, what.slot, _source(s, ctx)),) if what.begin else ()
+    asked = annotations_of(cr).get(BACKUP_NOW, "")
+    answered = _answered(asked, cr, runs, ctx)
+    begun: tuple[Manifest, ...] = ()
+    at_rest = obstacle is None and all(run.progress.has_ended for run in runs)
+    if asked and not answered and at_rest:
+        begun = (backup_job(spec, wanted, ctx, wished_name(ctx, asked), _source(s, ctx), slot=""),)
+    elif what.begin:
+        begun = (backup_job(spec, wanted, ctx, job_name(ctx, what.slot), _source(s, ctx), slot=what.slot),)
     return BackupRound(
         (*left, *jobs, *begun),
-        _status(cr, wanted, runs, what),
+        _status(cr, wanted, runs, what) | ({"backupAnswered": answered} if answered else {}),
         (_condition(wanted, runs, what, obstacle),),
         look_again_s(plan, runs, what, is_blocked=obstacle is not None),
     )
+
+
+def _answered(asked: str, cr: Manifest, runs: Sequence[BackupRun], ctx: Context) -> str:
+    """Return the wish that was dealt with: it has a Job, or had one."""
+    is_known = text_at(cr, "status", "backupAnswered") == asked or wished_name(ctx, asked) in {run.name for run in runs}
+    return asked if asked and is_known else ""
 
 
 def _claim_left(cr: Manifest, owned: Owned, ctx: Context) -> Iterator[Manifest]:
