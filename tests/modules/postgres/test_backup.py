@@ -160,7 +160,12 @@ def test_a_backup_that_failed_says_why_and_never_blocks_the_next():
     assert condition(outcome, "Available").status == "True"
     world.now = "2026-11-22T03:30:05Z"
     world.step()
-    assert "db-backup-20261122033000" in jobs(world)
+    assert jobs(world) == ["db-backup-20261121033000", "db-backup-20261122033000"]
+    end(world, "db-backup-20261122033000")
+    outcome = world.settle()
+    assert condition(outcome).status == "True"
+    assert jobs(world) == ["db-backup-20261122033000"]
+    assert [each["phase"] for each in outcome.status["backups"]] == ["Failed", "Succeeded"]
 
 
 def test_a_claim_that_isnt_there_is_named_and_the_database_goes_on():

@@ -74,7 +74,7 @@ def backups_of(spec: MyDatabaseSpec, s: DatabaseState, cr: Manifest, owned: Owne
     if what.missed:
         why = obstacle.message if obstacle else why_missed(plan, runs, what.missed)
         runs = with_missed(runs, what.missed, job_name(ctx, what.missed), why)
-    there = {run.name for run in kept(runs, wanted.history_limit)}
+    there = {run.name for run in kept(runs, wanted.history_limit) if not _is_outdated(run, runs)}
     jobs = tuple(
         named("batch/v1", "Job", each["metadata"]["name"])
         for each in owned.of("Job")
@@ -100,6 +100,12 @@ def _answered(asked: str, cr: Manifest, runs: Sequence[BackupRun], ctx: Context)
     """Return the wish that was dealt with: it has a Job, or had one."""
     is_known = text_at(cr, "status", "backupAnswered") == asked or wished_name(ctx, asked) in {run.name for run in runs}
     return asked if asked and is_known else ""
+
+
+def _is_outdated(run: BackupRun, runs: Sequence[BackupRun]) -> bool:
+    """Tell whether a backup failed that a later one made good: its Job would still say that the database isn't well."""
+    good = last_success(runs)
+    return run.progress is BackupProgress.FAILED and good is not None and run.when < good.when
 
 
 def _claim_left(cr: Manifest, owned: Owned, ctx: Context) -> Iterator[Manifest]:
