@@ -1,7 +1,10 @@
 """ThreeTierApp: a database, a backend and a frontend, each made once what it builds on is ready.
 
-The *tiers*, in order: the database (a StatefulSet and its headless Service), the cache where one is asked for (a
-``Memcached``, whose own module makes its Deployment), the backend and the frontend (a Deployment and a Service each).
+The *tiers*, in order: the database (a StatefulSet and its headless Service, or a ``MyDatabase``, whose own module runs
+PostgreSQL), the cache where one is asked for (a ``Memcached``, whose own module makes its Deployment), the backend and the
+frontend (a Deployment and a Service each). The backend is told by environment variables where the others are; a
+``MyDatabase`` has a database and a user for it, whose password it gets from the Secret that the ``MyDatabase`` makes.
+
 A tier is changed once all tiers before it are as the spec asks and healthy; what is there already stays
 meanwhile. Deleting goes the other way: a tier goes once nothing is left of those behind it, pods included.
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from kubectl_reconcile.module_api import (
     COMPONENT_LABEL,
@@ -26,6 +29,7 @@ from kubectl_reconcile.module_api import (
     Outcome,
     Owned,
     Reads,
+    SpecError,
     container,
     deployment,
     health,
@@ -39,6 +43,10 @@ from kubectl_reconcile.module_api import (
 )
 
 _MEMCACHED = "cache.example.com/v1alpha1"
+_MY_DATABASE = "example.com/v1alpha1"
+_POSTGRES_PORT, _INSTANCES_MAX = 5432, 7
+_USER = "app"
+"""The backend's user, and its database, in a ``MyDatabase``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +59,23 @@ class TierSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseSpec:
-    """The database tier."""
+class DatabaseStorage:
+    """The volume of each instance of a ``MyDatabase``. An empty class is the cluster's default."""
 
-    image: str
+    size: str
+    storage_class_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSpec:
+    """The database tier: a StatefulSet of *image*, or a ``MyDatabase`` of a *version* with *storage*."""
+
+    image: str = ""
     replicas: Annotated[int, Between(1, 9)] = 1
-    port: Annotated[int, Between(1, 65535)] = 5432
-    engine: Literal["StatefulSet"] = "StatefulSet"
+    port: Annotated[int, Between(1, 65535)] = _POSTGRES_PORT
+    engine: Literal["StatefulSet", "MyDatabase"] = "StatefulSet"
+    version: int | None = None
+    storage: DatabaseStorage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +111,13 @@ class Tier:
 @module(
     api="apps.example.com/v1alpha1",
     kind="ThreeTierApp",
-    owns=["apps/v1/Deployment", "apps/v1/StatefulSet", "v1/Service", f"{_MEMCACHED}/Memcached"],
+    owns=[
+        "apps/v1/Deployment",
+        "apps/v1/StatefulSet",
+        "v1/Service",
+        f"{_MEMCACHED}/Memcached",
+        f"{_MY_DATABASE}/MyDatabase",
+    ],
     reads=[Reads("v1", "Pod", selector="reconcile.dev/module=threetierapp")],
 )
 class ThreeTierApp:
@@ -104,7 +128,7 @@ class ThreeTierApp:
 
     def reconcile(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
         """Want all tiers, each after those before it."""
-        tiers = tuple(_tiers(spec_of(cr, ThreeTierAppSpec), ctx))
+        tiers = tuple(_tiers(_spec(cr), ctx))
         found = {tier.name: _health(tier, owned) for tier in tiers}
         return Outcome(
             children=tuple(child for tier in tiers for child in tier.children),
@@ -119,7 +143,7 @@ class ThreeTierApp:
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
         """Give up the last tier of which something is left, and keep those before it."""
-        tiers = tuple(_tiers(spec_of(cr, ThreeTierAppSpec), ctx))
+        tiers = tuple(_tiers(_spec(cr), ctx))
         left = [tier for tier in tiers if _is_left(tier, owned)]
         kept = tuple(child for tier in left[:-1] for child in tier.children if _live(child, owned))
         going = left[-1].name if left else "nothing"
@@ -139,27 +163,98 @@ class ThreeTierApp:
         )
 
 
+def _spec(cr: Manifest) -> ThreeTierAppSpec:
+    """Return the spec of *cr*.
+
+    Raises:
+        SpecError: it makes no sense; the field is named.
+    """
+    spec = spec_of(cr, ThreeTierAppSpec)
+    _check(spec.database)
+    return spec
+
+
+def _check(database: DatabaseSpec) -> None:
+    where, given = ".spec.database", {"version": database.version, "storage": database.storage}
+    if database.engine == "StatefulSet":
+        if not database.image:
+            raise SpecError(f"{where}.image", "is required, unless .spec.database.engine is MyDatabase")
+        for name, value in given.items():
+            if value is not None:
+                raise SpecError(f"{where}.{name}", "is for .spec.database.engine MyDatabase alone")
+        return
+    for name, value in given.items():
+        if value is None:
+            raise SpecError(f"{where}.{name}", "is required where .spec.database.engine is MyDatabase")
+    if database.port != _POSTGRES_PORT:
+        raise SpecError(f"{where}.port", f"must be {_POSTGRES_PORT}, where a MyDatabase listens, not {database.port}")
+    if database.replicas > _INSTANCES_MAX:
+        raise SpecError(
+            f"{where}.replicas",
+            f"must be at most {_INSTANCES_MAX}, as many as a MyDatabase runs, not {database.replicas}",
+        )
+
+
 def _tiers(spec: ThreeTierAppSpec, ctx: Context) -> Iterator[Tier]:
-    base, back, front = spec.database, spec.backend, spec.frontend
-    yield Tier(
-        "database",
-        (
-            service(ctx, "database", port=base.port, headless=True),
-            stateful_set(
-                ctx, "database", replicas=base.replicas, containers=[container("database", base.image, port=base.port)]
-            ),
-        ),
-    )
-    env = {"DATABASE_HOST": ctx.name("database"), "DATABASE_PORT": str(base.port)}
+    back, front = spec.backend, spec.frontend
+    yield Tier("database", _database(spec.database, ctx))
+    env = _database_env(spec.database, ctx)
     if spec.cache is not None:
         yield Tier("cache", (_cache(spec.cache, ctx),))
-        env["CACHE_HOST"] = ctx.name("cache")
+        env.append({"name": "CACHE_HOST", "value": ctx.name("cache")})
     yield _stateless("backend", back, env, ctx)
-    yield _stateless("frontend", front, {"BACKEND_URL": f"http://{ctx.name('backend')}:{back.port}"}, ctx)
+    url = f"http://{ctx.name('backend')}:{back.port}"
+    yield _stateless("frontend", front, [{"name": "BACKEND_URL", "value": url}], ctx)
 
 
-def _stateless(name: str, spec: TierSpec, env: dict[str, str], ctx: Context) -> Tier:
-    containers = [container(name, spec.image, port=spec.port, env=env)]
+def _database(spec: DatabaseSpec, ctx: Context) -> tuple[Manifest, ...]:
+    if spec.engine == "MyDatabase":
+        return (_my_database(spec, ctx),)
+    containers = [container("database", spec.image, port=spec.port)]
+    return (
+        service(ctx, "database", port=spec.port, headless=True),
+        stateful_set(ctx, "database", replicas=spec.replicas, containers=containers),
+    )
+
+
+def _my_database(spec: DatabaseSpec, ctx: Context) -> Manifest:
+    storage = {} if spec.storage is None else {"size": spec.storage.size}
+    if spec.storage is not None and spec.storage.storage_class_name:
+        storage["storageClassName"] = spec.storage.storage_class_name
+    return {
+        "apiVersion": _MY_DATABASE,
+        "kind": "MyDatabase",
+        "metadata": {"name": ctx.name("database"), "labels": ctx.labels("database")},
+        "spec": {
+            "version": spec.version,
+            "replicas": spec.replicas,
+            "storage": storage,
+            **({"image": spec.image} if spec.image else {}),
+            "users": [{"name": _USER}],
+            "databases": [{"name": _USER, "owner": _USER}],
+        },
+    }
+
+
+def _database_env(spec: DatabaseSpec, ctx: Context) -> list[dict[str, Any]]:
+    """Return what tells the backend where the database is and, in a ``MyDatabase``, who it is there."""
+    host = ctx.name("database")
+    env: list[dict[str, Any]] = [
+        {"name": "DATABASE_HOST", "value": host},
+        {"name": "DATABASE_PORT", "value": str(spec.port)},
+    ]
+    if spec.engine == "MyDatabase":
+        password = {"secretKeyRef": {"name": f"{host}-user-{_USER}", "key": "password"}}
+        env += [
+            {"name": "DATABASE_NAME", "value": _USER},
+            {"name": "DATABASE_USER", "value": _USER},
+            {"name": "DATABASE_PASSWORD", "valueFrom": password},
+        ]
+    return env
+
+
+def _stateless(name: str, spec: TierSpec, env: list[dict[str, Any]], ctx: Context) -> Tier:
+    containers = [{**container(name, spec.image, port=spec.port), "env": env}]
     return Tier(
         name,
         (service(ctx, name, port=spec.port), deployment(ctx, name, replicas=spec.replicas, containers=containers)),

@@ -284,6 +284,44 @@ def test_who_issues_the_certificates_of_an_etcdcluster_can_not_be_changed(kubect
     kubectl.apply(an_etcd(namespace, {"auto": {"duration": "48h", "renewBefore": "12h"}}))
 
 
+# --- ThreeTierApp ---
+
+POSTGRES = {"engine": "MyDatabase", "version": 17, "storage": {"size": "1Gi"}}
+BAD_DATABASES = {
+    "a StatefulSet without an image": (
+        {},
+        "spec.database.image: Invalid value: is required, unless engine is MyDatabase",
+    ),
+    "a StatefulSet with a volume": ({"image": "x", "storage": {"size": "1Gi"}}, "are for the engine MyDatabase alone"),
+    "no version": ({"engine": "MyDatabase", "storage": {"size": "1Gi"}}, "spec.database.version"),
+    "no storage": ({"engine": "MyDatabase", "version": 17}, "spec.database.storage"),
+    "another port": ({**POSTGRES, "port": 5433}, "must be 5432, where a MyDatabase listens"),
+    "too many": ({**POSTGRES, "replicas": 8}, "must be at most 7, as many as a MyDatabase runs"),
+}
+
+
+def an_app(namespace, database, name="store"):
+    tier, metadata = {"image": "web:1"}, {"name": name, "namespace": namespace}
+    spec = {"frontend": tier, "backend": tier, "database": database}
+    return {"apiVersion": "apps.example.com/v1alpha1", "kind": "ThreeTierApp", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(("database", "message"), BAD_DATABASES.values(), ids=BAD_DATABASES)
+def test_a_database_of_an_app_that_makes_no_sense_is_refused_with_a_sentence(kubectl, database, message):
+    assert message in refusal(kubectl, an_app(DEFAULT, database))
+
+
+def test_a_name_that_the_mydatabase_of_an_app_could_not_have_is_refused(kubectl):
+    assert "at most 41 characters" in refusal(kubectl, an_app(DEFAULT, POSTGRES, "a" * 42))
+
+
+def test_what_runs_the_database_of_an_app_can_not_be_changed(kubectl, namespace):
+    kubectl.apply(an_app(namespace, {"image": "postgres:17"}))
+    with pytest.raises(Exception, match="can't be changed, since the data would stay behind"):
+        kubectl.apply(an_app(namespace, {**POSTGRES, "image": "postgres:17"}))
+    kubectl.apply(an_app(namespace, {"image": "postgres:17.6", "replicas": 2}))
+
+
 # --- Memcached ---
 
 GOOD_MEMCACHEDS = {

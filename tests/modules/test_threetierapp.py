@@ -67,8 +67,34 @@ def test_each_tier_knows_where_the_one_below_it_is():
         for child in ask(app(cache={"size": 1})).children
         if "template" in child["spec"]
     }
+    assert {"name": "DATABASE_HOST", "value": "store-database"} in containers["store-backend"]["env"]
     assert {"name": "CACHE_HOST", "value": "store-cache"} in containers["store-backend"]["env"]
     assert containers["store-frontend"]["env"] == [{"name": "BACKEND_URL", "value": "http://store-backend:8080"}]
+
+
+POSTGRES = {"engine": "MyDatabase", "version": 17, "storage": {"size": "10Gi"}, "replicas": 3}
+
+
+def test_a_database_may_be_a_mydatabase_whose_user_the_backend_is():
+    outcome = ask(app(database=POSTGRES), with_=check_purity)
+    database, *_, backend = outcome.children[:3]
+    assert key_of(database) == "MyDatabase.example.com/store-database"
+    assert database["spec"] == {
+        "version": 17, "replicas": 3, "storage": {"size": "10Gi"},
+        "users": [{"name": "app"}], "databases": [{"name": "app", "owner": "app"}],
+    }  # fmt: skip
+    env = {one["name"]: one for one in backend["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert (env["DATABASE_HOST"]["value"], env["DATABASE_PORT"]["value"]) == ("store-database", "5432")
+    assert (env["DATABASE_NAME"]["value"], env["DATABASE_USER"]["value"]) == ("app", "app")
+    password = {"secretKeyRef": {"name": "store-database-user-app", "key": "password"}}
+    assert env["DATABASE_PASSWORD"]["valueFrom"] == password
+    assert key_of(database) in outcome.after["Deployment.apps/store-backend"]
+
+
+def test_a_mydatabase_gets_the_image_and_the_class_of_its_volumes():
+    storage = {"size": "1Gi", "storageClassName": "fast"}
+    (database, *_) = ask(app(database={**POSTGRES, "image": "mirror/postgres:17.6", "storage": storage})).children
+    assert (database["spec"]["image"], database["spec"]["storage"]) == ("mirror/postgres:17.6", storage)
 
 
 def test_an_app_is_ready_when_all_tiers_are():
@@ -105,7 +131,21 @@ INVALID = {
     ),
     "another engine": (
         {"database": {"image": "x", "engine": "Oracle"}},
-        r"\.spec\.database\.engine: must be one of StatefulSet",
+        r"\.spec\.database\.engine: must be one of StatefulSet, MyDatabase",
+    ),
+    "a StatefulSet without an image": ({"database": {}}, r"\.spec\.database\.image: is required, unless"),
+    "a StatefulSet with a volume": (
+        {"database": {"image": "x", "storage": {"size": "1Gi"}}},
+        r"\.spec\.database\.storage: is for \.spec\.database\.engine MyDatabase alone",
+    ),
+    "a MyDatabase without a version": (
+        {"database": {**POSTGRES, "version": None}},
+        r"\.spec\.database\.version: is required where",
+    ),
+    "a MyDatabase elsewhere": ({"database": {**POSTGRES, "port": 5433}}, r"\.spec\.database\.port: must be 5432"),
+    "a MyDatabase of too many": (
+        {"database": {**POSTGRES, "replicas": 8}},
+        r"\.spec\.database\.replicas: must be at most 7",
     ),
     "a tier that is text": ({"database": "postgres"}, r"\.spec\.database: must be an object"),
 }
