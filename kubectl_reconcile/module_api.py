@@ -19,8 +19,9 @@ What stands here:
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`;
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
-- moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, `later`, `seconds_between`;
 - backups by Jobs: `BackupStorage` with `backup_claim`, `check_schedule`, `BackupPlan` with `Every`, `due`, `Due`, `look_again_s`, `slot_suffix`, `with_missed`, `why_missed`; what became of them: `runs_of`, `BackupRun`, `BackupProgress`, `BackupWords`, `kept`, `last_lines`, `last_success`;
+- moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, `latest_slot`, `later`, `seconds_between`;
+- asking in CEL: `CelTest` with `CelError`, `CelFault`; security scans: `findings_among` by `ScanRules` (`ScanRulesError`), each a `ScanFinding` of a `ScanSeverity`, in the kinds that are `SCANNED`;
 - what our own Jobs run: `IMAGE`; S3 as their place to write to: `S3Place` with `s3_place`, `check_s3`, `s3_arguments`, `s3_environment`, `s3_volumes`, `s3_mounts`, `s3_hinted`;
 - reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `has_condition`, `labels_of`, `annotations_of`, `map_at`, `maps_in`, `text_at`, and the names of labels.
 
@@ -33,6 +34,7 @@ from __future__ import annotations
 
 from kubectl_reconcile import IMAGE
 from kubectl_reconcile.core.annotations import MODULE_LABEL
+from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
 from kubectl_reconcile.core.module.action_journal import actions_done, actions_failed
 from kubectl_reconcile.core.module.api import (
@@ -89,7 +91,14 @@ from kubectl_reconcile.core.module.s3 import (
     s3_place,
     s3_volumes,
 )
-from kubectl_reconcile.core.module.schedules import CronSchedule, ScheduleError, ZoneError, later, seconds_between
+from kubectl_reconcile.core.module.schedules import (
+    CronSchedule,
+    ScheduleError,
+    ZoneError,
+    later,
+    latest_slot,
+    seconds_between,
+)
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
 from kubectl_reconcile.core.module.workloads import (
     available,
@@ -114,6 +123,9 @@ from kubectl_reconcile.core.objects import (
     maps_in,
     text_at,
 )
+from kubectl_reconcile.core.scan.findings import ScanFinding, ScanSeverity
+from kubectl_reconcile.core.scan.namespace import SCANNED, findings_among
+from kubectl_reconcile.core.scan.rules import ScanRules, ScanRulesError
 
 __all__ = [
     "COMPONENT_LABEL",
@@ -122,6 +134,7 @@ __all__ = [
     "MANAGED_BY_LABEL",
     "MODULE_LABEL",
     "NAME_LABEL",
+    "SCANNED",
     "Action",
     "Answer",
     "BackupPlan",
@@ -130,6 +143,9 @@ __all__ = [
     "BackupStorage",
     "BackupWords",
     "Between",
+    "CelError",
+    "CelFault",
+    "CelTest",
     "Condition",
     "Context",
     "CronSchedule",
@@ -148,6 +164,10 @@ __all__ = [
     "PodTls",
     "Reads",
     "S3Place",
+    "ScanFinding",
+    "ScanRules",
+    "ScanRulesError",
+    "ScanSeverity",
     "ScheduleError",
     "SeenSecret",
     "Select",
@@ -166,6 +186,7 @@ __all__ = [
     "container_states",
     "deployment",
     "due",
+    "findings_among",
     "has_condition",
     "health",
     "in_turn",
@@ -179,6 +200,7 @@ __all__ = [
     "last_success",
     "last_words",
     "later",
+    "latest_slot",
     "look_again_s",
     "map_at",
     "maps_in",

@@ -8,18 +8,17 @@ their status late. One that can't be answered for another reason, as where it co
 general rules decide then, and the verdict says so. An expression that might take long for an object isn't asked of it, see ``cel_cost``: the object
 counts as in progress, and its verdict says so.
 
-Pure: expressions can't do anything but look. The library is imported where a rule is read.
+Pure: expressions can't do anything but look.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Final, Self
 
-from kubectl_reconcile.core.health.cel_cost import MOST_STEPS, USUAL, Size, UnreadableError, steps
+from kubectl_reconcile.core.health.cel_cost import Size
+from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest
 from kubectl_reconcile.core.health.kind_table import KindRule
 from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.health.silence import is_young
@@ -42,7 +41,6 @@ LIMITS: Final = frozenset(
     }
 )
 """Kinds that limit what others do."""
-_REASON: Final = 160
 
 
 class RuleError(ValueError):
@@ -59,7 +57,7 @@ class Rule:
 
     kind: GroupKind
     expressions: Mapping[HealthStatus, str]
-    programs: Mapping[HealthStatus, Any] = field(compare=False, repr=False)
+    tests: Mapping[HealthStatus, CelTest] = field(compare=False, repr=False)
 
     @classmethod
     def parse(cls, entry: Mapping[str, Any]) -> Self:
@@ -75,64 +73,34 @@ class Rule:
         if not texts:
             raise RuleError("current", "a rule needs at least one of current, inProgress and failed")
         keys = {status: key for key, status in _ASKED}
-        programs = {status: _compiled(text, keys[status]) for status, text in texts.items()}
-        return cls(GroupKind(group, name), texts, programs)
+        tests = {status: _asked(text, keys[status]) for status, text in texts.items()}
+        return cls(GroupKind(group, name), texts, tests)
 
     def judge(self, manifest: Manifest) -> Health | None:
         """Return what the rule says of an object, None where it says nothing.
 
         Raises:
-            RuleFault: an expression can't be answered for this object.
+            CelFault: an expression can't be answered for this object.
         """
         size = Size.of(manifest)
-        for text in self.expressions.values():
-            if steps(text, size) > MOST_STEPS:
-                return Health(HealthStatus.IN_PROGRESS, f"the rule {text!r} would take too long for so large an object")
-        for status, program in self.programs.items():
-            if _holds(program, self.expressions[status], manifest):
-                return Health(status, f"by the rule {self.expressions[status]!r}")
-        if HealthStatus.CURRENT in self.programs:
+        for test in self.tests.values():
+            if test.takes_too_long(size):
+                return Health(
+                    HealthStatus.IN_PROGRESS, f"the rule {test.text!r} would take too long for so large an object"
+                )
+        for status, test in self.tests.items():
+            if test.holds(manifest):
+                return Health(status, f"by the rule {test.text!r}")
+        if HealthStatus.CURRENT in self.tests:
             return Health(HealthStatus.IN_PROGRESS, f"not yet {self.expressions[HealthStatus.CURRENT]!r}")
         return None
 
 
-def _compiled(text: str, key: str) -> Any:
+def _asked(text: str, key: str) -> CelTest:
     try:
-        program, taken = _program(text), steps(text, USUAL)
-    except UnreadableError as error:
-        raise RuleError(key, f"it can't be told how long it takes: {error}") from None
-    except ValueError as error:
-        raise RuleError(key, str(error).splitlines()[0]) from None
-    if taken > MOST_STEPS:
-        message = f"would take too long: some {taken:.2g} steps for an object of usual size, {MOST_STEPS} are the most"
-        raise RuleError(key, f"{message}; nest fewer loops, shorten what is repeated")
-    return program
-
-
-@lru_cache(maxsize=1024)
-def _program(text: str) -> Any:
-    return importlib.import_module("cel").compile(text)
-
-
-class RuleFault(Exception):  # noqa: N818 - what is wrong with a rule, for one object
-    """An expression that can't be answered for an object; prints as a clause."""
-
-
-def _holds(program: Any, text: str, manifest: Manifest) -> bool:
-    """Tell whether an expression is true of an object; what the object lacks makes it false.
-
-    Raises:
-        RuleFault: it can't be answered.
-    """
-    try:
-        found = program.execute({"self": manifest})
-    except LookupError:
-        return False
-    except Exception as error:  # noqa: BLE001 - whatever an expression stumbles over is its author's to mend
-        raise RuleFault(f"the rule {text!r} can't be answered: {str(error)[:_REASON]}") from None
-    if not isinstance(found, bool):
-        raise RuleFault(f"the rule {text!r} is neither true nor false but {type(found).__name__}")
-    return found
+        return CelTest.parse(text, "self")
+    except CelError as error:
+        raise RuleError(key, str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +154,8 @@ class HealthRules:
                 continue
             try:
                 found = rule.judge(manifest)
-            except RuleFault as fault:
-                return replace(general, fault=str(fault))
+            except CelFault as fault:
+                return replace(general, fault=f"the rule {fault}")
             if found is not None:
                 return found
         return general

@@ -65,7 +65,7 @@ class Reads:
     objects that `Context.sees` says are its own.
 
     *whole_namespace* shows a CR all objects of the kind in its own namespace, and nobody else's: these are watched namespace by namespace, as long as there is a
-    CR in it. A change of one wakes the CR some seconds later. The rights are given by namespace (``kubectl reconcile grant``).
+    CR in it. A change of one wakes the CR, every few seconds at most. The rights are given by namespace (``kubectl reconcile grant``).
 
     *on_request* is for Secrets: none is listed, watched or shown; ``observe`` and ``act`` may read those that *of* names, and ``act`` may make them;
     where it *rewrites*, also give new values to those that are the CR's own.

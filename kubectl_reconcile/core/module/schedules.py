@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -70,6 +71,27 @@ class CronSchedule:
         while datetime.fromisoformat(slot) <= end:
             found, slot = slot, self.after(slot)
         return found
+
+
+class Slots(Protocol):
+    """Moments that come again and again."""
+
+    def latest(self, since: str, until: str) -> str:
+        """Return the last one after *since* that isn't after *until*; nothing where there is none."""
+
+
+def latest_slot(slots: Slots, since: str, until: str) -> str:
+    """Return the last slot after *since* that isn't after *until*; nothing where there is none.
+
+    What is near is looked at first: of years of slots a minute apart, sixty are counted.
+    """
+    for window_s in (3_600, 86_400, 32 * 86_400, 400 * 86_400):
+        start = max(since, later(until, -window_s))
+        if found := slots.latest(start, until):
+            return found
+        if start == since:
+            return ""
+    return slots.latest(since, until)
 
 
 def later(moment: str, seconds: float) -> str:

@@ -11,10 +11,40 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final
 
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at, maps_in, text_at
-from kubectl_reconcile.core.scan.pod_security import Profile, keyed, named, texts_in, violations
+from kubectl_reconcile.core.scan.pod_security import CONTROLS, Profile, Violation, keyed, named, texts_in, violations
+
+
+class ScanSeverity(StrEnum):
+    """How much a finding matters."""
+
+    HIGH = "high"
+    """Whoever gets into the program gets further: to the node, to more rights, to a password."""
+    MEDIUM = "medium"
+    """A precaution is missing, or nobody is served."""
+    LOW = "low"
+    """Something is left to chance."""
+
+
+_SEVERITIES: Final[Mapping[str, ScanSeverity]] = {
+    "endpoints": ScanSeverity.MEDIUM,
+    "image-digest": ScanSeverity.LOW,
+    "image-version": ScanSeverity.MEDIUM,
+    "limits": ScanSeverity.LOW,
+    "probes": ScanSeverity.LOW,
+    "rights-escalation": ScanSeverity.HIGH,
+    "rights-wildcard": ScanSeverity.HIGH,
+    "secret-in-environment": ScanSeverity.HIGH,
+}
+POD_SECURITY: Final = "pod-security/"
+"""What the names of checks begin with that are controls of the Pod Security Standards."""
+CHECKS: Final = frozenset(
+    {*_SEVERITIES, *(f"{POD_SECURITY}{control}" for each in CONTROLS.values() for control in each)}
+)
+"""All that a scan looks for, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +58,11 @@ class ScanFinding:
     check: str
     path: str
     demand: str = field(compare=False)
+    severity: ScanSeverity = field(compare=False, default=ScanSeverity.MEDIUM)
 
 
 _TEMPLATE: Final = ("spec", "template")
-_PODS: Final[Mapping[GroupKind, tuple[str, ...]]] = {
+PODS: Final[Mapping[GroupKind, tuple[str, ...]]] = {
     GroupKind("", "Pod"): (),
     GroupKind("", "ReplicationController"): _TEMPLATE,
     GroupKind("apps", "DaemonSet"): _TEMPLATE,
@@ -54,12 +85,29 @@ def findings_of(manifest: Manifest, profile: Profile) -> Iterator[ScanFinding]:
     """Yield what a scan by *profile* finds in *manifest*; nothing for kinds that it has no checks for."""
     ref = ObjectRef.of(manifest)
     group_kind = GroupKind(ref.group, ref.kind)
-    if (place := _PODS.get(group_kind)) is not None:
-        for check, path, demand in _of_pod(map_at(manifest, *place) if place else manifest, ref.kind, profile):
-            yield ScanFinding(ref, check, _below(place, path), demand)
+    if (place := PODS.get(group_kind)) is not None:
+        pod = map_at(manifest, *place) if place else manifest
+        for each, severity in _violated(pod, profile):
+            check = f"{POD_SECURITY}{each.control}"
+            yield ScanFinding(ref, check, _below(place, each.path), each.demand, severity)
+        for check, path, demand in _of_pod(pod, ref.kind, profile):
+            yield ScanFinding(ref, check, _below(place, path), demand, _SEVERITIES[check])
     elif ref.group == _RBAC:
         for check, path, demand in _of_rights(manifest, ref.kind):
-            yield ScanFinding(ref, check, path, demand)
+            yield ScanFinding(ref, check, path, demand, _SEVERITIES[check])
+
+
+def endpoints_finding(ref: ObjectRef, path: str, demand: str) -> ScanFinding:
+    """Return the finding of a Service that nobody answers for."""
+    return ScanFinding(ref, "endpoints", path, demand, _SEVERITIES["endpoints"])
+
+
+def _violated(pod: Mapping[str, Any], profile: Profile) -> Iterator[tuple[Violation, ScanSeverity]]:
+    """Yield what a pod breaks of the Pod Security Standards; what the baseline forbids already weighs more."""
+    found = list(violations(pod, profile))
+    worse = {each.path for each in (violations(pod, Profile.BASELINE) if found else ())}
+    for each in found:
+        yield each, ScanSeverity.HIGH if each.path in worse else ScanSeverity.MEDIUM
 
 
 def _below(place: tuple[str, ...], path: str) -> str:
@@ -71,8 +119,6 @@ _Found = Iterator[tuple[str, str, str]]
 
 
 def _of_pod(pod: Mapping[str, Any], kind: str, profile: Profile) -> _Found:
-    for each in violations(pod, profile):
-        yield f"pod-security/{each.control}", each.path, each.demand
     for place in ("initContainers", "containers"):
         for container in maps_in(map_at(pod, "spec").get(place)):
             path = f".spec.{place}{named(container)}"

@@ -5,13 +5,14 @@ What an event means is decided in ``core.daemon.watch_events``. What is held bar
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kubectl_reconcile.cluster.cache import Event, EventKind, StoredObject
 from kubectl_reconcile.core.annotations import RESUME_REQUESTED_AT
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
 from kubectl_reconcile.core.daemon.watch_events import (
     ItemIndex,
     crd_facts,
@@ -30,8 +31,8 @@ from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.sync_controller import SyncController
 from kubectl_reconcile.engine.sync import gather
 
-READ_AGAIN_S = 5.0
-"""How long after a change in its namespace a CR is looked at whose module reads all of it; what changes meanwhile is looked at with it."""
+READ_AGAIN_S = 3.0
+"""A CR whose module reads all of its namespace is looked at no more often than this for what changes there."""
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class WatchRouter:
     index: ItemIndex
     kind_changed: Callable[[GroupKind], None]
     established: dict[ObjectRef, tuple[GroupVersionKind, ...]]
+    _read_s: dict[ObjectRef, float] = field(default_factory=dict)
 
     def on_event(self, happened: Event) -> None:
         """Say which items an event concerns."""
@@ -139,6 +141,7 @@ class WatchRouter:
         if after is None:
             self.index.cr_went(stored.ref, stored.uid, module, stored.manifest())
             self.context.view.readers.use(stored.ref, frozenset())
+            self._read_s.pop(stored.ref, None)
             self.context.forget(stored.ref)
             return
         if is_newly_set(RESUME_REQUESTED_AT, before, after):
@@ -163,9 +166,13 @@ class WatchRouter:
             self.context.queue.changed(cr)
 
     def _on_read(self, ref: ObjectRef) -> None:
-        """Have the CRs looked at, some time later, whose modules read all of this one's namespace; who wrote it doesn't matter."""
+        """Have the CRs looked at whose modules read all of this one's namespace: soon, or some seconds after the last time. Who wrote it doesn't matter."""
+        now_s = time.monotonic()
         for cr in self.index.reading_all(ref, self.context.session.modules.values()):
-            self.context.queue.add(cr, Priority.RESYNC, after_s=READ_AGAIN_S)
+            last_s = self._read_s.get(cr, 0.0)
+            if last_s <= now_s:
+                due_s = self._read_s[cr] = max(now_s + DEBOUNCE_S, last_s + READ_AGAIN_S)
+                self.context.queue.add(cr, Priority.RESYNC, after_s=due_s - now_s)
 
 
 def _manifest(stored: StoredObject | None) -> Manifest | None:

@@ -93,7 +93,7 @@ def _watched(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Cont
     seen: list[str] = []
 
     def look(frame: FrameType, event: str, called: Any) -> None:
-        if event == "c_call" and (what := _reaches(called)) and not _reads_zones(frame):
+        if event == "c_call" and (what := _reaches(called)) and not _reads_data(frame):
             seen.append(what)
 
     with _no_collection():
@@ -127,10 +127,10 @@ def _impure(module: Module, seen: list[str]) -> ModuleError:
     return ModuleError(module.name, f"it isn't pure: it called {seen[0]}")
 
 
-def _reads_zones(frame: FrameType | None) -> bool:
-    """Tell whether it is the standard library that reads a time zone: data, which comes in files."""
+def _reads_data(frame: FrameType | None) -> bool:
+    """Tell whether it is the standard library that reads a time zone, or code that is imported late: data, which comes in files."""
     while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] == "zoneinfo":
+        if frame.f_globals.get("__name__", "").partition(".")[0] in {"zoneinfo", "importlib"}:
             return True
         frame = frame.f_back
     return False

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gc
+import importlib
 import random
 import socket
 import time
@@ -91,3 +92,15 @@ def test_only_a_few_are_watched():
         with pytest.raises(ModuleError):
             ask(impure, CR, by=sampling)
     assert ask(impure, CR, by=sampling).children == ()
+
+
+def test_a_module_may_import_late_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "needed_late.py").write_text("import time\nNUMBER = 1 if time.time() else 0\n")
+
+    def reconcile(*_):
+        return Outcome(status={"number": importlib.import_module("needed_late").NUMBER})
+
+    late = module(api="example.com/v1", kind="Late", owns=[])(reconcile)
+    cr = {"apiVersion": "example.com/v1", "kind": "Late", "metadata": {"name": "x", "namespace": "shop"}}
+    assert asked(late, cr, Owned(), {}, Context("2026-01-01T00:00:00Z", "late", cr)).status == {"number": 1}

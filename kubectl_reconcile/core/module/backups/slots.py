@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kubectl_reconcile.core.module.backups.runs import BackupProgress, BackupRun
-from kubectl_reconcile.core.module.schedules import CronSchedule, later, seconds_between
+from kubectl_reconcile.core.module.schedules import CronSchedule, later, latest_slot, seconds_between
 
 ONCE = "once"
 """What a run is called by that is of no slot."""
@@ -74,24 +74,10 @@ def due(plan: BackupPlan, runs: Sequence[BackupRun], now: str, *, is_blocked: bo
     seen = max((run.slot for run in runs if run.slot), default="")
     handled = max(seen, plan.since)
     oldest = max(handled, later(now, -plan.deadline_s))
-    slot = _last(plan.slots, oldest, now)
-    missed = "" if slot else _last(plan.slots, handled, oldest)
+    slot = latest_slot(plan.slots, oldest, now)
+    missed = "" if slot else latest_slot(plan.slots, handled, oldest)
     begin = bool(slot) and not at_work and not is_blocked
     return Due(begin, slot, upcoming, missed, wait_s)
-
-
-def _last(slots: CronSchedule | Every, since: str, until: str) -> str:
-    """Return the last slot after *since* that isn't after *until*; nothing where there is none.
-
-    What is near is looked at first: of years of slots a minute apart, sixty are counted.
-    """
-    for window_s in (3_600, 86_400, 32 * 86_400, 400 * 86_400):
-        start = max(since, later(until, -window_s))
-        if found := slots.latest(start, until):
-            return found
-        if start == since:
-            return ""
-    return slots.latest(since, until)
 
 
 def slot_suffix(slot: str) -> str:

@@ -1,0 +1,80 @@
+"""Questions in CEL that are answered by true or false, about one value: read, bounded and asked here, wherever somebody may write one.
+
+What an expression names and the value lacks makes it false, since statuses are filled in late. One that can't be answered for another reason, as where it
+compares a text with a number, is a *fault*. How long it takes is told before it is asked, see ``cel_cost``: nothing interrupts it.
+
+Pure: expressions can't do anything but look. The library is imported where the first expression is read.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, Self
+
+from kubectl_reconcile.core.health.cel_cost import MOST_STEPS, USUAL, Size, UnreadableError, steps
+
+_REASON: Final = 160
+
+
+class CelError(ValueError):
+    """An expression that isn't CEL, or might take long; prints as a clause."""
+
+
+class CelFault(Exception):  # noqa: N818 - what is wrong with an expression, for one value
+    """An expression that can't be answered for a value; prints as a clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class CelTest:
+    """An expression that asks something of a value, which it calls *variable*."""
+
+    text: str
+    variable: str
+    program: Any = field(compare=False, repr=False)
+
+    @classmethod
+    def parse(cls, text: str, variable: str) -> Self:
+        """Read an expression.
+
+        Raises:
+            CelError: it isn't CEL, or would take too long for a value of usual size.
+        """
+        try:
+            program, taken = _program(text), steps(text, USUAL)
+        except UnreadableError as error:
+            raise CelError(f"it can't be told how long it takes: {error}") from None
+        except ValueError as error:
+            raise CelError(str(error).splitlines()[0]) from None
+        if taken > MOST_STEPS:
+            message = (
+                f"would take too long: some {taken:.2g} steps for an object of usual size, {MOST_STEPS} are the most"
+            )
+            raise CelError(f"{message}; nest fewer loops, shorten what is repeated")
+        return cls(text, variable, program)
+
+    def takes_too_long(self, size: Size) -> bool:
+        """Tell whether it might take too long for a value of that size."""
+        return steps(self.text, size) > MOST_STEPS
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether it is true of *value*; what that lacks makes it false.
+
+        Raises:
+            CelFault: it can't be answered.
+        """
+        try:
+            found = self.program.execute({self.variable: value})
+        except LookupError:
+            return False
+        except Exception as error:  # noqa: BLE001 - whatever an expression stumbles over is its author's to mend
+            raise CelFault(f"{self.text!r} can't be answered: {str(error)[:_REASON]}") from None
+        if not isinstance(found, bool):
+            raise CelFault(f"{self.text!r} is neither true nor false but {type(found).__name__}")
+        return found
+
+
+@lru_cache(maxsize=1024)
+def _program(text: str) -> Any:
+    return importlib.import_module("cel").compile(text)

@@ -1,0 +1,119 @@
+"""Checkup: a CR ``Checkup`` is a security scan of its namespace, on a schedule or whenever something changes.
+
+Nothing is made and nothing is written but the status. A result stays until another one differs, or until its next slot; what it means is told each time.
+
+Conditions: ``Passed`` (what ``spec.passes`` asks for; without it, that nothing was found), ``Regressed`` (there are findings that the result before hadn't),
+and ``Stalled`` where objects can't be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    SCANNED,
+    Condition,
+    Context,
+    CronSchedule,
+    Facts,
+    Manifest,
+    Outcome,
+    Owned,
+    Reads,
+    findings_among,
+    kept_status,
+    latest_slot,
+    module,
+    seconds_between,
+    shortened,
+)
+from kubectl_reconcile.modules.checkup.record import is_same, recorded
+from kubectl_reconcile.modules.checkup.spec import CheckupSpec, checkup_spec
+from kubectl_reconcile.modules.checkup.verdict import passed, regressed
+
+_REST_S, _BLOCKED_S = 3600.0, 30.0
+_KINDS = tuple(kind for _, kind in SCANNED)
+_MESSAGE_MAX = 600
+
+
+@module(
+    api="checks.reconcile.dev/v1alpha1",
+    kind="Checkup",
+    owns=[],
+    reads=[Reads(api, kind, whole_namespace=True) for api, kind in SCANNED],
+    health=[
+        {"Failed": {"Degraded": "True"}},
+        {"Failed": {"Passed": "False"}},
+        {"Current": {"Passed": "True"}},
+        {"InProgress": {}},
+    ],
+)
+def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
+    """Look at all workloads, Services, Roles and RoleBindings of the namespace, and say what changed.
+
+    Whenever something changes it is looked again, some seconds later; with a schedule, at its slots alone. The status has the findings, the most severe
+    first, which of them are new and which are fixed, and a history.
+    """
+    spec = checkup_spec(cr)
+    test, calendar, basis = spec.test, spec.calendar, spec.basis
+    before = kept_status(cr)
+    if owned.unread and not spec.suspend:
+        return Outcome(status=before, conditions=tuple(_stalled(owned.unread)), requeue_after_s=_BLOCKED_S)
+    slot = _slot(cr, before, calendar, ctx.now)
+    status = before if spec.suspend else _status(spec, before, basis, owned, slot, ctx.now)
+    if spec.suspend:
+        status.pop("nextScheduleTime", None)
+    elif calendar:
+        status["nextScheduleTime"] = calendar.after(ctx.now)
+    return Outcome(
+        status=status,
+        conditions=(passed(status, test), regressed(status)),
+        requeue_after_s=_wait_s(status, ctx.now),
+    )
+
+
+def _status(
+    spec: CheckupSpec, before: Mapping[str, Any], basis: str, owned: Owned, slot: str, now: str
+) -> dict[str, Any]:
+    """Return the status with the result that counts now: the one before, unless it is time for another one."""
+    is_other = before.get("basis") != basis
+    if spec.schedule and not slot and not is_other:
+        return dict(before)
+    findings = findings_among(chain.from_iterable(map(owned.read, _KINDS)), spec.rules)
+    if not slot and is_same(before, basis, findings):
+        return {name: value for name, value in before.items() if name not in _OF_SCHEDULE or spec.schedule}
+    found = recorded(before, basis, findings, now=now, keep=spec.keep)
+    found["history"][-1]["passed"] = passed(found, spec.test).status == "True"
+    if last := slot or (before.get("lastScheduleTime") if spec.schedule else ""):
+        found["lastScheduleTime"] = last
+    return found
+
+
+_OF_SCHEDULE = frozenset({"lastScheduleTime", "nextScheduleTime"})
+
+
+def _slot(cr: Manifest, before: Mapping[str, Any], calendar: CronSchedule | None, now: str) -> str:
+    """Return the slot that is due; of those that were missed, the last one counts."""
+    if calendar is None:
+        return ""
+    created = str(cr["metadata"].get("creationTimestamp") or now)
+    seen = max(created, str(before.get("lastScheduleTime") or ""), str(before.get("lastScanTime") or ""))
+    return latest_slot(calendar, seen, now)
+
+
+def _wait_s(status: Mapping[str, Any], now: str) -> float | None:
+    """Return when to look again, if nothing happens until then."""
+    upcoming = status.get("nextScheduleTime")
+    return min(max(1.0, seconds_between(now, upcoming)), _REST_S) if upcoming else None
+
+
+def _stalled(unread: Mapping[str, str]) -> tuple[Condition, ...]:
+    why = next(iter(unread.values()))
+    told = shortened(f"can't be read in this namespace: {', '.join(unread)}: {why}", _MESSAGE_MAX)
+    hint = "kubectl reconcile grant gives the rights to who scans for the Sync that this Checkup is of"
+    return (
+        Condition("Stalled", "True", "NotReadable", f"{told} (hint: {hint})"),
+        Condition("Passed", "Unknown", "NotReadable", "not all of the namespace can be read, so nothing is said of it"),
+    )

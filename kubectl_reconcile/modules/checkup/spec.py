@@ -1,0 +1,95 @@
+"""The spec of a Checkup: what is looked for, when, and what passes.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from kubectl_reconcile.module_api import (
+    Between,
+    CelError,
+    CelTest,
+    CronSchedule,
+    Manifest,
+    ScanRules,
+    ScanRulesError,
+    ScheduleError,
+    SpecError,
+    ZoneError,
+    spec_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckupSpec:
+    """The spec of a Checkup."""
+
+    scan: Mapping[str, Any]
+    schedule: str = ""
+    time_zone: str = "UTC"
+    passes: str = ""
+    keep: Annotated[int, Between(1, 50)] = 10
+    suspend: bool = False
+
+    @property
+    def rules(self) -> ScanRules:
+        """What is looked for.
+
+        Raises:
+            SpecError: it can't be meant so; the field is named.
+        """
+        try:
+            return ScanRules.of(self.scan)
+        except ScanRulesError as error:
+            raise SpecError(f".spec.scan{error.field}", str(error)) from error
+
+    @property
+    def calendar(self) -> CronSchedule | None:
+        """When it is looked; None where that is whenever something changes.
+
+        Raises:
+            SpecError: it is no schedule, or there is no such zone.
+        """
+        try:
+            # A zone that makes no sense is told without a schedule, too.
+            found = CronSchedule(self.schedule or "0 0 * * *", self.time_zone)
+        except ZoneError as error:
+            raise SpecError(".spec.timeZone", str(error)) from error
+        except ScheduleError as error:
+            raise SpecError(".spec.schedule", str(error)) from error
+        return found if self.schedule else None
+
+    @property
+    def test(self) -> CelTest | None:
+        """What a result must be to pass.
+
+        Raises:
+            SpecError: it isn't CEL.
+        """
+        try:
+            return CelTest.parse(self.passes, "result") if self.passes else None
+        except CelError as error:
+            raise SpecError(".spec.passes", str(error)) from error
+
+    @property
+    def basis(self) -> str:
+        """What tells results that can be compared from others: the profile, and what is left out."""
+        rules = self.rules
+        left_out = [[each.check, each.kind, each.name] for each in rules.exclude]
+        digest = hashlib.sha256(json.dumps(left_out).encode()).hexdigest()
+        return f"{rules.profile}-{digest[:12]}"
+
+
+def checkup_spec(cr: Manifest) -> CheckupSpec:
+    """Return the spec of *cr*.
+
+    Raises:
+        SpecError: it makes no sense; the field is named.
+    """
+    return spec_of(cr, CheckupSpec)

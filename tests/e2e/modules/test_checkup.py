@@ -1,0 +1,60 @@
+"""Checkups on the real thing: a daemon that looks again when something changes, and only where it may."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.domains import condition
+
+
+def checkup(**spec):
+    spec = {"scan": {"profile": "baseline"}, **spec}
+    metadata = {"name": "security"}
+    return {"apiVersion": "checks.reconcile.dev/v1alpha1", "kind": "Checkup", "metadata": metadata, "spec": spec}
+
+
+def role(*verbs):
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": list(verbs)}]
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "web"}, "rules": rules}
+
+
+def found(cluster):
+    status = (cluster.get("Checkup", "security") or {}).get("status") or {}
+    return {(each["object"], each["check"]) for each in status.get("findings") or ()}
+
+
+WILDCARD = ("Role.rbac.authorization.k8s.io/web", "rights-wildcard")
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_namespace_is_looked_at_again_when_something_in_it_changes(cluster, eventually):
+    cluster.apply(role("*"))
+    cluster.apply(checkup(passes="result.high == 0 && !('rights-wildcard' in result.checks)"))
+    eventually(lambda: found(cluster) == {WILDCARD}, "what is there is found")
+    assert condition(cluster.get("Checkup", "security"), "Passed")["status"] == "False"
+    cluster.apply(role("get"))
+    eventually(lambda: condition(cluster.get("Checkup", "security"), "Passed")["status"] == "True", "it passes")
+    result = cluster.get("Checkup", "security")["status"]["result"]
+    assert [result[name] for name in ("total", "new", "fixed")] == [0, 0, 1]
+
+
+def test_who_may_not_read_all_of_a_namespace_says_nothing_of_it(cluster, plugin, tmp_path):
+    user = f"reader-of-{cluster.namespace}"
+    cluster.apply(checkup())
+    cluster.apply(
+        {
+            **role("get", "list", "watch"),
+            "rules": [
+                {"apiGroups": ["checks.reconcile.dev"], "resources": ["checkups"], "verbs": ["get", "list"]},
+                {"apiGroups": ["", "apps", "batch"], "resources": ["*"], "verbs": ["list"]},
+            ],
+        }
+    )
+    cluster.kubectl("create", "rolebinding", user, "--role=web", f"--user={user}", "-n", cluster.namespace)
+    answer = plugin("record", "checkup/security", "--as", user, "-o", str(tmp_path / "case.json"))
+    assert answer.status == 0, answer.err
+    told = {each["type"]: each for each in json.loads((tmp_path / "case.json").read_text())["outcome"]["conditions"]}
+    assert told["Passed"]["status"] == "Unknown"
+    assert "Role.rbac.authorization.k8s.io, RoleBinding.rbac.authorization.k8s.io" in told["Stalled"]["message"]
