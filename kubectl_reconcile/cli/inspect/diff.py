@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import click
 
@@ -17,11 +17,11 @@ from kubectl_reconcile.cli.options.output import OutputOptions
 from kubectl_reconcile.cli.options.selection import EVERYTHING, Chosen
 from kubectl_reconcile.cli.output import failures, outputs
 from kubectl_reconcile.cli.output.ages import current_time
-from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of, unmatched
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.core.scan.outlook import outlook_of
+from kubectl_reconcile.core.scan.outlook import ScanScope, outlook_of
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.sync import lookups, reconcile, targets
@@ -53,36 +53,100 @@ def diff(
         raise click.UsageError("--watch watches files: it goes with -f FOLDER or --local FOLDER")
     if accept and (all_namespaces or watch or until_stable or (origin.file in {"", "-"} and not origin.local)):
         raise click.UsageError("--accept writes files: it goes with -f FOLDER --name NAME, or with --local FOLDER")
-    if fail_on and (not scan or watch or accept):
-        raise click.UsageError("--fail-on new-findings needs --scan PROFILE, and goes without --watch and --accept")
-    profile = Profile(scan) if scan else None
-    view = PlanView(current_time(), show_secrets, show_managed_fields, profile)
+    if fail_on and (watch or accept):
+        raise click.UsageError("--fail-on new-findings goes without --watch and --accept")
+    scope = functools.partial(_scope_of, profile=Profile(scan) if scan else None)
+    view = PlanView(current_time(), show_secrets, show_managed_fields)
     show = functools.partial(_show, view=view, look=look)
-    status = functools.partial(status_of, must_pass=profile if fail_on else None)
+    status = _status_after_scan if fail_on else _status_without_scan
     if all_namespaces:
-        return run(connection, functools.partial(_everywhere, chosen=chosen, offline=offline, show=show, status=status))
+        return run(
+            connection,
+            functools.partial(_everywhere, chosen=chosen, offline=offline, scope=scope, show=show, status=status),
+        )
     with readable(origin) as source:
         if watch:
             return run_until_interrupted(
-                connection, functools.partial(_watched, origin=source, chosen=chosen, offline=offline, show=show)
+                connection,
+                functools.partial(_watched, origin=source, chosen=chosen, offline=offline, scope=scope, show=show),
             )
         if until_stable:
-            plans = run(connection, functools.partial(_simulated, origin=source, chosen=chosen))
+            asked = functools.partial(_simulated, origin=source, chosen=chosen)
         else:
-            asked = functools.partial(preview, origin=source, chosen=chosen, offline=offline, reasons=look.reasons)
-            plans = [run(connection, asked)]
+            asked = functools.partial(_one, origin=source, chosen=chosen, offline=offline, reasons=look.reasons)
+        plans, scanned = run(connection, functools.partial(_scanned, asked=asked, scope=scope))
     if accept:
-        show(plans)
+        show(plans, scan=scanned)
         accept_verb = importlib.import_module("kubectl_reconcile.cli.change.accept")  # slow to import, for one flag
         work = functools.partial(accept_verb.accepted, origin=origin, chosen=chosen, color=look.color)
         return int(run(connection, work))
     titles = [f"pass {number} of {len(plans)}" for number in range(1, len(plans) + 1)] if len(plans) > 1 else []
-    show(plans, titles=titles)
-    return status(plans[0])
+    show(plans, titles=titles, scan=scanned)
+    return status(plans[0], scanned)
 
 
-def _show(plans: Sequence[Plan], titles: Sequence[str] = (), *, view: PlanView, look: OutputOptions) -> None:
-    outputs.show(plans, replace(view, now=current_time()), look, titles)
+class _Show(Protocol):
+    """Shows plans, and what is found in them."""
+
+    def __call__(self, plans: Sequence[Plan], titles: Sequence[str] = (), *, scan: ScanScope | None) -> None: ...
+
+
+_Scope: TypeAlias = Callable[[Session, Sequence[Plan]], Awaitable[ScanScope | None]]
+_Status: TypeAlias = Callable[[Plan, ScanScope | None], ExitStatus]
+
+
+def _show(
+    plans: Sequence[Plan],
+    titles: Sequence[str] = (),
+    *,
+    scan: ScanScope | None,
+    view: PlanView,
+    look: OutputOptions,
+) -> None:
+    outputs.show(plans, replace(view, now=current_time(), scan=scan), look, titles)
+
+
+# --- what is looked for -----------------------------------------------------------------------------------------------
+
+
+async def _scope_of(session: Session, plans: Sequence[Plan], *, profile: Profile | None) -> ScanScope | None:
+    """Return what is looked for in what changes: by *profile*, or by the Checkups of its namespaces; None where there are none."""
+    if profile is not None:
+        return ScanScope(profile)
+    if all(plan.is_clean for plan in plans):
+        return ScanScope()
+    checkups = importlib.import_module(
+        "kubectl_reconcile.engine.commands.scanning.checkups"
+    )  # only changes are scanned
+    found: ScanScope | None = await checkups.scope_of(session, plans)
+    return found
+
+
+async def _scanned(
+    session: Session, *, asked: Callable[[Session], Awaitable[list[Plan]]], scope: _Scope
+) -> tuple[list[Plan], ScanScope | None]:
+    plans = await asked(session)
+    return plans, await scope(session, plans)
+
+
+def _status_without_scan(plan: Plan, _scan: ScanScope | None) -> ExitStatus:
+    return status_of(plan)
+
+
+def _status_after_scan(plan: Plan, scan: ScanScope | None) -> ExitStatus:
+    """Return the exit status of a preview that is to fail on new findings.
+
+    Raises:
+        Failure: nobody says what to look for.
+    """
+    if scan is None:
+        hint = "--scan PROFILE says what to look for, or a Checkup that you may read"
+        raise Failure("no Checkup looks at the namespaces that change", hint, status=ExitStatus.USAGE)
+    return status_of(plan, must_pass=scan)
+
+
+async def _one(session: Session, **asked: Any) -> list[Plan]:
+    return [await preview(session, **asked)]
 
 
 async def _simulated(session: Session, *, origin: Origin, chosen: Chosen) -> list[Plan]:
@@ -151,8 +215,8 @@ async def _explained(target: Target, made: Plan, *, reasons: bool = False) -> Pl
     return explained
 
 
-def status_of(plan: Plan, *, must_pass: Profile | None = None) -> ExitStatus:
-    """Return the exit status of a preview, which *must_pass* a scan without new findings if a profile is given."""
+def status_of(plan: Plan, *, must_pass: ScanScope | None = None) -> ExitStatus:
+    """Return the exit status of a preview, which *must_pass* a scan without new findings if one is given."""
     if any(change.gate.blocked or change.gate.denied for change in plan.changes):
         return ExitStatus.FAILED
     if plan.errors:
@@ -166,7 +230,7 @@ def status_of(plan: Plan, *, must_pass: Profile | None = None) -> ExitStatus:
 
 
 async def _everywhere(
-    session: Session, *, chosen: Chosen, offline: bool, show: outputs.Show, status: Callable[[Plan], ExitStatus]
+    session: Session, *, chosen: Chosen, offline: bool, scope: _Scope, show: _Show, status: _Status
 ) -> int:
     """Preview every Sync of the cluster; one that can't be previewed hides no other."""
     plans, titles, worst = [], [], ExitStatus.OK
@@ -179,8 +243,9 @@ async def _everywhere(
             worst = max(worst, failures.report(error, f"Sync {namespace}/{name}: "))
         else:
             titles.append(f"Sync {namespace}/{name}")
-            worst = max(worst, status(plans[-1]))
-    show(plans, titles)
+    scanned = await scope(session, plans)
+    show(plans, titles, scan=scanned)
+    worst = max([worst, *(status(plan, scanned) for plan in plans)])
     return max([worst, *map(failures.report, unmatched(session, chosen, among))])
 
 
@@ -191,7 +256,9 @@ def _wake(loop: asyncio.AbstractEventLoop, saved: asyncio.Event) -> None:
     loop.call_soon_threadsafe(saved.set)
 
 
-async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline: bool, show: outputs.Show) -> NoReturn:
+async def _watched(
+    session: Session, *, origin: Origin, chosen: Chosen, offline: bool, scope: _Scope, show: _Show
+) -> NoReturn:
     """Preview now and at each save, until Ctrl-C."""
     target = await target_of(session, origin)
     loop, saved = asyncio.get_running_loop(), asyncio.Event()
@@ -206,11 +273,12 @@ async def _watched(session: Session, *, origin: Origin, chosen: Chosen, offline:
                 by_account = _is_by_account(origin, target)
                 made = await _preview_of(session, target, chosen, offline=offline, by_account=by_account)
                 plan = await _explained(target, made)
+                scanned = await scope(session, [plan])
             except Exception as error:  # noqa: BLE001 - told as any other; the next save may mend it
                 failures.report(error)
             else:
                 outputs.wipe()
-                show([plan])
+                show([plan], scan=scanned)
                 if watch.follow():
                     saved.set()
             await saved.wait()

@@ -12,19 +12,18 @@ from typing import Any
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.core.scan.outlook import PlannedFinding, ScanOutlook, outlook_of
-from kubectl_reconcile.core.scan.pod_security import Profile
+from kubectl_reconcile.core.scan.outlook import PlannedFinding, ScanOutlook, ScanScope, outlook_of
 
 _MOST = 50
 """How many findings people are shown: who has more wants a document."""
 
 
-def lines(plan: Plan, profile: Profile) -> Iterator[Line]:
+def lines(plan: Plan, scope: ScanScope) -> Iterator[Line]:
     """Yield what *plan* adds to a scan and what it mends: object by object, a line a field."""
-    found = outlook_of(plan.changes, profile)
+    found = outlook_of(plan.changes, scope)
     yield from _listed(found.new, "new finding", Tone.BAD)
     yield from _listed(found.mended, "mended", Tone.GOOD)
-    yield line(_counts(found), Tone.BAD if found.new else Tone.GOOD)
+    yield line(_counts(found, scope), Tone.BAD if found.new else Tone.GOOD)
 
 
 def _listed(found: tuple[PlannedFinding, ...], word: str, tone: Tone) -> Iterator[Line]:
@@ -41,16 +40,17 @@ def _object_and_place(each: PlannedFinding) -> tuple[ObjectRef, str]:
     return each.finding.ref, each.place
 
 
-def _counts(found: ScanOutlook) -> str:
+def _counts(found: ScanOutlook, scope: ScanScope) -> str:
     new = f"{len(found.new)} new finding{'' if len(found.new) == 1 else 's'}"
-    return f"scan ({found.profile}): {new}, {len(found.mended)} mended"
+    return f"scan ({scope}): {new}, {len(found.mended)} mended"
 
 
-def document(plan: Plan, profile: Profile) -> dict[str, Any]:
+def document(plan: Plan, scope: ScanScope) -> dict[str, Any]:
     """Return what *plan* adds to a scan and what it mends as plain JSON."""
-    found = outlook_of(plan.changes, profile)
+    found = outlook_of(plan.changes, scope)
     return {
-        "profile": profile.value,
+        "profile": scope.strictest.value,
+        **({"checkups": scope.names} if scope.names else {}),
         "new": [_finding(each) for each in found.new],
         "mended": [_finding(each) for each in found.mended],
     }
@@ -61,6 +61,7 @@ def _finding(each: PlannedFinding) -> dict[str, Any]:
     return {
         "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
         "check": finding.check,
+        "severity": finding.severity.value,
         "path": finding.path,
         "message": finding.demand,
         **({"place": each.place} if each.place else {}),

@@ -76,7 +76,7 @@ def test_new_findings_are_listed_by_object_and_place_and_end_a_pipeline_that_ask
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (("--fail-on", "new-findings"), "--fail-on new-findings needs --scan PROFILE"),
+        (("--fail-on", "new-findings"), "no Checkup looks at the namespaces that change"),
         (("--scan", "baseline", "--fail-on", "new-findings", "--watch"), "goes without --watch and --accept"),
         (("--scan", "tight"), "'tight' is not one of 'baseline', 'restricted'"),
     ],
@@ -84,3 +84,32 @@ def test_new_findings_are_listed_by_object_and_place_and_end_a_pipeline_that_ask
 def test_flags_that_make_no_sense_are_refused_with_what_to_do(plugin, source, flags, complaint):
     answer = plugin("diff", "-f", str(source(deployment("web"))), *flags)
     assert (answer.status, complaint in answer.err) == (ExitStatus.USAGE, True)
+
+
+def test_a_checkup_says_what_to_look_for_where_nothing_else_does(plugin, source, cluster):
+    scan = {"profile": "baseline", "exclude": [{"check": "limits"}, {"check": "probes"}]}
+    cluster.apply(
+        {
+            "apiVersion": "checks.reconcile.dev/v1alpha1",
+            "kind": "Checkup",
+            "metadata": {"name": "security"},
+            "spec": {"scan": scan},
+        }
+    )
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
+    service["spec"] = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    folder = source(deployment("web"), service)
+    asked = ("diff", "-f", str(folder), "--name", "shop")
+    counts = f"scan (Checkup {plugin.namespace}/security): "
+    assert f"{counts}0 new findings, 0 mended" in plugin(*asked).out
+    assert plugin(*asked, "--fail-on", "new-findings").status == ExitStatus.DIFFERENT
+    source(deployment("other", hostIPC=True), service)
+    told = SCHEMA(json.loads(plugin(*asked, "-o", "json").out))["scan"]
+    assert told["checkups"] == [f"{plugin.namespace}/security"]
+    assert {(each["object"]["kind"], each["check"], each["severity"]) for each in told["new"]} == {
+        ("Deployment", "pod-security/hostNamespaces", "high"),
+        ("Service", "endpoints", "medium"),
+    }
+    assert plugin(*asked, "--fail-on", "new-findings").status == ExitStatus.FINDINGS
+    everything = plugin(*asked, "--scan", "baseline", "-o", "summary").out
+    assert "scan (baseline): 4 new findings" in everything, "who says what to look for is asked alone"

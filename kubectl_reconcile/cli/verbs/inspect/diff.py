@@ -49,7 +49,11 @@ Examples:
 @click.option(
     "--scan", type=click.Choice(["baseline", "restricted"]), help="List security findings that it would add or mend."
 )
-@click.option("--fail-on", type=click.Choice(["new-findings"]), help="Exit 7 where --scan has new findings.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["new-findings"]),
+    help="Exit 7 where --scan, or the Checkups of the namespaces that change, find something new.",
+)
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
 @click.option("--show-managed-fields", is_flag=True, help="Show metadata.managedFields.")
 @look

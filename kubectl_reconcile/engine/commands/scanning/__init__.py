@@ -1,0 +1,1 @@
+"""What a preview asks of the cluster for the findings that it tells."""
