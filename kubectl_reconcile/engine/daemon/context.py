@@ -89,10 +89,14 @@ class DaemonContext:
         """Make what hangs on the session's connection, and whoever listens."""
         self.cache = Cache(self.session.client)
         members = MemberFeeds(self.cache, OwnRights(self.session.client))
-        self.view = FollowingView(self.cache, ModuleCalls(self.metrics), members, VariablesWatch(self.session))
+        calls = ModuleCalls(self.metrics, took=self._was_held_up)
+        self.view = FollowingView(self.cache, calls, members, VariablesWatch(self.session))
         self.events = Events(self.session.client)
         self.session.operands.recalls = False  # it is us who note what is observed
         self.listeners = (self._log_listener, MetricsListener(self.metrics))
+
+    def _was_held_up(self, cr: ObjectRef, seconds: float) -> None:
+        self.queue.pacing.held_up(cr, cr.namespace, seconds)
 
     def live(self, ref: ObjectRef, known: Manifest | None = None) -> Manifest | None:
         """Return the live object as the cache has it: *known* itself where that is still as it is, for whoever only reads it."""

@@ -8,8 +8,7 @@ Rules, after Kubernetes' own work queues:
 - A delayed request never postpones one that is already due.
 - What the cluster does (drift, a child, a time that has come) is waited for a moment, since it comes in bursts; what
   a person or Git asks for isn't.
-- An item that writes in pass after pass is paced: a burst is free, after that it gets a turn every few seconds, since
-  somebody undoes what it does. Only a person or a push goes past that.
+- An item that writes in pass after pass, or that holds up all others, is paced. Only a person or a push goes past that.
 
 - Of all who wait for a turn one is woken for an item, when that is due: while nothing is, nobody is.
 
@@ -29,12 +28,9 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
+from kubectl_reconcile.engine.daemon.pacing import Pacing
 
 Item = TypeVar("Item", bound=Hashable)
-
-_BURST = 10
-_REFILL_S = 3.0
-_MOST_ALLOWANCES = 1000
 
 
 def backoff_s(failures: int, *, base_s: float = 1.0, cap_s: float = RETRY_CAP_S) -> float:
@@ -49,24 +45,6 @@ def backoff_s(failures: int, *, base_s: float = 1.0, cap_s: float = RETRY_CAP_S)
     if failures < 1:
         raise ValueError(f"backoff needs at least one failure, not {failures}")
     return float(min(base_s * 2.0 ** min(failures - 1, 32), cap_s))
-
-
-@dataclass(slots=True)
-class _Allowance:
-    """How many passes that write are free: so many at once, and one more every few seconds."""
-
-    left: float = _BURST
-    at_s: float = 0.0
-
-    def spend(self, now_s: float) -> float:
-        """Count one such pass; return how long the next must wait."""
-        self.left = min(_BURST, self.left + (now_s - self.at_s) / _REFILL_S) - 1
-        self.at_s = now_s
-        return max(0.0, -self.left * _REFILL_S)
-
-    def is_full(self, now_s: float) -> bool:
-        """Tell whether nothing is left to remember."""
-        return self.left + (now_s - self.at_s) / _REFILL_S >= _BURST
 
 
 class Turn(NamedTuple, Generic[Item]):
@@ -93,8 +71,7 @@ class WorkQueue(Generic[Item]):
     _ready: list[tuple[int, int, _Entry[Item]]] = field(default_factory=list)
     _running: set[Item] = field(default_factory=set)
     _failures: dict[Item, int] = field(default_factory=dict)
-    _allowances: dict[Item, _Allowance] = field(default_factory=dict)
-    _paced_until_s: dict[Item, float] = field(default_factory=dict)
+    pacing: Pacing[Item] = field(default_factory=Pacing)
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _idle: deque[asyncio.Future[None]] = field(default_factory=deque)
     _alarm: asyncio.TimerHandle | None = None
@@ -104,7 +81,7 @@ class WorkQueue(Generic[Item]):
         """Ask for *item* to be worked on, at the earliest *after_s* from now."""
         due_s = time.monotonic() + after_s
         if priority > Priority.PUSH:
-            due_s = max(due_s, self._paced_until_s.get(item, 0.0))
+            due_s = max(due_s, self.pacing.until_s(item))
         waiting = self._waiting.get(item)
         if waiting is not None and waiting.due_s <= due_s and waiting.priority <= priority:
             return
@@ -119,19 +96,6 @@ class WorkQueue(Generic[Item]):
         """Ask for *item* because something changed in the cluster; what else changes in this moment is waited for."""
         self.add(item, Priority.DRIFT, after_s=DEBOUNCE_S)
 
-    def wrote(self, item: Item) -> None:
-        """Note that a pass over *item* wrote something; one that always does is made to wait for its next turn."""
-        now_s = time.monotonic()
-        if len(self._allowances) >= _MOST_ALLOWANCES:
-            self._forget_rested(now_s)
-        wait_s = self._allowances.setdefault(item, _Allowance(at_s=now_s)).spend(now_s)
-        if wait_s:
-            self._paced_until_s[item] = now_s + wait_s
-
-    def pause_s(self, item: Item) -> float:
-        """Return how long *item* still waits because it was written too often, 0 if it needn't."""
-        return max(self._paced_until_s.get(item, 0.0) - time.monotonic(), 0.0)
-
     def failed(self, item: Item, priority: Priority = Priority.RESYNC, *, cap_s: float = RETRY_CAP_S) -> float:
         """Ask for *item* again after a delay that grows with each failure; return the delay in seconds."""
         failures = self._failures[item] = self._failures.get(item, 0) + 1
@@ -145,8 +109,9 @@ class WorkQueue(Generic[Item]):
 
     def forget(self, item: Item) -> None:
         """Drop *item*: it doesn't exist any more."""
-        for memory in (self._waiting, self._failures, self._allowances, self._paced_until_s):
-            memory.pop(item, None)
+        self._waiting.pop(item, None)
+        self._failures.pop(item, None)
+        self.pacing.forget(item)
 
     async def get(self) -> Turn[Item]:
         """Wait for the next item that is due, and mark it as being worked on until ``done``."""
@@ -220,11 +185,6 @@ class WorkQueue(Generic[Item]):
         self._alarm = None
         self._wake()
 
-    def _forget_rested(self, now_s: float) -> None:
-        """Drop the allowances that are full again: they say nothing any more."""
-        self._allowances = {item: each for item, each in self._allowances.items() if not each.is_full(now_s)}
-        self._paced_until_s = {item: at_s for item, at_s in self._paced_until_s.items() if at_s > now_s}
-
     def _promote(self) -> None:
         now_s = time.monotonic()
         while self._later and self._later[0][0] <= now_s:
@@ -233,9 +193,10 @@ class WorkQueue(Generic[Item]):
                 heapq.heappush(self._ready, (entry.priority, next(self._order), entry))
 
     def _next(self) -> _Entry[Item] | None:
-        """Take the first ready entry whose item isn't running; entries that were replaced are dropped."""
+        """Take the first ready entry whose item isn't running; entries that were replaced are dropped, those that are paced by now come later."""
         passed = []
         found = None
+        now_s = time.monotonic()
         while self._ready and found is None:
             key = heapq.heappop(self._ready)
             entry = key[2]
@@ -243,6 +204,9 @@ class WorkQueue(Generic[Item]):
                 continue
             if entry.item in self._running:
                 passed.append(key)
+            elif entry.priority > Priority.PUSH and (until_s := self.pacing.until_s(entry.item)) > now_s:
+                entry.due_s = until_s
+                heapq.heappush(self._later, (until_s, next(self._order), entry))
             else:
                 found = entry
                 del self._waiting[entry.item]

@@ -96,7 +96,7 @@ class SyncWork:
             case on.LookAgain():
                 self.context.queue.add(ref, instruction.priority, after_s=instruction.after_s)
             case on.DriftPutBack():
-                self.context.queue.wrote(instruction.ref)
+                self.context.queue.pacing.wrote(instruction.ref)
         return None
 
     async def facts(self, ref: ObjectRef, sync: Sync, followed: FollowedSync) -> on.ClusterFacts:
@@ -114,7 +114,7 @@ class SyncWork:
             is_contended=bool(contention.of(ref)),
             has_lapsed=has_lapsed,
             lapses_at_s=contention.due_s(ref),
-            pauses_s={each: self.context.queue.pause_s(each) for each in state.dirty},
+            pauses_s={each: self.context.queue.pacing.pause_s(each) for each in state.dirty},
             has_earlier=followed.earlier is not None,
             is_current=self.is_current(followed, now_s),
         )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+from types import SimpleNamespace
 
 import pytest
 
 from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.engine.daemon.pacing import Pacing
 from kubectl_reconcile.engine.daemon.queue import WorkQueue, backoff_s
 from kubectl_reconcile.engine.telemetry.logs import News
 
@@ -119,13 +122,13 @@ async def test_what_somebody_was_woken_for_who_is_cancelled_then_is_taken_by_ano
 
 
 async def test_an_item_that_writes_in_every_pass_is_paced_and_a_person_goes_past_that(monkeypatch):
-    monkeypatch.setattr("kubectl_reconcile.engine.daemon.queue._REFILL_S", 10_000.0)
+    monkeypatch.setattr("kubectl_reconcile.engine.daemon.pacing._REFILL_S", 10_000.0)
     queue = WorkQueue()
     passes = 0
     queue.changed("fought over")
     while await is_due(queue):
         passes += 1
-        queue.wrote("fought over")
+        queue.pacing.wrote("fought over")
         queue.succeeded("fought over")
         queue.changed("fought over")
     assert passes == 11  # a burst, and the one that finds the allowance used up
@@ -140,8 +143,55 @@ async def test_an_item_that_writes_now_and_then_is_never_paced():
     for _ in range(5):
         queue.changed("item")
         assert await is_due(queue)
-        queue.wrote("item")
+        queue.pacing.wrote("item")
         queue.succeeded("item")
+
+
+async def test_who_holds_up_everybody_waits_as_does_its_namespace_and_nobody_else():
+    queue = WorkQueue()
+    queue.pacing.held_up("slow", "crowded", 5.0)
+    queue.pacing.held_up("slow too", "crowded", 5.0)
+    queue.pacing.held_up("slow elsewhere", "quiet", 5.0)
+    queue.pacing.held_up("quick", "quiet", 0.01)
+    assert 50 < queue.pacing.pause_s("slow") <= 100
+    assert 150 < queue.pacing.pause_s("slow too") <= 200
+    assert 50 < queue.pacing.pause_s("slow elsewhere") <= 100
+    assert queue.pacing.pause_s("quick") == 0
+    queue.changed("slow")
+    queue.changed("quick")
+    assert (await queue.get()).item == "quick"
+    queue.add("slow", Priority.ASKED)
+    assert (await queue.get()).item == "slow"
+
+
+async def test_what_was_asked_for_during_the_pass_that_held_up_everybody_waits_as_well():
+    queue = WorkQueue()
+    queue.add("slow", Priority.DRIFT)
+    await queue.get()
+    queue.add("slow", Priority.DRIFT)
+    queue.pacing.held_up("slow", "crowded", 5.0)
+    queue.done("slow")
+    queue.add("quick", Priority.POLL)
+    assert (await queue.get()).item == "quick"
+    assert not await is_due(queue)
+
+
+def test_an_item_that_is_gone_and_comes_back_has_used_what_its_namespace_used():
+    pacing = Pacing()
+    pacing.held_up("slow", "crowded", 5.0)
+    pacing.forget("slow")
+    assert pacing.pause_s("slow") == 0
+    pacing.held_up("slow", "crowded", 5.0)
+    assert pacing.pause_s("slow") > 150
+
+
+def test_what_is_over_is_forgotten_once_much_is_known(monkeypatch):
+    clock = itertools.count(1000.0, 1000.0)
+    monkeypatch.setattr("kubectl_reconcile.engine.daemon.pacing.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    pacing = Pacing()
+    for number in range(5000):
+        pacing.held_up(number, f"namespace-{number}", 1.0)
+    assert len(pacing._until_s) + len(pacing._shares_until_s) <= 1002
 
 
 def test_only_news_is_told_until_it_was_well_in_between():

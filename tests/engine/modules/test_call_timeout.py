@@ -82,3 +82,25 @@ def test_a_spec_that_makes_no_sense_is_no_fault_of_the_module():
 
     with pytest.raises(SpecError):
         ask(complains)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_how_long_a_call_kept_all_others_waiting_is_told_however_it_ends(ends):
+    told = []
+
+    def reconcile(*_):
+        while time.thread_time() < until_s:
+            pass
+        if not ends:
+            raise RuntimeError
+        return Outcome([])
+
+    body = {"reconcile": lambda _, *given: reconcile(*given)}
+    one = module(api="example.com/v1", kind="Cache", owns=["v1/Pod"], name="cache")(type("Cache", (), body))
+    calls = ModuleCalls(Metrics(), 100.0, lambda ref, seconds: told.append((str(ref), seconds)))
+    until_s = time.thread_time() + 0.05
+    with contextlib.nullcontext() if ends else pytest.raises(ModuleError):
+        calls(one, CR, Owned(), None, Context("2026-11-20T12:00:00Z", "cache", CR))
+    ((ref, seconds),) = told
+    assert ref == "Cache.example.com shop/web"
+    assert seconds >= 0.04

@@ -85,7 +85,7 @@ class CrController:
     async def _pass(self, ref: ObjectRef, cr: Manifest) -> CrEvent:
         started = time.perf_counter()
         self.context.contention.lapse(ref, time.monotonic())
-        is_paced, stop = self.context.queue.pause_s(ref) > 0, self.context.stop(ref)
+        is_paced, stop = self.context.queue.pacing.pause_s(ref) > 0, self.context.stop(ref)
         made, results = await self._written(ref, cr, stop, provisional=not is_paced)
         if any(each.state is ResultState.TAKEN for each in results):
             earlier = [each for each in results if each.state is ResultState.SUCCEEDED]
@@ -137,7 +137,7 @@ class CrController:
         queue = self.context.queue
         match instruction:
             case Pace():
-                queue.wrote(ref)
+                queue.pacing.wrote(ref)
             case LookAgain():
                 queue.add(ref, instruction.priority, after_s=instruction.after_s)
             case ForgetFailures():
