@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.e2e.conftest import until_may
 from tests.e2e.domains import condition
 
 
@@ -53,6 +54,8 @@ def test_who_may_not_read_all_of_a_namespace_says_nothing_of_it(cluster, plugin,
         }
     )
     cluster.kubectl("create", "rolebinding", user, "--role=web", f"--user={user}", "-n", cluster.namespace)
+    until_may(cluster.kubectl, user, "get", "checkups.checks.reconcile.dev", cluster.namespace)
+    until_may(cluster.kubectl, user, "list", "deployments.apps", cluster.namespace)
     answer = plugin("record", "checkup/security", "--as", user, "-o", str(tmp_path / "case.json"))
     assert answer.status == 0, answer.err
     told = {each["type"]: each for each in json.loads((tmp_path / "case.json").read_text())["outcome"]["conditions"]}
