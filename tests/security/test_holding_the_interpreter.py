@@ -89,7 +89,7 @@ def test_a_rule_that_is_dear_only_for_a_large_object(daemon, others, follow, git
     rule = "self.metadata.annotations.all(a, self.metadata.annotations.all(b, a + b != ''))"
     with asked_all_the_time(daemon) as (waits, faults):
         health = {"rules": [{"kind": "ConfigMap", "current": rule}]}
-        sync = follow(attacker.url, "attacker", health=health, timeout="10m")
+        sync = follow(attacker.url, "attacker", health=health, timeout="20s")
         eventually(lambda: "many" in cluster.names("ConfigMap"), "the first wave is there, and is judged")
         others()
         eventually(
