@@ -436,7 +436,10 @@ def test_a_copy_that_isnt_as_listed_is_no_backup(tmp_path, spoil, words):
         COPIES.checked(file, NOW)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", gzip.compress(b"no tar" * 1000)])
+NO_ARCHIVES = {"nothing": b"", "text": b"no archive", "text, packed": gzip.compress(b"no tar" * 1000, mtime=0)}
+
+
+@pytest.mark.parametrize("content", NO_ARCHIVES.values(), ids=NO_ARCHIVES)
 def test_what_is_no_archive_is_no_backup(tmp_path, content):
     file = tmp_path / "x"
     file.write_bytes(content)
