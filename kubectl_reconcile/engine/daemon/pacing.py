@@ -42,7 +42,7 @@ class _Allowance:
 
 
 @dataclass(slots=True)
-class Pacing(Generic[PacedItem]):
+class TurnPacing(Generic[PacedItem]):
     """When each item may have its next turn; times are of the monotonic clock."""
 
     _allowances: dict[PacedItem, _Allowance] = field(default_factory=dict)

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
-from kubectl_reconcile.engine.daemon.pacing import Pacing
+from kubectl_reconcile.engine.daemon.pacing import TurnPacing
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -71,7 +71,7 @@ class WorkQueue(Generic[Item]):
     _ready: list[tuple[int, int, _Entry[Item]]] = field(default_factory=list)
     _running: set[Item] = field(default_factory=set)
     _failures: dict[Item, int] = field(default_factory=dict)
-    pacing: Pacing[Item] = field(default_factory=Pacing)
+    pacing: TurnPacing[Item] = field(default_factory=TurnPacing)
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _idle: deque[asyncio.Future[None]] = field(default_factory=deque)
     _alarm: asyncio.TimerHandle | None = None

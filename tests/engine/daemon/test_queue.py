@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from kubectl_reconcile.core.daemon.priority import Priority
-from kubectl_reconcile.engine.daemon.pacing import Pacing
+from kubectl_reconcile.engine.daemon.pacing import TurnPacing
 from kubectl_reconcile.engine.daemon.queue import WorkQueue, backoff_s
 from kubectl_reconcile.engine.telemetry.logs import News
 
@@ -177,7 +177,7 @@ async def test_what_was_asked_for_during_the_pass_that_held_up_everybody_waits_a
 
 
 def test_an_item_that_is_gone_and_comes_back_has_used_what_its_namespace_used():
-    pacing = Pacing()
+    pacing = TurnPacing()
     pacing.held_up("slow", "crowded", 5.0)
     pacing.forget("slow")
     assert pacing.pause_s("slow") == 0
@@ -188,7 +188,7 @@ def test_an_item_that_is_gone_and_comes_back_has_used_what_its_namespace_used():
 def test_what_is_over_is_forgotten_once_much_is_known(monkeypatch):
     clock = itertools.count(1000.0, 1000.0)
     monkeypatch.setattr("kubectl_reconcile.engine.daemon.pacing.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    pacing = Pacing()
+    pacing = TurnPacing()
     for number in range(5000):
         pacing.held_up(number, f"namespace-{number}", 1.0)
     assert len(pacing._until_s) + len(pacing._shares_until_s) <= 1002
