@@ -113,3 +113,15 @@ def test_rules_are_read_as_a_checkup_has_them():
 def test_a_pattern_is_no_regular_expression():
     assert found(role("*"), rules=ScanRules(Profile.BASELINE, (Exclusion(name="we."),))) != []
     assert found(role("*"), rules=ScanRules(Profile.BASELINE, (Exclusion(name="w*b"),))) == []
+
+
+@pytest.mark.parametrize("pattern", ["*" * 253, "*a" * 126 + "b", "a*" * 126 + "b"])
+def test_a_pattern_of_many_stars_is_answered_nevertheless(pattern):
+    long = role("*")
+    long["metadata"]["name"] = "a" * 253
+    assert (found(long, rules=ScanRules(Profile.BASELINE, (Exclusion(name=pattern),))) == []) is (set(pattern) == {"*"})
+
+
+@pytest.mark.parametrize("pattern", ["w?b", "[w]eb", "w[a-f]b"])
+def test_nothing_but_a_star_stands_for_anything(pattern):
+    assert found(role("*"), rules=ScanRules(Profile.BASELINE, (Exclusion(name=pattern),))) != []
