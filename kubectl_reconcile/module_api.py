@@ -21,7 +21,7 @@ What stands here:
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
 - backups by Jobs: `BackupStorage` with `backup_claim`, `check_schedule`, `BackupPlan` with `Every`, `due`, `Due`, `look_again_s`, `slot_suffix`, `with_missed`, `why_missed`; what became of them: `runs_of`, `BackupRun`, `BackupProgress`, `BackupWords`, `kept`, `last_lines`, `last_success`;
 - moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, `latest_slot`, `later`, `seconds_between`;
-- asking in CEL: `CelTest` with `CelError`, `CelFault`; security scans: `findings_among` by `ScanRules` (`ScanRulesError`), each a `ScanFinding` of a `ScanSeverity`, in the kinds that are `SCANNED`;
+- asking in CEL: `CelTest` of a value of a `CelSize`, with `CelError`, `CelFault`; security scans: `findings_among` by `ScanRules` (`ScanRulesError`), each a `ScanFinding` of a `ScanSeverity`, in the kinds that are `SCANNED`;
 - what our own Jobs run: `IMAGE`; S3 as their place to write to: `S3Place` with `s3_place`, `check_s3`, `s3_arguments`, `s3_environment`, `s3_volumes`, `s3_mounts`, `s3_hinted`;
 - reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `has_condition`, `labels_of`, `annotations_of`, `map_at`, `maps_in`, `text_at`, and the names of labels.
 
@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from kubectl_reconcile import IMAGE
 from kubectl_reconcile.core.annotations import MODULE_LABEL
+from kubectl_reconcile.core.health.cel_cost import Size as CelSize
 from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
 from kubectl_reconcile.core.module.action_journal import actions_done, actions_failed
@@ -145,6 +146,7 @@ __all__ = [
     "Between",
     "CelError",
     "CelFault",
+    "CelSize",
     "CelTest",
     "Condition",
     "Context",

@@ -246,6 +246,15 @@ def test_whatever_somebody_writes_into_the_status_is_read(odd):
     assert world.look(LATER)["result"]["total"] == 1
 
 
+def test_a_result_that_somebody_has_made_huge_is_not_asked():
+    world = World(passes="result.checks.all(a, result.checks.all(b, a + b != ''))")
+    status = world.look()
+    status["result"]["checks"] = {f"check-{number}": 1 for number in range(20_000)}
+    world.look()
+    assert (world.told("Passed"), world.health) == (("False", "CannotBeJudged"), "Failed")
+    assert world.message("Passed") == ".spec.passes would take too long for so large a result"
+
+
 def test_it_is_pure():
     world = World(deployment(), role("*"), schedule="0 3 * * *", passes="result.high == 0")
     world.look()
