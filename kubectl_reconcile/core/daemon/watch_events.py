@@ -213,8 +213,9 @@ class ItemIndex:
     def reading_all(self, ref: ObjectRef, modules: Iterable[Module]) -> Iterator[ObjectRef]:
         """Yield the other CRs whose modules read all objects of this one's kind in its namespace."""
         for module in modules:
-            if any(each.whole_namespace and each.gvk.group_kind == ref.group_kind for each in module.reads):
-                yield from sorted(self._here.get((module.name, ref.namespace), set()) - {ref})
+            here = self._here.get((module.name, ref.namespace))
+            if here and any(each.whole_namespace and each.gvk.group_kind == ref.group_kind for each in module.reads):
+                yield from sorted(here - {ref})
 
     def top_of(self, ref: ObjectRef, controller_uid: Callable[[ObjectRef], str]) -> ObjectRef:
         """Return the CR on top of a nested one, since its pass writes what is below; anything else is on its own."""

@@ -95,10 +95,8 @@ def _of_service(
     selector = {str(key): str(value) for key, value in map_at(spec, "selector").items()}
     if not selector or spec.get("type") == "ExternalName":
         return
-    key, value = next(iter(selector.items()))
-    selected = [
-        pod for labels, pod in nearby.get((ref.namespace, key, value), ()) if selector.items() <= labels.items()
-    ]
+    rarest = min((nearby.get((ref.namespace, key, value), ()) for key, value in selector.items()), key=len)
+    selected = [pod for labels, pod in rarest if selector.items() <= labels.items()]
     if not selected:
         yield endpoints_finding(
             ref, ".spec.selector", "must select pods: nothing in the namespace has or makes such ones"
