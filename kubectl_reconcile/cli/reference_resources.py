@@ -110,10 +110,10 @@ Made from the program by `make manifests`.
 | `Ready` | both; with `spec.health.wait: false`, `Synced` alone |
 | `Reconciling` | something is being written, or members are in progress |
 | `Stalled` | nothing will happen until a person acts |
-| `SourceVerified` | the newest commit is [signed](operating.md#signed-commits-and-tags) as the Sync requires; only there if it requires signatures |
+| `SourceVerified` | the newest commit is [signed](git-sources.md#signed-commits-and-tags) as the Sync requires; only there if it requires signatures |
 | `Contended` | [another controller](operating.md#when-somebody-else-writes-the-same-field) keeps overwriting fields, which are left to it for a while |
 
-What to do about each of them is in [Operating](operating.md#what-its-status-says).
+What to do about each of them is in [Operating](operating.md#status-of-a-sync).
 """
 
 
@@ -140,7 +140,7 @@ _METRICS = """\
 # Metrics
 
 What a daemon exports at `/metrics`, for Prometheus; made from their declarations by `make manifests`. A histogram has `_bucket`, `_sum` and `_count` behind its name.
-`deploy/grafana-dashboard.json` shows all of them; [Operating](operating.md#looking-after-the-daemon) says how to reach them.
+`deploy/grafana-dashboard.json` shows all of them; [Operating](operating.md#probes-metrics-and-logs) says how to reach them.
 
 | metric | type | labels | meaning |
 |---|---|---|---|
