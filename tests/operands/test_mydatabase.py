@@ -166,6 +166,18 @@ def test_passwords_are_those_of_secrets_and_nobody_comes_in_without(db):
     assert db.password() != first
     real.eventually(lambda: refuses(db, first), "the old password lets nobody in", timeout_s=240)
     assert db.sql("select current_user") == ["shop"]
+
+    uid = db.uid()
+    db.apply(hba=[{"users": ["shop"], "method": "reject"}])
+    real.eventually(
+        lambda: refuses(db, db.password(), "pg_hba.conf rejects connection"), "it lets shop not in", timeout_s=240
+    )
+    db.apply(hba=[{"databases": ["orders"], "users": ["shop"], "method": "scram-sha-256"}, {"method": "reject"}])
+    real.eventually(
+        lambda: not refuses(db, db.password(), "pg_hba.conf rejects connection"), "it lets shop in", timeout_s=240
+    )
+    db.settled()
+    assert db.uid() == uid
     said = f"{db.daemon.log}{json.dumps(db.cr)}{real.logs('db-0')}"
     assert not any(each in said for each in (first, db.password(), db.password("superuser")))
 
@@ -458,9 +470,9 @@ def secrets(real):
     return {each["metadata"]["name"] for each in real.kubectl.json("get", "secrets", "-n", real.namespace)["items"]}
 
 
-def refuses(db, password):
+def refuses(db, password, how="password authentication failed"):
     try:
         db.sql("select 1", password=password)
     except KubectlError as error:
-        return "password authentication failed" in str(error)
+        return how in str(error)
     return False

@@ -26,6 +26,7 @@ from kubectl_reconcile.module_api import (
     restricted_pod,
     spread_over_nodes,
 )
+from kubectl_reconcile.modules.postgres.access.hba import hba_text
 from kubectl_reconcile.modules.postgres.situation import (
     KEPT,
     MAJOR,
@@ -95,8 +96,7 @@ if [ "$BEGIN" = replica ]; then
   touch "$PGDATA/standby.signal"
   rm -rf "$PGDATA/pg_replslot/"*
 fi
-printf '%s\\n' 'local all postgres trust' 'local all all scram-sha-256' 'host replication replicator all scram-sha-256' \\
-  'host all all all scram-sha-256' > "$PGDATA/pg_hba.conf"
+printf '%s\\n' "$HBA" > "$PGDATA/pg_hba.conf"
 sync
 rm -f "$PGDATA.rewinding"
 """
@@ -152,6 +152,7 @@ class Begin(StrEnum):
 def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begin: Begin, synchronous: str) -> Manifest:
     """Return the pod of a slot, which begins in this way; *synchronous* is whom its server waits for once it takes writes."""
     begun = {"BEGIN": begin.value, "PARAMETERS": parameter_lines(spec.parameters), "SYNCHRONOUS": synchronous}
+    begun["HBA"] = hba_text(spec.hba)
     return _pod(spec, ctx, slot, begun, "")
 
 
@@ -247,6 +248,7 @@ def _prepared_by(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[s
         {"name": "SLOT", "value": slot_id(slot)},
         {"name": "PARAMETERS", "value": begun.get("PARAMETERS", "")},
         {"name": "SYNCHRONOUS", "value": begun.get("SYNCHRONOUS", "")},
+        {"name": "HBA", "value": begun.get("HBA", "")},
         {"name": "MAJOR", "value": str(spec.version)},
         {"name": "PGDATA", "value": _PGDATA},
         {"name": "PASSWORD", "valueFrom": password},

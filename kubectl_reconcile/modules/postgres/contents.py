@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, map_at
+from kubectl_reconcile.module_api import Context, map_at, shortened
+from kubectl_reconcile.modules.postgres.access.hba import hba_digest, hba_text
 from kubectl_reconcile.modules.postgres.membership import (
     ASYNCHRONOUS,
     Quorum,
@@ -36,6 +37,7 @@ from kubectl_reconcile.modules.postgres.steps import (
     stop,
 )
 
+_TOLD_MAX = 400
 _USUAL = {
     "max_connections": "100",
     "max_worker_processes": "8",
@@ -108,6 +110,17 @@ def parameters_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: 
             )  # fmt: skip
     if s.primary is not None and s.primary.pending and _leads(spec, s.primary):
         yield restart(s.primary)
+
+
+def access_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield what tells instances who may come in from where."""
+    text = hba_text(spec.hba)
+    for instance in s.ordered:
+        if instance.answer and instance.answer.get("hba") != hba_digest(text):
+            rules = "; ".join(each.line for each in spec.hba) or "everybody with a password"
+            said = shortened(f"tell {instance.slot} who gets in: {rules}", _TOLD_MAX)
+            given = {"instance": instance.slot, "hba": text}
+            yield DatabaseStep(NextDo.SET_ACCESS, Purpose.CHANGING, said, str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
 
 
 def acknowledged(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:

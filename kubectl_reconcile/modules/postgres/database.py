@@ -231,6 +231,8 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
                 holds[f"slots.{given['slot']}"] = s.slots.get(given["slot"])
             case NextDo.SET_PARAMETERS:
                 holds[f"pods.{slot}.settings"] = dict(instance.settings)
+            case NextDo.SET_ACCESS:
+                holds[f"pods.{slot}.hba"] = instance.answer.get("hba")
             case NextDo.CHECKPOINT:
                 pass
             case NextDo.SET_QUORUM | NextDo.CONFIRM_QUORUM:

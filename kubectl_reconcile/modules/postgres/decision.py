@@ -13,7 +13,7 @@ The order, each line only where those above are settled:
 8. A replica whose log has what the primary's hasn't ends, so that it is rewound; where it can't be, its volume is set aside, see `rejoin`. Replicas that are
    too many go: the pod, its replication slot, its volume. Never the primary.
 9. Users with their passwords, then databases.
-10. Parameters. A restart of the primary, where replicas can only follow it afterwards.
+10. Parameters, and who gets in from where. A restart of the primary, where replicas can only follow it afterwards.
 11. Replication slots of all replicas. A replica that has ended comes back on its volume; one that doesn't follow yet is waited for.
 12. Pods that were made by another template are replaced, and those restarted whose parameters take it: replicas first, one at a time. A primary
     that has a replica hands over to it.
@@ -30,7 +30,14 @@ from collections.abc import Iterator
 from kubectl_reconcile.module_api import Context, map_at
 from kubectl_reconcile.modules.postgres.backup.beginning import restoring, seed_of
 from kubectl_reconcile.modules.postgres.children import Begin
-from kubectl_reconcile.modules.postgres.contents import acknowledged, confirmed, databases, parameters_set, users
+from kubectl_reconcile.modules.postgres.contents import (
+    access_set,
+    acknowledged,
+    confirmed,
+    databases,
+    parameters_set,
+    users,
+)
 from kubectl_reconcile.modules.postgres.failover import failing_over, offered
 from kubectl_reconcile.modules.postgres.handover import handed_over, handing_over, switchover, switchover_refused
 from kubectl_reconcile.modules.postgres.membership import members, quorum_refused
@@ -279,7 +286,7 @@ def _missing(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
 
 
 _ORDER = (
-    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, acknowledged, switchover, rejoining, _surplus, users, databases, parameters_set, _slots, _followers, _outdated, _missing,
+    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, acknowledged, switchover, rejoining, _surplus, users, databases, parameters_set, access_set, _slots, _followers, _outdated, _missing,
     confirmed, _leaving, given_up,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

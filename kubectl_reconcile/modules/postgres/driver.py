@@ -3,7 +3,7 @@
 The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
-Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), settings,
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), settings,
 restarts, pending, error);
 ``writable``, the instances that take writes, in one line; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
@@ -54,6 +54,7 @@ _INSTANCE = """select json_build_object(
   'synchronous', current_setting('synchronous_standby_names'),
   'version', current_setting('server_version'),
   'major', (current_setting('server_version_num')::int / 10000)::text,
+  'hba', coalesce(encode(sha256(pg_read_binary_file(current_setting('hba_file'), 0, 65536, true)), 'hex'), ''),
   'settings', (select coalesce(json_object_agg(name, setting), '{{}}') from pg_file_settings where sourcefile like '%/postgresql.auto.conf'),
   'restarts', (select coalesce(json_agg(name order by name), '[]') from pg_settings where context = 'postmaster'
       and (name = any (array[{names}]::text[]) or name in (select name from pg_file_settings where sourcefile like '%/postgresql.auto.conf'))),
@@ -73,8 +74,13 @@ _WITHIN = """select json_build_object(
   'forks', (select coalesce(json_object_agg(line[1], line[2]), '{{}}') from regexp_matches(
       pg_read_file('pg_wal/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '.history', 0, 65536, true),
       '^\\s*([0-9]+)\\s+([0-9A-F]+/[0-9A-F]+)', 'gn') line))"""
+_ACCESS = """do $$ begin
+  execute format('copy (select unnest(string_to_array(%L, chr(10)))) to %L', {text}, current_setting('hba_file'));
+  perform pg_reload_conf();
+end $$"""
+"""The file is written and read again in one go, whatever happens to whoever asks for it."""
 _INSTANCE_SHAPE = {
-    **dict.fromkeys(("system", "version", "major", "lsn", "synchronous"), str), "recovery": bool, "receives": bool, "timeline": int, "checkpointed": int,
+    **dict.fromkeys(("system", "version", "major", "lsn", "synchronous", "hba"), str), "recovery": bool, "receives": bool, "timeline": int, "checkpointed": int,
     **dict.fromkeys(("settings", "limits"), dict), **dict.fromkeys(("restarts", "pending"), list),
 }  # fmt: skip
 _WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots", "forks"), dict)
@@ -236,6 +242,8 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
                 await _set_user(session, io, ctx, given)
             case NextDo.SET_PARAMETERS:
                 await _set_parameters(session, given)
+            case NextDo.SET_ACCESS:
+                await session.ask(_ACCESS.format(text=literal(str(given["hba"]))))
             case NextDo.SET_QUORUM:
                 await _set_quorum(session, str(given["setting"]))
             case NextDo.CONFIRM_QUORUM:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import Action, Context, Facts, Owned, annotations_of, is_alive, map_at
+from kubectl_reconcile.modules.postgres.access.hba import hba_digest
 from kubectl_reconcile.modules.postgres.children import Begin
 from kubectl_reconcile.modules.postgres.situation import SYSTEM, claim_name, lsn_of, slot_id, state_of
 from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, secret_of
@@ -45,15 +46,23 @@ def _changed(facts: Facts, action: Action) -> Facts:
             changed = {"slots": left}
         case NextDo.SET_PARAMETERS:
             changed = _set(facts, given)
-        case NextDo.CHECKPOINT:
-            changed = _told(
-                facts, given["instance"], checkpointed=map_at(facts, "pods", given["instance"]).get("timeline")
-            )
-        case NextDo.SET_QUORUM:
-            changed = _told(facts, given["instance"], synchronous=given["setting"])
+        case NextDo.SET_ACCESS | NextDo.CHECKPOINT | NextDo.SET_QUORUM:
+            changed = _told(facts, given["instance"], **_news(facts, action))
         case NextDo.PROMOTE:
             changed = _promoted(facts, given)
     return changed
+
+
+def _news(facts: Facts, action: Action) -> dict[str, Any]:
+    """Return what an instance says after an action."""
+    given = action.parameters
+    match action.verb:
+        case NextDo.SET_ACCESS:
+            return {"hba": hba_digest(given["hba"])}
+        case NextDo.SET_QUORUM:
+            return {"synchronous": given["setting"]}
+        case _:
+            return {"checkpointed": map_at(facts, "pods", given["instance"]).get("timeline")}
 
 
 def _set(facts: Facts, given: Mapping[str, Any]) -> Facts:
@@ -128,7 +137,7 @@ def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dic
     settings = {name: value[1:-1].replace("''", "'").replace("\\\\", "\\") for name, _, value in lines}
     return {
         "recovery": begun.get("BEGIN") in {Begin.REPLICA, Begin.REWIND}, "system": system, "timeline": 1, "checkpointed": 1, "synchronous": begun.get("SYNCHRONOUS", ""), "version": str(spec.version), "major": str(spec.version),
-        "settings": settings, "restarts": [], "limits": {}, "pending": [], "error": "",
+        "settings": settings, "restarts": [], "limits": {}, "pending": [], "hba": hba_digest(begun.get("HBA", "")), "error": "",
     }  # fmt: skip
 
 

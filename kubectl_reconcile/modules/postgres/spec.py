@@ -20,6 +20,7 @@ from kubectl_reconcile.module_api import (
     maps_in,
     spec_of,
 )
+from kubectl_reconcile.modules.postgres.access.hba import HbaRule, check_rules
 from kubectl_reconcile.modules.postgres.backup.spec import BackupWish, BootstrapWish, FromBackup
 
 REPOSITORY = "docker.io/library/postgres"
@@ -121,8 +122,16 @@ class SynchronousWish:
     mode: Literal["Required", "Preferred"] = "Required"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseAccess:
+    """Who may log in, and from where."""
+
+    users: tuple[UserWish, ...] = ()
+    hba: tuple[HbaRule, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
-class MyDatabaseSpec:
+class MyDatabaseSpec(DatabaseAccess):
     """The spec of a MyDatabase."""
 
     version: int
@@ -132,7 +141,6 @@ class MyDatabaseSpec:
     resources: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     databases: tuple[DatabaseWish, ...] = ()
-    users: tuple[UserWish, ...] = ()
     failover: FailoverWish | None = None
     synchronous: SynchronousWish | None = None
     backup: BackupWish | None = None
@@ -195,6 +203,7 @@ def database_spec(cr: Manifest) -> MyDatabaseSpec:
     _check_names(".spec.users", [each.name for each in spec.users])
     _check_names(".spec.databases", [each.name for each in spec.databases])
     _check_owners(spec)
+    check_rules(spec.hba, {SUPERUSER, REPLICATOR})
     if spec.backup:
         spec.backup.check()
     if spec.from_backup:

@@ -44,6 +44,8 @@ class NextDo(StrEnum):
     MAKE_DATABASE = "make-database"
     SET_OWNER = "set-owner"
     SET_PARAMETERS = "set-parameters"
+    SET_ACCESS = "set-access"
+    """Say who may come in from where."""
     MAKE_SLOT = "make-slot"
     """Have the primary keep what a replica hasn't got yet."""
     DROP_SLOT = "drop-slot"
@@ -67,6 +69,7 @@ ACTIONS = frozenset(
         NextDo.MAKE_DATABASE,
         NextDo.SET_OWNER,
         NextDo.SET_PARAMETERS,
+        NextDo.SET_ACCESS,
         NextDo.MAKE_SLOT,
         NextDo.DROP_SLOT,
         NextDo.CHECKPOINT,

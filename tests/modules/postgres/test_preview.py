@@ -75,6 +75,7 @@ CHANGES = st.fixed_dictionaries(
         "users": st.sampled_from([[], USERS[:1], USERS]),
         "databases": st.sampled_from([[], [{"name": "a"}], [{"name": "a"}, {"name": "b"}]]),
         "image": st.sampled_from(["", "postgres:17.6"]),
+        "hba": st.sampled_from([[], [{"method": "reject", "users": ["shop"]}]]),
         "replicas": st.integers(1, 4),
     },
 )

@@ -3,6 +3,7 @@
 import pytest
 
 from kubectl_reconcile.core.module.specs import SpecError
+from kubectl_reconcile.modules.postgres.access.hba import hba_text
 from kubectl_reconcile.modules.postgres.spec import OWNED_PARAMETERS, bytes_of, database_spec, parts_of, secrets_named
 
 
@@ -33,6 +34,40 @@ REFUSED = {
     "a database of nobody's": (
         {"databases": [{"name": "a", "owner": "b"}]}, ".spec.databases[0].owner: must be postgres or one of .spec.users, not 'b'",
     ),
+    "a rule that lets anybody in": (
+        {"hba": [{"method": "trust"}]},
+        ".spec.hba[0].method: must be one of scram-sha-256, reject: 'trust' lets anybody in without a password (hint: scram-sha-256)",
+    ),
+    "a rule that takes passwords in clear text": (
+        {"hba": [{"method": "password"}]},
+        ".spec.hba[0].method: must be one of scram-sha-256, reject: 'password' sends passwords in clear text",
+    ),
+    "a rule without a method": ({"hba": [{}]}, ".spec.hba[0].method: is required"),
+    "a line instead of a rule": ({"hba": ["host all all all trust"]}, ".spec.hba[0]: must be an object"),
+    "a rule about the superuser": (
+        {"hba": [{"method": "reject", "users": ["postgres"]}]}, ".spec.hba[0].users: postgres is who kubectl-reconcile logs in as",
+    ),
+    "a rule about replication": (
+        {"hba": [{"method": "reject", "databases": ["replication"]}]}, ".spec.hba[0].databases: replication is looked after here",
+    ),
+    "a rule for nobody": ({"hba": [{"method": "reject", "users": []}]}, ".spec.hba[0].users: must be 1 to 20 names"),
+    "a rule for a name that is a file": (
+        {"hba": [{"method": "reject", "users": ["@/etc/passwd"]}]}, ".spec.hba[0].users: must be names or all",
+    ),
+    "a rule with a line break in it": (
+        {"hba": [{"method": "reject", "users": ["shop\nhost"]}]}, ".spec.hba[0].users: must be names or all",
+    ),
+    "a rule for all and others": ({"hba": [{"method": "reject", "users": ["all", "shop"]}]}, ".spec.hba[0].users: has all beside others"),
+    "a rule for a host": (
+        {"hba": [{"method": "reject", "address": "db.example.com"}]}, ".spec.hba[0].address: must be all or a network such as",
+    ),
+    "a rule for a network with a host in it": (
+        {"hba": [{"method": "reject", "address": "10.1.2.3/16"}]}, ".spec.hba[0].address: must be all or a network such as",
+    ),
+    "a rule for a network of an interface": (
+        {"hba": [{"method": "reject", "address": "fe80::%eth0/64"}]}, ".spec.hba[0].address: must be all or a network such as",
+    ),
+    "too many rules": ({"hba": [{"method": "reject"}] * 51}, ".spec.hba: has 51 rules, more than 50"),
     "a policy that is none": ({"deletionPolicy": "Keep"}, ".spec.deletionPolicy: must be one of Retain, Delete"),
 }  # fmt: skip
 
@@ -55,6 +90,18 @@ def test_what_makes_sense_is_read():
     assert [each.owner for each in found.databases] == ["shop", "postgres"]
     assert found.server_image == "docker.io/library/postgres:17"
     assert database_spec(cr(image="mine:1")).server_image == "mine:1"
+
+
+def test_rules_come_after_ours_and_before_the_one_that_lets_everybody_in():
+    rules = [
+        {"databases": ["orders", "all-of-it"], "users": ["shop"], "address": "10.1.0.0/16", "method": "scram-sha-256"},
+        {"method": "reject", "users": ["replication"]},
+    ]
+    lines = hba_text(database_spec(cr(hba=rules)).hba).splitlines()
+    assert lines[:4] == hba_text(()).splitlines()[:4]
+    assert lines[4:] == [
+        'host "orders","all-of-it" "shop" 10.1.0.0/16 scram-sha-256', 'host all "replication" all reject', "host all all all scram-sha-256",
+    ]  # fmt: skip
 
 
 def test_secrets_are_named_whatever_the_spec_looks_like():

@@ -59,6 +59,7 @@ CHANGED = {
     ),
     "what a user may": ({"users": [{"name": "shop", "createDatabase": True}]}, ["set-user shop"]),
     "users and databases that aren't named any more": ({"users": [], "databases": []}, []),
+    "rules of who gets in": ({"hba": [{"method": "reject", "users": ["shop"]}]}, ["set-access db-0"]),
     "an image": ({"image": "postgres:17.6"}, RESTARTED),
     "resources": ({"resources": {"limits": {"memory": "1Gi"}}}, RESTARTED),
     "a larger volume": ({"storage": {"size": "2Gi"}}, []),

@@ -16,6 +16,7 @@ from kubectl_reconcile.core.module.call import outcome_of
 from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.core.module.outcome import key_of
 from kubectl_reconcile.modules.postgres import MyDatabase
+from kubectl_reconcile.modules.postgres.access.hba import hba_digest
 
 NOW = "2026-11-20T12:00:00Z"
 HANDOVER = ["checkpoint db-0", "delete db-0", "create db-0", "promote db-1"]
@@ -133,6 +134,7 @@ class World:
             "standby": standby,
             "settings": settings,
             "synchronous": told["SYNCHRONOUS"],
+            "hba": told["HBA"],
             "room": room(settings),
             "pending": [],
         }
@@ -215,7 +217,7 @@ class World:
                 continue
             pods[name] = {
                 "uid": uid_of(pod), "error": "", "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
-                "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "synchronous": server["synchronous"], "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
+                "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "synchronous": server["synchronous"], "hba": hba_digest(server["hba"]), "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
                 "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]},
             }  # fmt: skip
         writable = sorted(name for name, each in pods.items() if not each["error"] and not each["recovery"])
@@ -362,8 +364,8 @@ class World:
                 pass
             case "checkpoint":
                 disk["checkpointed"] = disk["timeline"]
-            case "set-quorum":
-                server["synchronous"] = given["setting"]
+            case "set-quorum" | "set-access":
+                server |= {"synchronous": given["setting"]} if "setting" in given else {"hba": given["hba"]}
             case "promote":
                 server["synchronous"] = given["synchronous"]
                 assert self.primary is None, "there is a primary already"
