@@ -171,7 +171,8 @@ def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: C
     for slot, instance in s.instances.items():
         if step.do in {NextDo.DELETE_POD, NextDo.SET_ASIDE} and step.about == slot:
             continue
-        is_at_rest = not instance.is_going and not instance.has_ended
+        is_left = bool(s.writable) and slot != s.named_primary and labels_of(instance.manifest).get(ROLE) == PRIMARY
+        is_at_rest = not instance.has_ended and (not instance.is_going or is_left)
         made = kept_pod(spec, ctx, instance, _role(instance, s)) if is_at_rest else None
         yield made or named("v1", "Pod", slot)
     if step.do is NextDo.CREATE_POD:

@@ -38,7 +38,7 @@ from kubectl_reconcile.modules.postgres.contents import (
     parameters_set,
     users,
 )
-from kubectl_reconcile.modules.postgres.failover import failing_over, offered
+from kubectl_reconcile.modules.postgres.failover import failing_over, left_behind, offered
 from kubectl_reconcile.modules.postgres.handover import handed_over, handing_over, switchover, switchover_refused
 from kubectl_reconcile.modules.postgres.membership import members, quorum_refused
 from kubectl_reconcile.modules.postgres.rejoin import come_back, given_up, rejoining, unrewindable, why_not
@@ -92,7 +92,7 @@ def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[st
 # --- what comes first -----------------------------------------------------------------------------
 
 
-def _under_way(spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
+def _under_way(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     if len(s.systems) > 1:
         text = f"there is data of different databases ({', '.join(s.systems)}); nothing is changed (hint: delete the pod and the volume claim of the one that is wrong)"
         yield stop(text, "DifferentDatabases")
@@ -108,11 +108,15 @@ def _under_way(spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Con
         text = f"{names} take writes, so that no client is led to either; nothing is changed (hint: delete the pod and the volume claim of the one that is to go)"
         yield stop(text, "TwoPrimaries")
     if s.primary is not None and s.primary.is_going:
+        yield from left_behind(spec, s, template, ctx)
         text = f"pod {s.primary.slot} is terminating"
         if len(s.instances) > 1:
-            hint = f"only if that node is off for good: kubectl delete pod {s.primary.slot} --force"
-            text = f"{text}; nobody takes over before its node says that it has ended (hint: {hint})"
+            text = f"{text}; nobody takes over before its node says that it has ended{_off_for_good(s.primary)}"
         yield wait(text, "PodTerminating", s)
+
+
+def _off_for_good(instance: Instance) -> str:
+    return f" (hint: only if that node is off for good: kubectl delete pod {instance.slot} --force)"
 
 
 def _volumes(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
@@ -254,7 +258,8 @@ def _followers(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Conte
             continue
         if instance is not None:
             if instance.is_going:
-                yield wait(f"pod {slot} is terminating", "PodTerminating", s)
+                hint = _off_for_good(instance) if instance.is_overdue else ""
+                yield wait(f"pod {slot} is terminating{hint}", "PodTerminating", s)
             yield from unrewindable(spec, s, instance)
             yield from ended(instance, s)
             yield from _not_serving(spec, s, instance, template)

@@ -5,7 +5,7 @@ verifiers alone, so that none is in its log. Facts hold neither: of a password t
 
 Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), settings,
 restarts, pending, error);
-``writable``, the instances that take writes, in one line; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
+``writable``, the instances that take writes, in one line, without those that are to end where there are others; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
 among them, except of standbys that follow nobody: how far the log of each goes (lsn); and while nobody takes writes, whether it may go further yet (receives): more comes, or
 after a restart not all that is on its volume has been read again.
@@ -116,7 +116,9 @@ async def observe(cr: Manifest, io: Io) -> Facts:
     question = _INSTANCE.format(names=", ".join(map(literal, spec.parameters)))
     looks = (_look(io, name, password, question) for name in names)
     answers = dict(zip(names, await asyncio.gather(*looks), strict=True))
+    going = {pod["metadata"]["name"] for pod in pods if pod["metadata"].get("deletionTimestamp")}
     writable = sorted(name for name, each in answers.items() if each.get("recovery") is False)
+    writable = [name for name in writable if name not in going] or writable
     within = await _within(io, spec, writable[0], password) if writable else {}
     if writable:
         answers = {name: _at_rest(name, each, within["followers"]) for name, each in answers.items()}

@@ -2,12 +2,14 @@
 
 Only from a primary that is *known to have ended*: its pod is gone, which Kubernetes says once its node has ended it. One whose server answers nobody, not its own
 node's probe either, is deleted first. While the node doesn't say that it has ended, nobody is promoted: a server that can't be reached may take
-writes. Pods never restart by themselves, and the old primary's is only recreated once somebody else takes writes, as a standby.
+writes, unless a person says so: once its pod should have ended by now, that is offered, as a decision of its own. Pods never restart by themselves, and the old primary's is only recreated once somebody else takes writes, as a standby.
 
 1. The primary hasn't served for as long as the spec says, though its pod was recreated meanwhile where it could be. What may be lost is nothing, where those that answer are enough of a
    quorum, see `membership`; else at most the last known lag of the replica whose log goes furthest, unless replication is to be synchronous. More than the spec allows, or unknown, it takes somebody's approval, which counts for this outage and this replica alone.
 2. Who takes over is noted in the status; the primary's pod is deleted, whatever it is at.
 3. Once it is gone and no replica receives anything any more, the one is promoted whose log goes furthest of those that answer.
+
+Where the pod doesn't go in step 2, somebody may decide that step 3 is taken all the same, and what the old primary still writes is lost. Not while a replica receives anything: then it lives.
 
 A primary that serves again before step 2 ends it, as does somebody who promotes an instance by hand.
 
@@ -46,11 +48,34 @@ def offered(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[Da
         yield _offer(s, best, ctx)
 
 
-def _offer(s: DatabaseState, best: Instance, ctx: Context) -> DatabaseStep:
+def left_behind(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield the decision that somebody has to make where the primary's pod should have ended, and its node doesn't say that it has; then what follows from it."""
+    old, best = s.primary, None if s.writable or not s.is_formed else _heir(spec, s, ctx)
+    if old is None or best is None or any(each.answer.get("receives") for each in s.ordered):
+        return
+    if not _is_approved(s, best, f"unended {old.uid}"):
+        yield _offer_beside(s, old, best, ctx)
+    elif not s.handover.is_failover:
+        yield replace(wait(_told(s, best), "FailingOver", s), target=best.slot, is_failover=True)
+    else:
+        for step in _gone_on(spec, s, template, ctx):
+            yield replace(step, why=Purpose.RECOVERING, target=step.target or s.handover.to, is_failover=True)
+
+
+def _offer_beside(s: DatabaseState, old: Instance, best: Instance, ctx: Context) -> DatabaseStep:
+    """Return the offer to leave a primary behind of which nobody knows that it has ended."""
+    step = _offer(s, best, ctx, f"unended {old.uid}")
+    warning = f"{old.slot} was to end and its node doesn't say that it has: it may still take writes of clients that reach it, and these are lost; "
+    return replace(step, text=f"{warning}{step.text}")
+
+
+def _offer(s: DatabaseState, best: Instance, ctx: Context, besides: str = "") -> DatabaseStep:
     hint = f"kubectl reconcile approve mydatabase/{ctx.cr['metadata']['name']}"
     text = f"{_told(s, best)} (hint: if {s.named_primary} won't come back: {hint})"
     given = {"instance": best.slot}
-    return DatabaseStep(NextDo.FAIL_OVER, Purpose.RECOVERING, text, _key(s, best), "FailoverOffered", parameters=given)
+    return DatabaseStep(
+        NextDo.FAIL_OVER, Purpose.RECOVERING, text, _key(s, best, besides), "FailoverOffered", parameters=given
+    )
 
 
 def _heir(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Instance | None:
@@ -58,7 +83,7 @@ def _heir(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Instance | No
     wish, since, old = spec.failover, s.outage.since, s.primary
     if wish is None or not since or seconds_between(since, ctx.now) < wish.delay_seconds:
         return None
-    if old is not None and (old.answer or old.is_ready or old.is_going):
+    if old is not None and (old.answer or old.is_ready or (old.is_going and not old.is_overdue)):
         return None
     heirs = [each for each in s.ordered if each.stands_by and each.reached and not each.is_going]
     return max(heirs, key=lambda each: each.reached or (0, 0), default=None)
@@ -71,8 +96,8 @@ def _may(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> bool:
     return _is_approved(s, best) or (wish.mode == "Automatic" and (is_little or has_every_row(s)))
 
 
-def _is_approved(s: DatabaseState, best: Instance) -> bool:
-    return f"{NextDo.FAIL_OVER}-{_key(s, best)}" in s.outage.done
+def _is_approved(s: DatabaseState, best: Instance, besides: str = "") -> bool:
+    return f"{NextDo.FAIL_OVER}-{_key(s, best, besides)}" in s.outage.done
 
 
 def _must_lose_nothing(spec: MyDatabaseSpec) -> bool:
@@ -94,9 +119,9 @@ def _told(s: DatabaseState, best: Instance) -> str:
     return f"{best.slot} takes over from {s.named_primary}, which hasn't served since {s.outage.since}; {loss}"
 
 
-def _key(s: DatabaseState, best: Instance) -> str:
-    """Return what tells this occasion from all others."""
-    occasion = f"{s.outage.since} {best.uid} {best.reached}"
+def _key(s: DatabaseState, best: Instance, besides: str) -> str:
+    """Return what tells this occasion from all others; *besides* is what else is given up."""
+    occasion = f"{s.outage.since} {best.uid} {best.reached} {besides}".strip()
     return hashlib.sha256(occasion.encode()).hexdigest()[:10]
 
 
@@ -119,7 +144,7 @@ def _loss(s: DatabaseState, slot: str) -> str:
 
 def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     old, to = s.primary, s.handover.to
-    if old is not None and not old.stands_by:
+    if old is not None and not old.stands_by and not old.is_going:
         text = f"delete {old.slot}, so that it can't come back beside {to}"
         yield DatabaseStep(NextDo.DELETE_POD, Purpose.RECOVERING, text, old.slot)
     if (
@@ -130,6 +155,7 @@ def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context
         yield wait(f"no replica answers that could take over from {s.named_primary}", "FailingOver", s)
     best = max((each for each in s.ordered if each.reached), key=lambda each: each.reached or (0, 0), default=None)
     is_known = best is not None and not any(each.answer.get("receives") for each in s.ordered)
-    if best is not None and is_known and _must_lose_nothing(spec) and not (has_every_row(s) or _is_approved(s, best)):
+    is_asked = old is None or not old.is_going
+    if best is not None and is_known and is_asked and _must_lose_nothing(spec) and not (has_every_row(s) or _is_approved(s, best)):  # fmt: skip
         yield _offer(s, best, ctx)
     yield from elected(spec, s, ctx, f"whose log goes furthest of those that answer; {_loss(s, to)}")

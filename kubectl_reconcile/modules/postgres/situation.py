@@ -64,6 +64,8 @@ _FAULT_MAX = 400
 _SINCE_MAX = 40
 _LSN = re.compile(r"([0-9A-F]{1,8})/([0-9A-F]{1,8})")
 _TOO_SOON_S, _PATIENCE_S = 20.0, 30.0
+_OVERDUE_S = 30.0
+"""For how long after its grace period a pod may still be on its way."""
 CANT_REWIND = 5
 """How the container that makes a data directory ready ends where the folder can't be rewound, or is half rewound."""
 
@@ -72,7 +74,7 @@ CANT_REWIND = 5
 class Instance:
     """An instance by its pod, and what its server answered, nothing where it didn't. *fault* is what keeps it from running, if anything does.
 
-    *is_diverged* tells whether it stands by with a log that has what the primary's hasn't.
+    *is_diverged* tells whether it stands by with a log that has what the primary's hasn't; *is_overdue* whether its pod should have ended by now, and nobody says that it has.
     """
 
     slot: str
@@ -85,6 +87,7 @@ class Instance:
     answer: Mapping[str, Any] = field(default_factory=dict)
     silence: str = ""
     is_diverged: bool = False
+    is_overdue: bool = False
 
     @property
     def is_writable(self) -> bool:
@@ -245,8 +248,9 @@ class DatabaseState:
 
     @property
     def writable(self) -> tuple[Instance, ...]:
-        """The instances whose servers take writes."""
-        return tuple(each for each in self.instances.values() if each.is_writable)
+        """The instances whose servers take writes; where one doesn't end, none of those that are to."""
+        found = tuple(each for each in self.instances.values() if each.is_writable)
+        return tuple(each for each in found if not each.is_going) or found
 
     @property
     def primary(self) -> Instance | None:
@@ -297,7 +301,9 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
     noted = (each.system for each in volumes.values())
     told = (str(each.answer.get("system") or "") for each in instances.values())
     named = text_at(cr, "status", "currentPrimary")
-    writable = sorted((each.slot for each in instances.values() if each.is_writable), key=lambda slot: slot != named)
+    writable = sorted(
+        (each.slot for each in instances.values() if each.is_writable), key=lambda slot: (instances[slot].is_going, slot != named)
+    )  # fmt: skip
     holding = sorted(
         (each.slot for each in volumes.values() if each.system),
         key=lambda slot: (not volumes[slot].is_primary, ctx.number_of(slot)),
@@ -317,7 +323,6 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
         outage=_outage(cr),
         synchronous=map_at(status, "synchronous"),
     )
-    forks = map_at(facts, "forks")
     forks, primary = map_at(facts, "forks"), state.primary
     if primary is None or not primary.is_writable or len(state.writable) > 1:
         return state
@@ -385,6 +390,7 @@ def _instance(pod: Manifest, answer: Mapping[str, Any], ctx: Context) -> Instanc
         slot=metadata["name"],
         manifest=pod,
         is_going=going,
+        is_overdue=going and seconds_between(str(metadata["deletionTimestamp"]), ctx.now) > _OVERDUE_S,
         has_ended=not going and not is_alive(pod),
         may_return=_may_return(pod, ctx.now),
         is_ready=is_ready(pod) or (answers and bool(answer.get("ready"))),

@@ -1,5 +1,7 @@
 """A replica takes over from a primary that is away, in a model of Kubernetes and PostgreSQL: only from one that has ended, and with what may be lost told before."""
 
+import datetime as dt
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -109,20 +111,100 @@ def test_nobody_takes_over_from_one_whose_own_node_finds_it_ready():
 
 
 def test_nobody_takes_over_before_the_node_says_that_the_primary_has_ended():
-    world = lost(formed())
-    world.later(30)
-    delete, world.delete = world.delete, lambda *_: world.pods["db-0"]["metadata"].update(deletionTimestamp=world.now)
-    world.step()
-    world.delete = delete
-    world.later(1000)
+    world = unended(lost(formed()))
+    world.later(120)
     outcome = world.settle()
     assert world.primary is None
+    assert outcome.actions == ()
     assert (
         "nobody takes over before its node says that it has ended (hint: " in condition(outcome, "Progressing").message
     )
     world.delete("Pod", "db-0")
     world.settle()
     assert world.primary["name"] == "db-1"
+
+
+def unended(world):
+    """The primary's pod is deleted, and its node doesn't say that it has ended."""
+    world.later(30)
+    then = dt.datetime.fromisoformat(world.now) + dt.timedelta(seconds=120)
+    delete, world.delete = world.delete, lambda *_: going(world, "db-0", then.isoformat().replace("+00:00", "Z"))
+    world.step()
+    world.delete = delete
+    return world
+
+
+def going(world, slot, until):
+    world.pods[slot]["metadata"]["deletionTimestamp"] = until
+
+
+def test_somebody_decides_whether_one_that_should_have_ended_is_left_behind():
+    world = unended(lost(formed()))
+    world.later(200)
+    world.taken.clear()
+    outcome = world.settle()
+    assert world.taken == []
+    (offer,) = outcome.actions
+    assert offer.needs_approval
+    assert offer.summary == (
+        "db-0 was to end and its node doesn't say that it has: it may still take writes of clients that reach it, and these are lost; db-1 takes over from db-0, which hasn't"
+        " served since 2026-11-20T12:00:00Z; may lose up to 16777216 bytes (last known lag) (hint: if db-0 won't come back: kubectl reconcile approve mydatabase/db)"
+    )
+    assert (condition(outcome, "Degraded").reason, world.primary) == ("FailoverOffered", None)
+    approve(world, offer)
+    world.settle()
+    assert world.taken == ["fail-over db-1", "promote db-1"]
+    assert (world.role("db-1"), world.role("db-0")) == ("primary", None)
+    world.delete("Pod", "db-0")  # its node is back, and says that it has ended
+    world.broken.clear()
+    outcome = world.settle()
+    assert condition(outcome, "Ready").status == "True"
+    assert world.role("db-0") == "replica"
+
+
+def test_what_was_approved_before_of_one_that_was_to_end_does_not_leave_it_behind():
+    world = lost(formed(mode="Approve"))
+    world.later(30)
+    (offer,) = world.settle().actions
+    approve(world, offer)
+    world.step()
+    unended(world)
+    world.later(200)
+    (another,) = world.settle().actions
+    assert another.key != offer.key
+    assert world.primary is None
+
+
+def test_nobody_is_to_decide_while_a_replica_still_receives_or_the_one_that_is_to_end_answers():
+    world = unended(lost(formed()))
+    world.later(200)
+    silent = world.facts()
+    receiving = {**silent["pods"], "db-2": {**silent["pods"]["db-2"], "receives": True}}
+    standing_by = {**silent["pods"], "db-0": {**silent["pods"]["db-1"], "uid": uid_of(world.pods["db-0"])}}
+    for pods in (receiving, standing_by):
+        world.facts = lambda pods=pods: {**silent, "pods": pods}
+        outcome = world.settle()
+        assert outcome.actions == ()
+        assert condition(outcome, "Progressing").reason in {"Recovering", "PodTerminating"}
+
+
+def test_one_that_was_left_behind_gets_no_clients_though_it_takes_writes():
+    world = unended(lost(formed()))
+    world.later(200)
+    (offer,) = world.settle().actions
+    approve(world, offer)
+    world.settle()
+    facts = world.facts()
+    lives = {**facts["pods"]["db-1"], "uid": uid_of(world.pods["db-0"]), "timeline": 1}
+    world.facts = lambda: {**facts, "pods": {**facts["pods"], "db-0": lives}}
+    outcome = world.settle()
+    assert condition(outcome, "Degraded").status == "False"
+    assert (world.role("db-1"), world.role("db-0")) == ("primary", None)
+    assert world.cr["status"]["currentPrimary"] == "db-1"
+
+
+def approve(world, offer):
+    world.cr["metadata"]["annotations"] |= {"reconcile.dev/approved-actions": offer.key}
 
 
 def test_one_that_hangs_is_deleted_first():
@@ -176,7 +258,7 @@ def decided(world, loss):
     assert loss in offer.summary
     assert "kubectl reconcile approve mydatabase/db" in offer.summary
     assert condition(outcome, "Degraded").reason == "FailoverOffered"
-    world.cr["metadata"]["annotations"] |= {"reconcile.dev/approved-actions": offer.key}
+    approve(world, offer)
     world.settle()
     assert world.taken[1:3] == ["delete db-0", "promote db-1"]
 
