@@ -47,6 +47,7 @@ class Outcome:
     *untouched* are children (by `key_of`) that stay as they are; *recreated* are kinds whose
     children are deleted and recreated rather than changed. *finalized* is for ``finalize``: nothing
     is left to be done, the CR may go; children whose `key_of` is *released* stay behind then, as nobody's.
+    *warnings* are sentences for whoever previews: what of the spec doesn't come about though all else does.
     """
 
     children: tuple[Manifest, ...] = ()
@@ -60,6 +61,7 @@ class Outcome:
     recreated: tuple[str, ...] = ()
     finalized: bool = False
     released: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 STATUS_OF_ENGINE: Final = ("conditions", "observedGeneration")

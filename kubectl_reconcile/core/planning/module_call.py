@@ -91,6 +91,8 @@ def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcom
             "it is looked at again, later and later",
         )
         return replace(outcome, actions=(), keep_children=True, finalized=False)
+    for text in outcome.warnings:
+        builder.problems.append(Problem(str(parent.ref), 0, text, severity=Severity.WARNING, in_source=False))
     if seen.as_of:
         _tell_age(builder, parent, seen)
     return outcome

@@ -131,6 +131,7 @@ class MyDatabase:
             actions=tuple(_action(s, step)),
             status={**_status(cr, s, step, ctx), **backups.status},
             conditions=(*_conditions(spec, s, step, ctx), *backups.conditions),
+            warnings=tuple(filter(None, (refusal_of(spec, s, ctx)[1],))),
             requeue_after_s=min(
                 _IDLE_S if step.do in {NextDo.NOTHING, NextDo.STOP} else _BUSY_S, backups.wait_s or _IDLE_S
             ),

@@ -490,6 +490,12 @@ def test_an_invalid_spec_is_told_whatever_the_status_says(status):
     assert conditions(made)["Degraded"] == ("True", "InvalidSpec")
 
 
+def test_what_a_module_warns_of_is_in_the_plan_and_keeps_nothing_from_happening():
+    made = plan(wants(FIRST, warnings=(".spec.size: 7 is too much",)), cache())
+    assert [str(each) for each in made.problems] == ["Cache.example.com shop/web: .spec.size: 7 is too much"]
+    assert (made.errors, ops(made)) == ((), {"a": Op.CREATE})
+
+
 # --- whole namespaces ---
 
 POD = GroupVersionKind("", "v1", "Pod")

@@ -127,8 +127,15 @@ def test_more_than_there_are_replicas_is_refused_and_the_database_stays_as_it_is
         "SynchronousRefused",
         ".spec.synchronous.min: 3 is more than the 2 that follow the primary where .spec.replicas is 3; both stay as they were (hint: set .spec.replicas to 4, or min to less)",
     )
+    assert outcome.warnings == (condition(outcome, "Degraded").message,)
     assert setting(world) == 'ANY 1 ("db-1", "db-2")'
     assert world.taken == ["make-secret db-user-shop", "set-user shop"]
+
+
+def test_what_is_refused_is_in_the_preview_of_a_database_that_is_still_to_be_made():
+    refused = ".spec.synchronous.min: 1 is more than the 0 that follow the primary where .spec.replicas is 1"
+    assert World(synchronous={"min": 1}).ask().warnings[0].startswith(refused)
+    assert World(replicas=2, synchronous={"min": 1}).ask().warnings == ()
 
 
 def test_where_enough_replicas_answer_one_takes_over_and_nothing_is_lost():
