@@ -36,10 +36,12 @@ def command_line_page() -> str:
 _ANNOTATIONS = """\
 # Annotations, labels and finalizers
 
-All names that begin with `reconcile.dev/`; made from `kubectl_reconcile/core/annotations.py` by `make manifests`. Values are text: quote
-`"true"`, `"false"` and numbers in YAML. A value that can't be meant is a problem, with its file and line. {orders} says what order, hooks and
-moves do, [modules](modules.md) what actions are. Members of a Sync carry the label `applyset.kubernetes.io/part-of` besides, as
-[KEP-3659](https://github.com/kubernetes/enhancements/tree/master/keps/sig-cli/3659-kubectl-apply-prune) has it.
+All names that begin with `reconcile.dev/`. `make manifests` generates this page from `kubectl_reconcile/core/annotations.py`.
+
+- Values are text: quote `"true"`, `"false"` and numbers in YAML. An invalid value is a problem with file and line.
+- {orders} explains waves, hooks and moves. [Modules](modules.md) explains actions.
+- Members of a Sync also have the label `applyset.kubernetes.io/part-of`, as
+  [KEP-3659](https://github.com/kubernetes/enhancements/tree/master/keps/sig-cli/3659-kubectl-apply-prune) defines it.
 """
 
 
@@ -52,19 +54,20 @@ def annotations_page() -> str:
     table = ["| name | is | on | written by | values | meaning |", "|---|---|---|---|---|---|", *rows]
     former = [f"- `{row.former}` is `{row.name}` now." for row in TABLE if row.former]
     intro = _ANNOTATIONS.format(orders="[Order and health](order-and-health.md)")
-    earlier = (
-        "\n## Names of earlier versions\n\nThey are honoured until 1.0; the daemon says so in an event on the object.\n"
-    )
+    earlier = "\n## Names of earlier versions\n\nThey still work until 1.0. The daemon reports them in an event on the object.\n"
     return "\n".join([intro, *table, earlier, *former, *_theirs()])
 
 
 _THEIRS = """
 ## Helm's and Argo CD's
 
-They count in manifests, overlays and charts alike, as far as they mean the same here; where an annotation of ours says it as well, ours wins, and where both
-have a hook, Argo CD's. What means nothing here is a warning with file and line, said once for each sentence. Of hooks, a Job runs as one. Any other object is a
-member like others: written where its hook would run, updated when its file changes, pruned when it goes. `reconcile.dev/hook: ""` has
-an object applied as if it were no hook.
+These annotations work in manifests, overlays and charts, as far as they mean the same here.
+
+- If an object also has the annotation of ours, ours wins. If it has hooks of both tools, Argo CD's wins.
+- A value without a meaning here is a warning with file and line. The same warning is given once.
+- Only Jobs run as hooks. Any other object is an ordinary member: it is written when its hook would run, updated when its file changes, and pruned
+  when its file is removed.
+- `reconcile.dev/hook: ""` makes an object an ordinary member.
 """
 
 

@@ -41,13 +41,13 @@ _ONCE = "Runs once for each state of the files, not at every sync"
 def _rows() -> Iterator[Meaning]:
     yield Meaning(HELM_HOOK, "pre-install,pre-upgrade", "`reconcile.dev/hook: pre-sync`", f"{_ONCE}.")
     yield Meaning(HELM_HOOK, "post-install,post-upgrade", "`reconcile.dev/hook: post-sync`",
-        f"{_ONCE}; all else is healthy by then, as with `helm --wait`.")  # fmt: skip
-    yield Meaning(HELM_HOOK, "pre-install", "`pre-sync`, until a sync of the Sync has ended well",
-        "Of a release that Helm installed, the Sync's first sync counts as an install.")  # fmt: skip
-    yield Meaning(HELM_HOOK, "post-install", "`post-sync`, until a sync of the Sync has ended well", "As above.")
-    yield Meaning(HELM_HOOK, "pre-upgrade", "`pre-sync`, once a sync of the Sync has ended well", f"{_ONCE}.")
-    yield Meaning(HELM_HOOK, "post-upgrade", "`post-sync`, once a sync of the Sync has ended well", f"{_ONCE}.")
-    yield Meaning(HELM_HOOK, "pre-rollback, post-rollback", "nothing beside `…-upgrade`: a rollback is a sync of an earlier state",
+        f"{_ONCE}; everything else is healthy by then, as with `helm --wait`.")  # fmt: skip
+    yield Meaning(HELM_HOOK, "pre-install", "`pre-sync`, until the Sync has succeeded once",
+        "If Helm installed the release, the Sync's first sync still counts as an install.")  # fmt: skip
+    yield Meaning(HELM_HOOK, "post-install", "`post-sync`, until the Sync has succeeded once", "As above.")
+    yield Meaning(HELM_HOOK, "pre-upgrade", "`pre-sync`, after the Sync has succeeded once", f"{_ONCE}.")
+    yield Meaning(HELM_HOOK, "post-upgrade", "`post-sync`, after the Sync has succeeded once", f"{_ONCE}.")
+    yield Meaning(HELM_HOOK, "pre-rollback, post-rollback", "ignored if there is an `…-upgrade` too: a rollback is a sync of an earlier state",
         f"Without the upgrade: {_LEFT_OUT}.")  # fmt: skip
     yield Meaning(HELM_HOOK, "pre-delete, post-delete", _LEFT_OUT, f"{AT_DELETION[0].upper()}{AT_DELETION[1:]}.")
     yield Meaning(HELM_HOOK, "test, test-success", _LEFT_OUT, "`helm test` runs them.")
@@ -55,12 +55,17 @@ def _rows() -> Iterator[Meaning]:
         HELM_HOOK,
         "crd-install",
         "applied like any other CRD, with a warning",
-        "Helm 3 and 4 leave it out, and so it is in charts.",
+        "Helm 3 and 4 leave it out, and so do we in charts.",
     )
-    yield Meaning(HELM_HOOK, "anything else", _LEFT_OUT, "Helm leaves it out in silence.")
+    yield Meaning(HELM_HOOK, "anything else", _LEFT_OUT, "Helm leaves it out silently.")
     yield Meaning(HELM_WEIGHT, "an integer", "`reconcile.dev/wave` among the hooks",
-        "Hooks of the same weight run together, what they need before Jobs; Helm runs one after the other.")  # fmt: skip
-    yield Meaning(HELM_DELETE_POLICY, "before-hook-creation", "always so", "What is no Job is updated, not recreated.")
+        "Hooks of the same weight run together, Jobs after the objects that they need. Helm runs one after the other.")  # fmt: skip
+    yield Meaning(
+        HELM_DELETE_POLICY,
+        "before-hook-creation",
+        "always the case",
+        "Objects other than Jobs are updated, not recreated.",
+    )
     yield Meaning(HELM_DELETE_POLICY, "hook-succeeded, hook-failed", _NOTED, "The Job is the record that it ran.")
     yield Meaning(HELM_LOG_POLICY, "any", _NOTED)
     yield Meaning(HELM_RESOURCE_POLICY, "keep", '`reconcile.dev/prune: "false"`')
@@ -68,23 +73,28 @@ def _rows() -> Iterator[Meaning]:
         f"{_ONCE}.")  # fmt: skip
     yield Meaning(ARGO_HOOK, "Skip", "left out")
     yield Meaning(ARGO_HOOK, "PreDelete, PostDelete", _LEFT_OUT, f"{AT_DELETION[0].upper()}{AT_DELETION[1:]}.")
-    yield Meaning(ARGO_DELETE_POLICY, "BeforeHookCreation", "always so", "What is no Job is updated, not recreated.")
+    yield Meaning(
+        ARGO_DELETE_POLICY,
+        "BeforeHookCreation",
+        "always the case",
+        "Objects other than Jobs are updated, not recreated.",
+    )
     yield Meaning(ARGO_DELETE_POLICY, "HookSucceeded, HookFailed", _NOTED, "The Job is the record that it ran.")
     yield Meaning(ARGO_WAVE, "an integer", "`reconcile.dev/wave`")
     yield Meaning(ARGO_SYNC_OPTIONS, "Prune=false, Delete=false", '`reconcile.dev/prune: "false"`',
-        "Either keeps the object both when its file goes and when the Sync does.")  # fmt: skip
-    yield Meaning(ARGO_SYNC_OPTIONS, "Prune=confirm, Delete=confirm", "its deletion is held, for `kubectl reconcile approve`",
-        "When the Sync itself is deleted it stays: nobody can be asked then.")  # fmt: skip
+        "Either one keeps the object both when its file is removed and when the Sync is deleted.")  # fmt: skip
+    yield Meaning(ARGO_SYNC_OPTIONS, "Prune=confirm, Delete=confirm", "its deletion is held until `kubectl reconcile approve`",
+        "If the Sync itself is deleted, the object stays, because nobody can be asked then.")  # fmt: skip
     yield Meaning(ARGO_SYNC_OPTIONS, "Force=true, also with Replace=true", '`reconcile.dev/replace: "true"`',
-        "Recreated only where a changed field is immutable, not at every sync.")  # fmt: skip
+        "Recreated only if a changed field is immutable, not at every sync.")  # fmt: skip
     yield Meaning(ARGO_SYNC_OPTIONS, "Replace=true", _NOTED, "Nothing is too large for server-side apply.")
-    yield Meaning(ARGO_SYNC_OPTIONS, "ServerSideApply=true, SkipDryRunOnMissingResource=true, PruneLast=true", "always so",
-        "Deletions come last, but don't wait until all else is healthy.")  # fmt: skip
+    yield Meaning(ARGO_SYNC_OPTIONS, "ServerSideApply=true, SkipDryRunOnMissingResource=true, PruneLast=true", "always the case",
+        "Deletions come last, but don't wait until everything else is healthy.")  # fmt: skip
     yield Meaning(ARGO_SYNC_OPTIONS, "Validate=false, ServerSideApply=false, anything else", _NOTED)
-    yield Meaning(ARGO_COMPARE_OPTIONS, "IgnoreExtraneous, ServerSideDiff=true, IncludeMutationWebhook=true", "always so",
-        "What is kept doesn't count against the Sync; what else is in no file any more is pruned.")  # fmt: skip
+    yield Meaning(ARGO_COMPARE_OPTIONS, "IgnoreExtraneous, ServerSideDiff=true, IncludeMutationWebhook=true", "always the case",
+        "Objects that are kept don't count against the Sync. Other objects that are in no file any more are pruned.")  # fmt: skip
     yield Meaning(ARGO_COMPARE_OPTIONS, "anything else", _NOTED)
-    yield Meaning(ARGO_IGNORE_HEALTH, "true", _NOTED, "`spec.health.rules` of the Sync may do instead.")
+    yield Meaning(ARGO_IGNORE_HEALTH, "true", _NOTED, "Use `spec.health.rules` of the Sync instead.")
 
 
 TABLE: Final = tuple(_rows())
