@@ -63,6 +63,7 @@ __all__ = [
 ]
 
 PAGE_SIZE = 1000
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 """Objects per page: a page is held parsed, which takes ten times its size. Pages are read from etcd, a list in one go
 from the server's cache, so paging takes some three times as long; it is for what may be too large for one answer."""
 
@@ -123,6 +124,15 @@ class Client(ApiConnection):
         """
         answer = await self.get(path, **{"limit": PAGE_SIZE, **params})
         return _typed_items(answer), _version_of(answer), not (answer.get("metadata") or {}).get("continue")
+
+    async def metadata(self, path: str, **params: Param) -> tuple[Items, bool]:
+        """Return the metadata of a collection's objects, at most ``limit`` of them if that is given, and whether these are all.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        answer = _parsed(await self.request("GET", path, params=params, accept=_METADATA_ONLY), path)
+        return answer.get("items") or [], not (answer.get("metadata") or {}).get("continue")
 
     async def pages(self, path: str, **params: Param) -> AsyncIterator[tuple[Items, str]]:
         """Yield a collection page by page, with the list's resourceVersion. All pages show one state of the cluster.

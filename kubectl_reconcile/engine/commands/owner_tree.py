@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import orjson
-
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.health.cel_rules import HealthRules
@@ -30,7 +28,6 @@ from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.sync.session import Session
 
-_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _AT_ONCE = 16
 _FEW = 8
 """Up to so many objects of one kind and namespace are asked for by name; beyond, the collection is listed."""
@@ -201,8 +198,7 @@ class _Lookup:
     async def _metadata(self, resource: Resource, namespace: str) -> tuple[Resource, list[Manifest]]:
         async with self.slots:
             try:
-                path = resource.collection(namespace)
-                answer = await self.session.client.request("GET", path, accept=_METADATA_ONLY)
+                found, _ = await self.session.client.metadata(resource.collection(namespace))
             except (Forbidden, NotFound):
                 self.unseen.add(resource.gvk.group_kind)
                 return resource, []
@@ -210,7 +206,7 @@ class _Lookup:
                 if error.status == 405:  # a kind that is listed among those that can be, and can't
                     return resource, []
                 raise
-        return resource, orjson.loads(answer.body).get("items") or []
+        return resource, list(found)
 
     async def _whole(self, wanted: Iterable[tuple[Resource, ObjectRef]]) -> list[Manifest]:
         """Return the live objects of *wanted*; those that have gone meanwhile are left out."""

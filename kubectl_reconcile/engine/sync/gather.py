@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
 
-import orjson
-
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Resource
@@ -37,6 +35,8 @@ from kubectl_reconcile.engine.sync.session import Session
 
 _FEW = 8
 """Up to so many objects of one kind and namespace are asked for by name; beyond, the collection is listed."""
+_ROWS = 8
+"""So many rows of a list of names cost about as much as one question for an object."""
 
 
 def member_feeds(session: Session, kinds: Iterable[GroupVersionKind], selector: str) -> list[Feed]:
@@ -136,7 +136,7 @@ async def plan_with_lookups(
         ApiError: a lookup was refused, or not answered.
     """
     plan, inputs = await plan_observed(inputs, build, look)
-    found = await look_up(session.client, _creates(plan), _FEW if unseen and not _has_hooks(plan) else 0)
+    found = await look_up(session.client, _creates(plan), unseen=unseen and not _has_hooks(plan))
     if found.objects or found.unreadable:
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
@@ -228,8 +228,10 @@ class Found:
     unreadable: Mapping[ObjectRef, str]
 
 
-async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]], beyond: int = 0) -> Found:
-    """Return those of *wanted* that exist, by name; nothing of those of which there are no more than *beyond* of a kind and namespace.
+async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]], *, unseen: bool = False) -> Found:
+    """Return those of *wanted* that exist, by name.
+
+    *unseen*, only those are looked for that are many of a kind and namespace, and only where that takes one short list.
 
     Raises:
         ApiError: the server doesn't answer.
@@ -239,32 +241,52 @@ async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]], beyo
         groups[kind.gvk, ref.namespace].append((ref, kind))
     unreadable: dict[ObjectRef, str] = {}
     found = await asyncio.gather(
-        *(_look_up_group(client, group, unreadable) for group in groups.values() if len(group) > beyond)
+        *(_look_up_group(client, group, unreadable, unseen=unseen) for group in groups.values())
     )
     return Found(Objects(chain.from_iterable(found)), unreadable)
 
 
 async def _look_up_group(
-    client: Client, group: Sequence[tuple[ObjectRef, Kind]], unreadable: dict[ObjectRef, str]
+    client: Client, group: Sequence[tuple[ObjectRef, Kind]], unreadable: dict[ObjectRef, str], *, unseen: bool
 ) -> list[Manifest]:
     """Ask for objects of one kind and namespace: one by one, or where they are many by a list."""
-    if len(group) > _FEW:
-        try:
-            return await _listed(client, group)
-        except Forbidden:
-            pass  # who may get but not list still gets an answer
+    is_few = len(group) <= _FEW
+    try:
+        there = None if is_few else await _listed(client, group, unreadable)
+    except Forbidden:  # who may get but not list still gets an answer
+        return await _by_name(client, group, unreadable)
+    if there is not None:
+        return there
+    return [] if unseen else await _by_name(client, group, unreadable)
+
+
+async def _listed(
+    client: Client, group: Sequence[tuple[ObjectRef, Kind]], unreadable: dict[ObjectRef, str]
+) -> list[Manifest] | None:
+    """Return those that exist; None where so much else is in the collection that a list is dearer than a question for each.
+
+    Names are listed first: what others have there may be large.
+    """
+    (first, kind), names = group[0], {ref.name for ref, _ in group}
+    collection = kind.path(first.namespace)
+    try:
+        rows, is_all = await client.metadata(collection, limit=_ROWS * len(group))
+        there = names & {row["metadata"]["name"] for row in rows}
+        if not is_all:
+            return None
+        if 2 * len(there) < len(rows) or not there:
+            return await _by_name(client, [each for each in group if each[0].name in there], unreadable)
+        return [item for item in (await client.list(collection))[0] if item["metadata"]["name"] in there]
+    except NotFound:
+        return []
+
+
+async def _by_name(
+    client: Client, group: Iterable[tuple[ObjectRef, Kind]], unreadable: dict[ObjectRef, str]
+) -> list[Manifest]:
     slots = asyncio.Semaphore(24)
     found = await asyncio.gather(*(_get(client, ref, kind, slots, unreadable) for ref, kind in group))
     return [live for live in found if live]
-
-
-async def _listed(client: Client, group: Sequence[tuple[ObjectRef, Kind]]) -> list[Manifest]:
-    (first, kind), names = group[0], {ref for ref, _ in group}
-    try:
-        items, _ = await client.list(kind.path(first.namespace))
-    except NotFound:
-        return []
-    return [item for item in items if ObjectRef.of(item) in names]
 
 
 async def _get(
@@ -287,7 +309,6 @@ def failures_by_kind(failures: Mapping[Feed, ApiError]) -> frozenset[GroupKind]:
 
 # --- what deletions take along -------------------------------------------------------------------
 
-_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _LISTS_AT_ONCE = 16
 _UNLISTABLE = frozenset({403, 405, 503})
 """Forbidden, not meant to be listed, or served by somebody who is down."""
@@ -339,13 +360,12 @@ async def _metadata(
         try:
             if kind in WHOLE:
                 return resource, (await client.list(path, **selector))[0]
-            answer = await client.request("GET", path, params=selector, accept=_METADATA_ONLY)
+            items, _ = await client.metadata(path, **selector)
         except NotFound:
             return resource, []
         except ApiError as error:
             if error.status not in _UNLISTABLE:
                 raise
             return resource, None
-    items = orjson.loads(answer.body).get("items") or []
     named = {"apiVersion": resource.gvk.api_version, "kind": kind.kind}
     return resource, [{**each, **named} for each in items]
