@@ -348,7 +348,7 @@ def _drift_condition(before: Manifest, report: Report) -> list[Condition]:
 
 def reconciling(before: Manifest, message: str, *, generation: int, now: str) -> dict[str, Any]:
     """Return the status of a Sync whose pass begins to write."""
-    busy = Condition("Reconciling", "True", _APPLYING, message)
+    busy = Condition("Reconciling", "True", _APPLYING, message[:_SENTENCE])
     conditions = merge_conditions(before.get("conditions"), (busy,), generation=generation, now=now)
     return {**before, "conditions": conditions}
 

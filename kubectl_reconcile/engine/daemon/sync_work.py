@@ -280,8 +280,9 @@ class SyncWork:
         target, desired = followed.read()
         started, stop, sync = time.perf_counter(), self.context.stop(ref), target.sync
         wait = WaveWait(
-            stop, self.lent, partial(self._ask_beside, ref, followed), partial(self._is_superseded, ref, followed, sync)
-        )
+            stop, self.lent, partial(self._ask_beside, ref, followed), partial(self._is_superseded, ref, followed, sync),
+            partial(self._say_reconciling, ref),
+        )  # fmt: skip
         session = self.context.session_of(sync)
         writes = sum(1 for change in work.plan.acting() if change.writes)
         writer = self.context.writer(session, stop, provisional=work.unseen, waiting=wait.heard, writes=writes)
@@ -348,6 +349,9 @@ class SyncWork:
         if target.parent is not None:
             self.context.cache.wrote(target.parent)
         message = f"{work.announced} object{'s' if work.announced > 1 else ''} to write at {work.plan.revision[:7]}"
+        await self._say_reconciling(ref, message)
+
+    async def _say_reconciling(self, ref: ObjectRef, message: str) -> None:
         await self.context.set_status(ref, lambda live: reconciling(
             live.get("status") or {}, message, generation=live["metadata"]["generation"], now=now_text()
         ))  # fmt: skip

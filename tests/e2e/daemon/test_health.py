@@ -340,6 +340,8 @@ def test_waiting_for_a_wave_ends_for_a_commit_another_spec_and_a_suspension(foll
     sha = git_server.push({"pushed/web.yaml": deployment("pushed")})
     pushed.until_synced(sha)
     assert cluster.get("ConfigMap", "pushed-z")
+    wanted = f"waits for Deployment.apps {cluster.namespace}/suspended: "
+    patiently(lambda: wanted in suspended.condition("Reconciling")["message"], "it says what it waits for")
     suspended.change(suspend=True)
     suspended.until("Suspended")
     sha = git_server.push({"other/z.yaml": config_map("other")})
