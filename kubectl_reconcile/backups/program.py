@@ -9,10 +9,11 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.backups.place import PlaceError
+from kubectl_reconcile.backups.place import BackupPlace, PlaceError
 
 _MESSAGE_MAX = 3000
 
@@ -63,3 +64,11 @@ def add_retention_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stale-after", type=float, default=3600.0, help="seconds after which nobody writes a file any more"
     )
+
+
+def retained(given: argparse.Namespace, place: BackupPlace, now: datetime) -> tuple[list[str], str]:
+    """Delete what is more than the arguments keep; return what went, and why something stayed that should have gone: no reason to doubt the new backup."""
+    try:
+        return place.retain(keep=given.keep, max_age_days=given.max_age_days, now=now), ""
+    except (PlaceError, OSError) as error:
+        return [], f"old backups couldn't be deleted: {error}"

@@ -1,5 +1,6 @@
 """What the Job of a backup does, without an etcd: what a snapshot holds, what is refused, what stays; on real snapshots of etcd 3.6.16."""
 
+import argparse
 import gzip
 import hashlib
 import random
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.backups.folder import opened
 from kubectl_reconcile.backups.kinds import DamagedError
+from kubectl_reconcile.backups.program import retained
 from kubectl_reconcile.modules.etcd_backup.agent.database import revision_of
 from kubectl_reconcile.modules.etcd_backup.agent.gateway import AnsweringMember, in_order
 from kubectl_reconcile.modules.etcd_backup.agent.snapshots import SNAPSHOTS
@@ -103,6 +105,16 @@ def test_retention_keeps_the_newest_and_no_more_than_it_may(names, keep, days):
     assert all(stored(gone) < stored(stays) for gone in going for stays in left)
     if keep and not days:
         assert len(left) == min(keep, len(names))
+
+
+def test_an_old_backup_that_cannot_be_deleted_is_told_and_does_not_undo_the_new_one(tmp_path):
+    (tmp_path / name_of(NOW - timedelta(days=1), 7)).mkdir()  # no file to unlink
+    folder = opened(tmp_path, SNAPSHOTS)
+    written = folder.write([WHOLE], NOW, least=201)
+    gone, why = retained(argparse.Namespace(keep=1, max_age_days=0.0), folder, NOW)
+    assert gone == []
+    assert why.startswith("old backups couldn't be deleted: ")
+    assert (tmp_path / written.name).is_file()
 
 
 def test_revisions_count_as_numbers():

@@ -17,8 +17,14 @@ from typing import Any
 
 from kubectl_reconcile.backups.folder import opened
 from kubectl_reconcile.backups.kinds import DamagedError, NoRoomError, Written
-from kubectl_reconcile.backups.place import BackupPlace, PlaceError, add_place_arguments, place_of
-from kubectl_reconcile.backups.program import FailureError, add_program_arguments, add_retention_arguments, run
+from kubectl_reconcile.backups.place import BackupPlace, add_place_arguments, place_of
+from kubectl_reconcile.backups.program import (
+    FailureError,
+    add_program_arguments,
+    add_retention_arguments,
+    retained,
+    run,
+)
 from kubectl_reconcile.modules.etcd_backup.agent.gateway import AnsweringMember, Gateway, GatewayError, client_tls
 from kubectl_reconcile.modules.etcd_backup.agent.snapshots import SNAPSHOTS
 
@@ -52,8 +58,9 @@ def _made(given: argparse.Namespace) -> dict[str, Any]:
     if not members:
         raise FailureError("NoMember", f"no member answers: {'; '.join(silent)}")
     written, member = _snapshot(folder, Gateway(given.endpoint, tls), members, began)
-    gone, kept_why = _retained(given, folder, began)
-    notes = kept_why if member.is_sure else [*kept_why, "no majority confirmed that this is all that was acknowledged"]
+    gone, stayed = retained(given, folder, began)
+    notes = [stayed] if stayed else []
+    notes += [] if member.is_sure else ["no majority confirmed that this is all that was acknowledged"]
     notes += [f"silent: {'; '.join(silent)}"] if silent else []
     return {
         "file": f"{folder.label}/{written.name}",
@@ -66,14 +73,6 @@ def _made(given: argparse.Namespace) -> dict[str, Any]:
         "removed": len(gone),
         "note": "; ".join(notes)[:_NOTE_MAX],
     }
-
-
-def _retained(given: argparse.Namespace, folder: BackupPlace, began: datetime) -> tuple[list[str], list[str]]:
-    """Delete what is more than is kept; return what went, and why something stayed that should have gone."""
-    try:
-        return folder.retain(keep=given.keep, max_age_days=given.max_age_days, now=began), []
-    except PlaceError as error:
-        return [], [f"old backups couldn't be deleted: {error}"]
 
 
 def _snapshot(

@@ -17,8 +17,14 @@ from typing import Any
 
 from kubectl_reconcile.backups.choice import NotEmptyError, NotFoundError, WantedBackup, chosen
 from kubectl_reconcile.backups.kinds import DamagedError, NoRoomError
-from kubectl_reconcile.backups.place import BackupPlace, PlaceError, add_place_arguments, place_of
-from kubectl_reconcile.backups.program import FailureError, add_program_arguments, add_retention_arguments, run
+from kubectl_reconcile.backups.place import add_place_arguments, place_of
+from kubectl_reconcile.backups.program import (
+    FailureError,
+    add_program_arguments,
+    add_retention_arguments,
+    retained,
+    run,
+)
 from kubectl_reconcile.modules.postgres.agent.archive import COPIES, archived, content_of, unpacked
 
 _FIELD = ".spec.bootstrap.fromBackup"
@@ -64,7 +70,7 @@ def _kept(given: argparse.Namespace) -> dict[str, Any]:
         except NoRoomError as error:
             hint = "make it larger, or keep fewer by .spec.backup.retain"
             raise FailureError("NoRoom", f"{error} (hint: {hint})") from error
-        note = _retained(given, place, now)
+        _, note = retained(given, place, now)
     finally:
         shutil.rmtree(given.copy, ignore_errors=True)
     found = {
@@ -74,15 +80,6 @@ def _kept(given: argparse.Namespace) -> dict[str, Any]:
         "sha256": written.sha256,
     }
     return {**found, "note": note} if note else found
-
-
-def _retained(given: argparse.Namespace, place: BackupPlace, now: datetime) -> str:
-    """Delete what is more than is kept; return why something stayed that should have gone."""
-    try:
-        place.retain(keep=given.keep, max_age_days=given.max_age_days, now=now)
-    except (PlaceError, OSError) as error:
-        return f"old backups couldn't be deleted: {error}"
-    return ""
 
 
 def _fetched(given: argparse.Namespace) -> dict[str, Any]:
