@@ -19,8 +19,8 @@ What stands here:
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`;
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
-- backups by Jobs: `BackupStorage` with `backup_claim`, `check_schedule`, `BackupPlan` with `Every`, `due`, `Due`, `look_again_s`, `slot_suffix`, `with_missed`, `why_missed`; what became of them: `runs_of`, `BackupRun`, `BackupProgress`, `BackupWords`, `kept`, `last_lines`, `last_success`;
-- moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, `latest_slot`, `later`, `seconds_between`;
+- backups by Jobs: `BackupStorage` with `backup_claim`, `BackupPlan` with `Every`, `due`, `Due`, `look_again_s`, `slot_suffix`, `with_missed`, `why_missed`; what became of them: `runs_of`, `BackupRun`, `BackupProgress`, `BackupWords`, `kept`, `last_lines`, `last_success`;
+- moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, that of a spec by `schedule_of` or `schedule_if_any`, `latest_slot`, `later`, `seconds_between`;
 - asking in CEL: `CelTest` of a value of a `CelSize`, with `CelError`, `CelFault`; security scans: `findings_among` by `ScanRules` (`ScanRulesError`), each a `ScanFinding` of a `ScanSeverity`, in the kinds that are `SCANNED`;
 - what our own Jobs run: `IMAGE`; S3 as their place to write to: `S3Place` with `s3_place`, `check_s3`, `s3_arguments`, `s3_environment`, `s3_volumes`, `s3_mounts`, `s3_hinted`;
 - reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `has_condition`, `labels_of`, `annotations_of`, `map_at`, `maps_in`, `text_at`, and the names of labels.
@@ -68,7 +68,7 @@ from kubectl_reconcile.core.module.backups.slots import (
     why_missed,
     with_missed,
 )
-from kubectl_reconcile.core.module.backups.storage import BackupStorage, backup_claim, check_schedule
+from kubectl_reconcile.core.module.backups.storage import BackupStorage, backup_claim
 from kubectl_reconcile.core.module.inputs import (
     COMPONENT_LABEL,
     INSTANCE_LABEL,
@@ -98,6 +98,8 @@ from kubectl_reconcile.core.module.schedules import (
     ZoneError,
     later,
     latest_slot,
+    schedule_if_any,
+    schedule_of,
     seconds_between,
 )
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
@@ -182,7 +184,6 @@ __all__ = [
     "available",
     "backup_claim",
     "check_s3",
-    "check_schedule",
     "condition_of",
     "container",
     "container_states",
@@ -218,6 +219,8 @@ __all__ = [
     "s3_mounts",
     "s3_place",
     "s3_volumes",
+    "schedule_if_any",
+    "schedule_of",
     "seconds_between",
     "service",
     "shortened",

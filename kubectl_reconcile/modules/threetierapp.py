@@ -218,9 +218,6 @@ def _database(spec: DatabaseSpec, ctx: Context) -> tuple[Manifest, ...]:
 
 
 def _my_database(spec: DatabaseSpec, ctx: Context) -> Manifest:
-    storage = {} if spec.storage is None else {"size": spec.storage.size}
-    if spec.storage is not None and spec.storage.storage_class_name:
-        storage["storageClassName"] = spec.storage.storage_class_name
     return {
         "apiVersion": _MY_DATABASE,
         "kind": "MyDatabase",
@@ -228,12 +225,17 @@ def _my_database(spec: DatabaseSpec, ctx: Context) -> Manifest:
         "spec": {
             "version": spec.version,
             "replicas": spec.replicas,
-            "storage": storage,
+            "storage": _storage(spec.storage) if spec.storage else {},
             **({"image": spec.image} if spec.image else {}),
             "users": [{"name": _USER}],
             "databases": [{"name": _USER, "owner": _USER}],
         },
     }
+
+
+def _storage(wanted: DatabaseStorage) -> dict[str, str]:
+    named = {"storageClassName": wanted.storage_class_name} if wanted.storage_class_name else {}
+    return {"size": wanted.size, **named}
 
 
 def _database_env(spec: DatabaseSpec, ctx: Context) -> list[dict[str, Any]]:

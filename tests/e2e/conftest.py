@@ -174,13 +174,7 @@ class Cluster:
 
     def _is_trusted(self) -> bool:
         asked = {"verb": "create", "group": "nobody.example.com", "resource": "anything", "namespace": self.namespace}
-        groups = [f"system:serviceaccounts:{self.namespace}"]
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {"user": "anybody", "groups": groups, "resourceAttributes": asked},
-        }
-        return bool(self.api.ask(REVIEWS, method="POST", body=review)["status"]["allowed"])
+        return is_allowed(self.api, "anybody", [f"system:serviceaccounts:{self.namespace}"], asked)
 
     def path(self, kind: str, name: str = "") -> str:
         root, plural = PLACES[kind]
@@ -225,6 +219,13 @@ class Cluster:
 
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+def is_allowed(api: Api, user: str, groups: Sequence[str], asked: Mapping[str, str]) -> bool:
+    """Tell whether the server lets somebody do what was *asked*: attributes of a resource."""
+    spec = {"user": user, "groups": groups, "resourceAttributes": asked}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    return bool(api.ask(REVIEWS, method="POST", body=review)["status"]["allowed"])
 
 
 def until_may(kubectl: Any, user: str, verb: str, resource: str, namespace: str) -> None:
@@ -310,9 +311,7 @@ def may(api) -> Callable[..., bool]:
             "name": name,
         }
         groups = [f"system:serviceaccounts:{user.split(':')[2]}"] if user.startswith("system:serviceaccount:") else []
-        spec = {"user": user, "groups": groups, "resourceAttributes": asked}
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        return bool(api.ask(REVIEWS, method="POST", body=review)["status"]["allowed"])
+        return is_allowed(api, user, groups, asked)
 
     return ask
 

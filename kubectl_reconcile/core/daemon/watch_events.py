@@ -175,7 +175,10 @@ class ItemIndex:
         """Forget a CR."""
         self._instances.pop(_instance(ref, module, cr), None)
         self._owners.pop(uid, None)
-        self._here[module.name, ref.namespace].discard(ref)
+        here = self._here[module.name, ref.namespace]
+        here.discard(ref)
+        if not here:
+            del self._here[module.name, ref.namespace]
 
     def looks_after(self, ref: ObjectRef, labels: Mapping[str, str]) -> bool:
         """Tell whether a CR is ours: a member of a Sync may be in any namespace, and all members share one watch."""

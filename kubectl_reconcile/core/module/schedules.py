@@ -16,7 +16,10 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from kubectl_reconcile.core.module.specs import SpecError
+
 _FIELDS = 5
+_ANY = "0 0 * * *"
 
 
 class ScheduleError(ValueError):
@@ -71,6 +74,30 @@ class CronSchedule:
         while datetime.fromisoformat(slot) <= end:
             found, slot = slot, self.after(slot)
         return found
+
+
+def schedule_of(expression: str, zone: str, where: str) -> CronSchedule:
+    """Return the schedule that a spec asks for; *where* is the part of it that has ``schedule`` and ``timeZone``.
+
+    Raises:
+        SpecError: it is none, or there is no such zone.
+    """
+    try:
+        return CronSchedule(expression, zone)
+    except ZoneError as error:
+        raise SpecError(f"{where}.timeZone", str(error)) from error
+    except ScheduleError as error:
+        raise SpecError(f"{where}.schedule", str(error)) from error
+
+
+def schedule_if_any(expression: str, zone: str, where: str) -> CronSchedule | None:
+    """Return the schedule that a spec asks for, None where it asks for none; a zone that makes no sense is told all the same.
+
+    Raises:
+        SpecError: it is none, or there is no such zone.
+    """
+    found = schedule_of(expression or _ANY, zone, where)
+    return found if expression else None
 
 
 class Slots(Protocol):

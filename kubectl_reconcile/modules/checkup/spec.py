@@ -19,9 +19,8 @@ from kubectl_reconcile.module_api import (
     Manifest,
     ScanRules,
     ScanRulesError,
-    ScheduleError,
     SpecError,
-    ZoneError,
+    schedule_if_any,
     spec_of,
 )
 
@@ -56,14 +55,7 @@ class CheckupSpec:
         Raises:
             SpecError: it is no schedule, or there is no such zone.
         """
-        try:
-            # A zone that makes no sense is told without a schedule, too.
-            found = CronSchedule(self.schedule or "0 0 * * *", self.time_zone)
-        except ZoneError as error:
-            raise SpecError(".spec.timeZone", str(error)) from error
-        except ScheduleError as error:
-            raise SpecError(".spec.schedule", str(error)) from error
-        return found if self.schedule else None
+        return schedule_if_any(self.schedule, self.time_zone, ".spec")
 
     @property
     def test(self) -> CelTest | None:

@@ -17,10 +17,9 @@ from kubectl_reconcile.module_api import (
     CronSchedule,
     Manifest,
     S3Place,
-    ScheduleError,
     SpecError,
-    ZoneError,
     check_s3,
+    schedule_of,
     spec_of,
 )
 
@@ -221,7 +220,8 @@ def cluster_spec(cr: Manifest) -> ClusterSpec:
         raise SpecError(
             ".spec.restoreFrom", "needs .spec.pod.persistentVolumeClaimSpec: what is restored is written to a volume"
         )
-    _check_schedule(spec.etcd)
+    if wanted := spec.etcd.defragmentation:
+        schedule_of(wanted.schedule, wanted.time_zone, ".spec.etcd.defragmentation")
     if spec.backup:
         _check_place(spec.backup)
     _check_tls(spec.TLS)
@@ -276,14 +276,3 @@ def _check_tls(tls: TlsSpec | None) -> None:
             f"{where}.authorityDuration",
             f"must be three times duration ({auto.duration}) or more, and 438000h (50 years) at most, not {auto.authority_duration}",
         )
-
-
-def _check_schedule(tuning: Tuning) -> None:
-    """Raise a SpecError where the schedule is none."""
-    where = ".spec.etcd.defragmentation"
-    try:
-        _ = tuning.calendar
-    except ZoneError as error:
-        raise SpecError(f"{where}.timeZone", str(error)) from error
-    except ScheduleError as error:
-        raise SpecError(f"{where}.schedule", str(error)) from error

@@ -18,7 +18,7 @@ from kubectl_reconcile.module_api import (
     Every,
     Manifest,
     SpecError,
-    check_schedule,
+    schedule_if_any,
     spec_of,
 )
 
@@ -109,5 +109,5 @@ def backup_spec(cr: Manifest) -> BackupSpec:
     for at, each in enumerate(spec.etcd_endpoints):
         if not each.startswith(("http://", "https://")) or "/" in each.partition("://")[2]:
             raise SpecError(f".spec.etcdEndpoints[{at}]", f"must be as in https://db-0.db.shop.svc:2379, not {each}")
-    check_schedule(spec.schedule, spec.time_zone, ".spec")
+    schedule_if_any(spec.schedule, spec.time_zone, ".spec")
     return spec

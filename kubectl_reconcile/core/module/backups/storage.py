@@ -11,7 +11,6 @@ from typing import Any
 
 from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.core.module.s3 import S3Place, check_s3, s3_arguments, s3_mounts, s3_volumes
-from kubectl_reconcile.core.module.schedules import CronSchedule, ScheduleError, ZoneError
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import Manifest, map_at
 
@@ -98,17 +97,3 @@ def backup_claim(storage: Mapping[str, Any], ctx: Context) -> Manifest | None:
         "metadata": {"name": ctx.name("backups"), "labels": ctx.labels()},
         "spec": dict(map_at(storage, "volumeClaimSpec")),
     }
-
-
-def check_schedule(schedule: str, zone: str, where: str) -> None:
-    """Refuse what is no schedule; an empty one is none, and right. *where* is the part of the spec that has ``schedule`` and ``timeZone``.
-
-    Raises:
-        SpecError: it is none, or there is no such zone.
-    """
-    try:
-        CronSchedule(schedule or "0 0 * * *", zone)
-    except ZoneError as error:
-        raise SpecError(f"{where}.timeZone", str(error)) from error
-    except ScheduleError as error:
-        raise SpecError(f"{where}.schedule", str(error)) from error

@@ -15,11 +15,10 @@ from kubectl_reconcile.module_api import (
     BackupPlan,
     BackupStorage,
     Between,
-    CronSchedule,
     S3Place,
     SpecError,
     check_s3,
-    check_schedule,
+    schedule_if_any,
 )
 
 DAY_S = 86_400
@@ -69,7 +68,7 @@ class BackupWish:
             SpecError: a field is named.
         """
         self.target.check(TARGET_FIELD)
-        check_schedule(self.schedule, self.time_zone, BACKUP_FIELD)
+        schedule_if_any(self.schedule, self.time_zone, BACKUP_FIELD)
         if not self.schedule and not self.immediate:
             raise SpecError(BACKUP_FIELD, "must have a schedule, immediate: true, or both: else there is never one")
         if self.retain.age and not _AGE.fullmatch(self.retain.age):
@@ -79,7 +78,7 @@ class BackupWish:
 
     def plan(self, since: str) -> BackupPlan:
         """Return when backups are made of what has been there *since*; the schedule was checked."""
-        slots = CronSchedule(self.schedule, self.time_zone) if self.schedule else None
+        slots = schedule_if_any(self.schedule, self.time_zone, BACKUP_FIELD)
         return BackupPlan(slots, since, self.starting_deadline_seconds, self.immediate, self.suspend)
 
 
