@@ -24,7 +24,7 @@ from kubectl_reconcile.core.other_tools import table as other_tools
 _HEAD = """\
 # Command line
 
-`kubectl reconcile VERB …`; made from the commands' own help by `make manifests`.
+`kubectl reconcile VERB …`. `make manifests` generates this page from the help of the commands.
 """
 
 
@@ -134,7 +134,7 @@ def _plain(text: str) -> str:
 
 
 def _everywhere() -> Iterator[str]:
-    yield "## Flags of all verbs\n\nBefore the verb or after it; what stands after it wins.\n"
+    yield "## Flags of all verbs\n\nThey may come before or after the verb. One after the verb wins.\n"
     context = click.Context(reconcile)
     shown = [
         click.Option(flag.opts, metavar=flag.metavar, is_flag=flag.is_flag, help=flag.help) for flag in common_flags()
@@ -150,12 +150,12 @@ def _statuses() -> Iterator[str]:
 
 def _environment() -> Iterator[str]:
     rows = {
-        "KUBECONFIG": "kubeconfig files, with colons between; the first that sets a value wins",
+        "KUBECONFIG": "kubeconfig files, separated by colons; the first that sets a value wins",
         "KUBECTL_EXTERNAL_DIFF": "program that compares two folders, for `diff`",
         "PAGER": "program that shows long output on a terminal; `less` if it isn't set, none if it is empty or `cat`",
         "NO_COLOR": "no colour, unless `--color=always`",
-        "COLUMNS": "width of the screen, where it can't be asked for",
-        "HTTPS_PROXY, HTTP_PROXY, NO_PROXY": "the way to the API server",
+        "COLUMNS": "width of the terminal, if it can't be determined",
+        "HTTPS_PROXY, HTTP_PROXY, NO_PROXY": "proxy for the API server",
         "XDG_CACHE_HOME": "where clones and schemas are kept, in `kubectl-reconcile/`",
     }
     yield "\n".join(

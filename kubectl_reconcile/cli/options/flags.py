@@ -43,7 +43,9 @@ DURATION = DurationType()
 def cluster_options() -> tuple[Decorator, ...]:
     """Return kubectl's common flags; those marked hidden show in ``kubectl reconcile options`` only."""
     return (
-        click.option("-n", "--namespace", metavar="NAME", help="Namespace of the Sync and of objects that name none."),
+        click.option(
+            "-n", "--namespace", metavar="NAME", help="Namespace of the Sync, and of objects that don't name one."
+        ),
         click.option("--context", metavar="NAME", help="Context of the kubeconfig to use."),
         click.option(
             "--kubeconfig", metavar="FILE", help="Kubeconfig to use instead of $KUBECONFIG or ~/.kube/config."
@@ -57,7 +59,7 @@ def cluster_options() -> tuple[Decorator, ...]:
             metavar="GROUP",
             multiple=True,
             hidden=True,
-            help="Group to impersonate; may be given several times.",
+            help="Group to impersonate. May be repeated.",
         ),
         click.option("--as-uid", metavar="UID", hidden=True, help="UID to impersonate."),
         click.option("-s", "--server", metavar="URL", hidden=True, help="Address of the API server."),
@@ -78,7 +80,10 @@ def cluster_options() -> tuple[Decorator, ...]:
         click.option("--client-certificate", metavar="FILE", hidden=True, help="Client certificate for TLS."),
         click.option("--client-key", metavar="FILE", hidden=True, help="Key of the client certificate."),
         click.option(
-            "--insecure-skip-tls-verify", is_flag=True, hidden=True, help="Trust whatever server answers. Not safe."
+            "--insecure-skip-tls-verify",
+            is_flag=True,
+            hidden=True,
+            help="Don't check the server's certificate. Not safe.",
         ),
         click.option(
             "--tls-server-name", metavar="NAME", hidden=True, help="Name that the server's certificate must have."
@@ -96,9 +101,9 @@ def cluster_options() -> tuple[Decorator, ...]:
             type=click.IntRange(0, 10),
             metavar="LEVEL",
             hidden=True,
-            help="How much to tell of the work on standard error: 2 what is done, 6 each request too.  [default: 0]",
+            help="Verbosity on standard error: 2 shows what is done, 6 each request.  [default: 0]",
         ),
-        click.option("--debug", is_flag=True, hidden=True, help="Show a traceback with an error, as for a bug report."),
+        click.option("--debug", is_flag=True, hidden=True, help="Show a traceback with an error, for a bug report."),
     )
 
 

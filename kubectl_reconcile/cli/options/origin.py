@@ -57,7 +57,7 @@ def origin(command: Callable[..., Any]) -> Callable[..., Any]:
     manager = click.option(
         "--field-manager",
         metavar="NAME",
-        help="Field manager to apply the objects of -f or --repo as.  [default: the Sync's, or kubectl-reconcile]",
+        help="Field manager for the objects of -f or --repo.  [default: the Sync's, or kubectl-reconcile]",
     )
     return source(manager(command))
 
@@ -77,13 +77,13 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
             "-R/ ",
             "--recursive/--no-recursive",
             default=True,
-            help="Whether folders in the folder of -f are read too.  [default: they are]",
+            help="Whether subfolders of -f are read, too.  [default: they are]",
         ),
         click.option("--repo", metavar="URL", help="Manifests of a Git repository instead of a Sync's."),
         click.option("--ref", metavar="REF", help="Branch, tag or commit of --repo.  [default: its default branch]"),
         click.option("--path", metavar="PATH", help="Folder or file in --repo.  [default: all of it]"),
         rendering("How the files of -f or --repo become objects."),
-        click.option("--name", "kept_under", metavar="NAME", help="Sync to which the objects of -f or --repo belong."),
+        click.option("--name", "kept_under", metavar="NAME", help="Sync that the objects of -f or --repo belong to."),
         click.option(
             "--revision",
             metavar="REV",

@@ -70,7 +70,7 @@ def look(command: Callable[..., Any]) -> Callable[..., Any]:
     flags = (
         output(*FORMATS, default="diff"),
         click.option("--side-by-side", is_flag=True, help="Show before and after in two columns."),
-        click.option("--reasons", is_flag=True, help="Show the fields that change, and for each one why."),
+        click.option("--reasons", is_flag=True, help="Show the fields that change, each with the reason."),
         click.option("--no-pager", is_flag=True, help="Never show long output through $PAGER."),
         colour,
     )

@@ -69,17 +69,17 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.argument("objects", nargs=-1, metavar="[OBJECT...]"),
         click.option(
-            "-k", "--kind", "kinds", metavar="KIND", multiple=True, help="Objects of this kind; may be repeated."
+            "-k", "--kind", "kinds", metavar="KIND", multiple=True, help="Objects of this kind. May be repeated."
         ),
         click.option(
-            "-l", "--selector", metavar="SELECTOR", default="", help="Objects with these labels, as in app=web."
+            "-l", "--selector", metavar="SELECTOR", default="", help="Objects with these labels, such as app=web."
         ),
         click.option(
             "--only",
             type=OnlyType(),
             metavar="WHAT",
             default=(),
-            help="Changes of these sorts: create, update, delete, drift, with commas between.",
+            help="Only these changes: create, update, delete, drift; separated by commas.",
         ),
     )
 

@@ -29,19 +29,19 @@ class ExitStatus(IntEnum):
     USAGE = 2
     """The command line, the kubeconfig or a name in it is wrong."""
     CLUSTER = 3
-    """The cluster doesn't answer, or doesn't let us."""
+    """The cluster doesn't answer, or denies access."""
     SOURCE = 4
     """The source, or a file of it, can't be read or used."""
     HELD = 5
-    """Everything is done but some deletions, which wait for a person."""
+    """Everything is done except some deletions, which wait for approval."""
     FAILED = 6
-    """The cluster refused something, time ran out, or this program is at fault."""
+    """The cluster refused something, time ran out, or this program has a bug."""
     FINDINGS = 7
-    """``diff --fail-on new-findings`` only: what would be written adds findings to the scan."""
+    """``diff --fail-on new-findings`` only: the sync would add security findings."""
     INTERRUPTED = 130
     """Ctrl-C."""
     BROKEN_PIPE = 141
-    """Nobody reads what is written, as in ``… | head``."""
+    """Nobody reads the output any more, as in ``… | head``."""
 
 
 EXIT_STATUSES = """\b

@@ -18,7 +18,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded
 def _destination(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flags that say where its files go, besides --local."""
     flags = (
-        click.option("--branch", metavar="NAME", default="", help="Push a commit to this branch, new or of that name."),
+        click.option("--branch", metavar="NAME", default="", help="Push a commit to this branch, which may be new."),
         click.option("-m", "--message", metavar="TEXT", default="", help="Message of that commit."),
     )
     return given(flags, command)
@@ -41,11 +41,13 @@ Examples:
 @common
 @loaded
 def accept() -> None:
-    """Write what drifted in the cluster into the files that ask for it. Writes files, or pushes a commit.
+    """Write drift into the files that ask for the objects. Writes files, or pushes a commit.
 
-    Comments and layout of the files stay. A field that was changed in Git too, and the values of Secrets, are left. Of an overlay, the
-    patch that owns a field is written, else a new one that its kustomization lists; never a base; of a chart,
-    the value of a values file that sets the field alone. All is rendered again to prove it.
+    Comments and layout of the files are kept. Fields that were changed in Git too, and values of Secrets, are left alone.
+
+    In an overlay, the patch that sets the field is changed, or a new one is added to the kustomization; never a base.
+    In a chart, the value of a values file is changed that sets only this field. Everything is rendered again to
+    check the result.
     """
 
 
@@ -60,7 +62,7 @@ Examples:
 """
 )
 @click.argument("objects", nargs=-1, required=True, metavar="OBJECT...")
-@click.option("--sync", "sync", metavar="[NAMESPACE/]NAME", required=True, help="Sync under which they are brought.")
+@click.option("--sync", "sync", metavar="[NAMESPACE/]NAME", required=True, help="Sync to add them to.")
 @click.option(
     "--local",
     metavar="FOLDER",
@@ -72,9 +74,11 @@ Examples:
 @common
 @loaded
 def adopt() -> None:
-    """Write manifests for live objects, to bring them under a Sync. Writes files, or pushes a commit.
+    """Write manifests for live objects, to add them to a Sync. Writes files, or pushes a commit.
 
-    OBJECT is TYPE/NAME, in the namespace to which the Sync's objects go; with NAMESPACE/NAME of a Sync, -n may say another.
-    What the server, controllers and tools added is left out. The next sync then takes the
-    objects over; until then nothing changes in the cluster. Without --local or --branch the manifests are shown.
+    OBJECT is TYPE/NAME, in the target namespace of the Sync. If --sync names the Sync's namespace, -n may name another
+    for the objects. What the server, controllers and tools added is left out.
+
+    Nothing changes in the cluster until the next sync, which adopts the objects. Without --local or --branch, the
+    manifests are only printed.
     """

@@ -26,8 +26,8 @@ Examples:
 @common
 @loaded
 def approve() -> None:
-    """Let the held deletions of SYNC, or the held actions of KIND/NAME, through. Writes an annotation; the daemon does the rest.
+    """Approve the held deletions of SYNC, or the held actions of KIND/NAME. Writes an annotation; the daemon does the rest.
 
-    Without a terminal, --plan-hash or --yes is needed. A Sync that is kept by hand (sync -f) takes --plan-hash alone, and goes on
-    when somebody syncs again from the same files.
+    Without a terminal, --plan-hash or --yes is required. A Sync that is applied by hand (sync -f) needs --plan-hash, and
+    continues when somebody syncs again from the same files.
     """

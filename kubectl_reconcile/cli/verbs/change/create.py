@@ -27,16 +27,16 @@ Examples:
     "--url", required=True, metavar="URL", help="Address of the repository: https, http, ssh or user@host:path."
 )
 @click.option("--branch", metavar="NAME", help="Branch to follow.  [default: the repository's own]")
-@click.option("--tag", metavar="NAME", help="Tag to stay at, instead of a branch.")
-@click.option("--commit", metavar="SHA", help="Commit to stay at, all 40 digits, instead of a branch.")
+@click.option("--tag", metavar="NAME", help="Tag to follow, instead of a branch.")
+@click.option("--commit", metavar="SHA", help="Commit to apply, all 40 digits, instead of a branch.")
 @click.option("--path", default=".", show_default=True, metavar="PATH", help="Folder or file in the repository.")
 @rendering("How the files at the path become objects.")
 @click.option(
     "--interval", default="1m", show_default=True, metavar="DURATION", help="How often to check for new commits."
 )
-@click.option("--secret", metavar="NAME", help="Secret of the namespace with the repository's credentials.")
+@click.option("--secret", metavar="NAME", help="Secret in the namespace with the repository's credentials.")
 @click.option(
-    "--verify-secret", metavar="NAME", help="Secret of the namespace with the keys by which commits must be signed."
+    "--verify-secret", metavar="NAME", help="Secret in the namespace with the keys that commits must be signed with."
 )
 @click.option("--verify-configmap", metavar="NAME", help="ConfigMap with these keys, instead of a Secret.")
 @click.option(
@@ -44,40 +44,40 @@ Examples:
     help="What must be signed.  [default: Commit]",
 )  # fmt: skip
 @click.option(
-    "--target-namespace", metavar="NAME", help="Where objects go that name no namespace.  [default: the Sync's]"
+    "--target-namespace", metavar="NAME", help="Namespace of objects that don't name one.  [default: the Sync's]"
 )
 @click.option("--field-manager", metavar="NAME", help="Field manager to apply as.  [default: kubectl-reconcile]")
-@click.option("--prune/--no-prune", default=True, show_default=True, help="Delete objects whose file goes.")
+@click.option("--prune/--no-prune", default=True, show_default=True, help="Delete objects whose file is removed.")
 @click.option(
-    "--drift", type=click.Choice(["Correct", "Report", "Ask"]), help="What becomes of drift.  [default: Correct]"
+    "--drift", type=click.Choice(["Correct", "Report", "Ask"]), help="What happens to drift.  [default: Correct]"
 )
 @click.option(
     "--conflicts",
     type=click.Choice(["Override", "Yield", "Fail"]),
-    help="What becomes of fields that somebody else owns.  [default: Override]",
+    help="What happens to fields that another manager owns.  [default: Override]",
 )
 @click.option(
     "--service-account",
     metavar="NAME",
-    help="ServiceAccount of the namespace as which to apply.  [default: kubectl-reconcile]",
+    help="ServiceAccount in the namespace to apply as.  [default: kubectl-reconcile]",
 )
 @click.option(
     "--grant/--no-grant",
     "give",
     default=None,
-    help="Give that account what the source needs, as the verb grant does.  [default: ask on a terminal]",
+    help="Grant that account the rights that the source needs, like the command grant.  [default: ask on a terminal]",
 )
-@click.option("--suspend", is_flag=True, help="Don't sync before somebody resumes it.")
-@click.option("--check/--no-check", default=True, show_default=True, help="Read repository and path first.")
-@click.option("--dry-run", is_flag=True, help="Check all, have the server try it, and write nothing.")
+@click.option("--suspend", is_flag=True, help="Don't sync until somebody resumes it.")
+@click.option("--check/--no-check", default=True, show_default=True, help="Check the repository and the path first.")
+@click.option("--dry-run", is_flag=True, help="Check everything, try it by a dry run, and write nothing.")
 @output("name", "json", "yaml")
 @colour
 @common
 @loaded
 def create() -> None:
-    """Create the Sync SYNC, once its repository and path have been read. Writes the Sync.
+    """Create the Sync SYNC, after checking its repository and path. Writes the Sync.
 
-    Where its Secret doesn't say yet which repositories it is for, that is written into it too: https and ssh alone.
+    If its Secret doesn't say yet which repositories it is for, that is written, too (only for https and ssh).
 
-    With --dry-run -o yaml it prints the manifest, to be kept in Git itself.
+    --dry-run -o yaml prints the manifest, for example to keep it in Git.
     """

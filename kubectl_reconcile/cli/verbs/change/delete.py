@@ -36,6 +36,7 @@ Examples:
 def delete() -> None:
     """Delete the Sync SYNC, and its members if its spec.deletionPolicy is Prune. Writes to the cluster.
 
-    First it says which members go and which stay. The daemon deletes them; those of a Sync that is kept by hand (sync -f) are
-    deleted from here. Members of a suspended Sync stay. A Sync that another one keeps comes back, unless its file goes, too.
+    It says first which members are deleted and which stay. The daemon deletes them; for a Sync that is applied by hand
+    (sync -f), this command does. Members of a suspended Sync stay. A Sync that is a member of another Sync comes back,
+    unless its file is removed, too.
     """

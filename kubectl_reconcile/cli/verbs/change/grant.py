@@ -22,12 +22,12 @@ DAEMON = "reconcile-system/kubectl-reconcile"
     epilog=f"""{EXIT_STATUSES}
 \b
 Examples:
-  kubectl reconcile grant shop -n shop           what it needs, as YAML
+  kubectl reconcile grant shop -n shop           the rights, as YAML
   kubectl reconcile grant shop | kubectl apply -f -
-  kubectl reconcile grant shop --apply           show it, ask, give it
+  kubectl reconcile grant shop --apply           show, ask, apply
   kubectl reconcile grant shop --missing -o summary
   kubectl reconcile grant shop --revision refs/pull/12/head
-  kubectl reconcile grant -f . --name shop       before there is a Sync
+  kubectl reconcile grant -f . --name shop       before the Sync exists
 """
 )
 @source
@@ -35,35 +35,35 @@ Examples:
     "--allow",
     multiple=True,
     type=click.Choice(SENSITIVE),
-    help="Give this, too, where the source's Roles ask for it: whoever holds it can come by other rights. May be repeated.",
+    help="Grant this, too, if the source's Roles need it. Whoever has it can get other rights. May be repeated.",
 )
-@click.option("--missing", is_flag=True, help="Only what the account lacks, as access reviews tell.")
-@click.option("--apply", "write", is_flag=True, help="Show what is new, ask, and apply it with your own rights.")
+@click.option("--missing", is_flag=True, help="Only the rights that the account lacks, according to access reviews.")
+@click.option("--apply", "write", is_flag=True, help="Show what is new, ask, and apply it with your rights.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask. Needed without a terminal.")
 @click.option(
     "--service-account",
     metavar="NAME",
-    help="The account of a Sync that isn't there yet, with -f or --repo.  [default: kubectl-reconcile]",
+    help="The account of a Sync that doesn't exist yet, with -f or --repo.  [default: kubectl-reconcile]",
 )
 @click.option(
     "--daemon",
     default=DAEMON,
     show_default=True,
     metavar="NAMESPACE/NAME",
-    help="ServiceAccount of the daemon, which is let act as the account unless that is called kubectl-reconcile.",
+    help="ServiceAccount of the daemon. It may then act as the account, unless that is called kubectl-reconcile.",
 )
 @output("yaml", "summary")
 @colour
 @common
 @loaded
 def grant() -> None:
-    """Print the rights that the account of SYNC needs for its source; with --apply, give them.
+    """Print the rights that the account of SYNC needs for its source. With --apply, grant them.
 
-    A Sync's members are written as a ServiceAccount of its namespace (spec.serviceAccountName, else
-    kubectl-reconcile), which needs a Role in each namespace. They are found by reading the source and
-    the Roles that it refers to, with your rights. What isn't needed any more, --apply takes away.
+    A Sync's members are written as a ServiceAccount in its namespace (spec.serviceAccountName, or kubectl-reconcile).
+    This account needs a Role in each namespace. The rights are found by reading the source, and the Roles that it refers
+    to, with your rights. --apply also revokes what isn't needed any more.
 
-    RBAC lets nobody give rights that they don't hold: so the account needs those within the source's own
-    Roles, and you need all of these to apply the grant. Rights to escalate, bind or impersonate, and
-    wildcards, are left out and told unless you --allow them.
+    RBAC lets nobody grant rights that they don't have. So the account needs all rights in the source's own Roles, and
+    you need them to apply the grant. Rights to escalate, bind or impersonate, and wildcards, are left out and listed
+    unless you --allow them.
     """

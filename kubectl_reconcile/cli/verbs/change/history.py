@@ -15,7 +15,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded
     epilog=f"""{EXIT_STATUSES}
 \b
 Examples:
-  kubectl reconcile history shop -n shop    what was applied when, and whose
+  kubectl reconcile history shop -n shop    what was applied, and when
   kubectl reconcile history shop -o json    the same for a program
 """
 )
@@ -25,9 +25,9 @@ Examples:
 @common
 @loaded
 def history() -> None:
-    """Show which revisions SYNC has applied, the newest first. Writes nothing.
+    """Show which revisions SYNC has applied, newest first. Writes nothing.
 
-    The one that the cluster is at has a star. Authors and subjects are read from Git, where it can be reached.
+    A star marks the current one. Authors and subjects are read from Git, if it can be reached.
     """
 
 
@@ -46,19 +46,22 @@ Examples:
     "--to",
     "revision",
     metavar="REV",
-    help="Commit (its first digits will do), tag or branch.  [default: the last that asked for other objects]",
+    help="Commit (its first digits are enough), tag or branch.  [default: the last one with other objects]",
 )
-@click.option("--commit", "in_git", is_flag=True, help="Restore the files by a new commit on the branch, and push it.")
+@click.option(
+    "--commit", "in_git", is_flag=True, help="Restore the files with a new commit on the branch, and push it."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing. Without a terminal nothing is asked either.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked either.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until it is done.")
 @colour
 @common
 @loaded
 def rollback() -> None:
-    """Take SYNC back to a commit, and the cluster with it. Writes the Sync, or with --commit the repository.
+    """Roll SYNC back to a commit, and the cluster with it. Writes the Sync, or with --commit the repository.
 
-    The Sync is pinned to the commit: nothing newer is applied, drift is still put back, and resume has it follow
-    its branch again. With --commit the files go back instead, as a new commit made with your own git credentials.
-    Where there is no such commit, or nothing was applied before, that is status 4 and nothing is written.
+    The Sync is pinned to the commit: nothing newer is applied, and drift is still corrected. resume makes it follow its
+    branch again. With --commit, the files are restored instead, by a new commit made with your own git credentials.
+
+    If there is no such commit, or nothing was applied before, the exit status is 4 and nothing is written.
     """

@@ -14,20 +14,20 @@ from kubectl_reconcile.cli.verbs.loading import loaded
     epilog=f"""{EXIT_STATUSES}
 \b
 Examples:
-  kubectl reconcile suspend shop -n shop    drift stays, too
+  kubectl reconcile suspend shop -n shop    drift isn't corrected either
   kubectl reconcile suspend shop blog       several
-  kubectl reconcile suspend --all           all of the namespace
+  kubectl reconcile suspend --all           all in the namespace
 """
 )
 @click.argument("syncs", metavar="SYNC...", nargs=-1)
-@click.option("--all", "everyone", is_flag=True, help="All Syncs of the namespace.")
+@click.option("--all", "everyone", is_flag=True, help="All Syncs in the namespace.")
 @colour
 @common
 @loaded
 def suspend() -> None:
-    """Tell Syncs to leave the cluster as it is. Writes spec.suspend.
+    """Suspend Syncs: the cluster stays as it is. Writes spec.suspend.
 
-    Nothing is synced and no drift is put back until somebody resumes them.
+    Nothing is synced, and drift isn't corrected, until somebody resumes them.
     """
 
 
@@ -36,17 +36,16 @@ def suspend() -> None:
 \b
 Examples:
   kubectl reconcile resume shop -n shop    after suspend or rollback
-  kubectl reconcile resume --all           all of the namespace
+  kubectl reconcile resume --all           all in the namespace
 """
 )
 @click.argument("syncs", metavar="SYNC...", nargs=-1)
-@click.option("--all", "everyone", is_flag=True, help="All Syncs of the namespace.")
+@click.option("--all", "everyone", is_flag=True, help="All Syncs in the namespace.")
 @colour
 @common
 @loaded
 def resume() -> None:
-    """Tell Syncs to go on. Writes their spec, and an annotation that the daemon follows.
+    """Resume Syncs after suspend or rollback. Writes their spec, and an annotation for the daemon.
 
-    Ends what suspend and rollback began, and a back-off that the daemon called because somebody else keeps
-    writing the same fields.
+    Contended fields, which the daemon left to another controller that keeps overwriting them, are written again, too.
     """

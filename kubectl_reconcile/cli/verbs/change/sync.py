@@ -17,7 +17,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded_while_asking
     epilog=f"""{EXIT_STATUSES}
 \b
 Examples:
-  kubectl reconcile sync shop -n shop           now, not at the next poll
+  kubectl reconcile sync shop -n shop           now, not at the next interval
   kubectl reconcile sync shop deploy/web        one object of it
   kubectl reconcile sync -f . --name shop -y    a folder, without questions
   kubectl reconcile diff shop -o json > plan.json
@@ -26,21 +26,21 @@ Examples:
 )
 @origin
 @selection
-@click.option("-A", "--all-namespaces", is_flag=True, help="All Syncs of all namespaces, one after another.")
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing. Without a terminal nothing is asked either.")
-@click.option("--install", is_flag=True, help="Install the CRDs of kubectl-reconcile where they are missing.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="All Syncs in all namespaces, one after another.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked either.")
+@click.option("--install", is_flag=True, help="Install the CRDs of kubectl-reconcile if they are missing.")
 @click.option(
     "--plan",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="Do exactly what this file says, as diff -o json wrote it, or nothing if source or cluster moved.",
+    help="Do exactly what this plan says, written by diff -o json; or nothing, if source or cluster have changed.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, as diff does, and write nothing.")
 @click.option(
     "--wait/--no-wait",
     default=True,
     show_default=True,
-    help="Wait until a daemon has done what it was asked for, and all of it is healthy.",
+    help="Wait until the daemon has synced, and everything is healthy.",
 )
 @click.option(
     "--timeout",
@@ -55,7 +55,9 @@ Examples:
 def sync() -> None:
     """Make the cluster what the source of SYNC asks for. Writes to the cluster.
 
-    Without SYNC, -f or --repo, the only Sync of the namespace is meant. Before anything is deleted, a
-    person at a terminal is asked. OBJECT is TYPE/NAME, or the path of a file or folder/ in the repository: then
-    no more than that, and what follows from it, is written, from here even where a daemon follows.
+    Without SYNC, -f or --repo, the only Sync in the namespace is used. On a terminal, it asks before anything is
+    deleted.
+
+    OBJECT is TYPE/NAME, or the path of a file or folder/ in the repository. Then only these objects, and what follows
+    from them, are written: by this command, even if a daemon is running.
     """

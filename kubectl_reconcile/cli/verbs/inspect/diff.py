@@ -20,7 +20,7 @@ Exit status: 0 no changes, 1 changes pending, 2 or more an error:
 
 \b
 Examples:
-  kubectl reconcile diff                    the only Sync of the namespace
+  kubectl reconcile diff                    the only Sync in the namespace
   kubectl reconcile diff shop -n shop       the Sync shop
   kubectl reconcile diff shop deploy/web    one object, and what follows
   kubectl reconcile diff shop --only drift  what was changed by hand
@@ -33,26 +33,28 @@ Examples:
 )
 @origin
 @selection
-@click.option("-A", "--all-namespaces", is_flag=True, help="All Syncs of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="All Syncs in all namespaces.")
 @click.option(
-    "--offline", is_flag=True, help="Don't have the server try the changes; defaults and webhooks don't show then."
+    "--offline", is_flag=True, help="Don't try the changes by a dry run. Defaults and webhooks aren't shown then."
 )
 @click.option(
     "--until-stable",
     is_flag=True,
-    help="Show what would follow, too: further passes, supposing that workloads roll out and actions work. Implies --offline.",
-)
-@click.option("-w", "--watch", is_flag=True, help="Go on, and show it again whenever a file of -f or --local is saved.")
-@click.option(
-    "--accept", is_flag=True, help="Write what drifted into the files of -f or --local, as the verb accept does."
+    help="Show further passes, too, assuming that workloads roll out and actions succeed. Implies --offline.",
 )
 @click.option(
-    "--scan", type=click.Choice(["baseline", "restricted"]), help="List security findings that it would add or mend."
+    "-w", "--watch", is_flag=True, help="Keep running, and show it again whenever a file of -f or --local is saved."
+)
+@click.option("--accept", is_flag=True, help="Write drift into the files of -f or --local, like the command accept.")
+@click.option(
+    "--scan",
+    type=click.Choice(["baseline", "restricted"]),
+    help="List security findings that the sync would add or fix.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["new-findings"]),
-    help="Exit 7 where --scan, or the Checkups of the namespaces that change, find something new.",
+    help="Exit with 7 if --scan, or a Checkup of a namespace that changes, finds something new.",
 )
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
 @click.option("--show-managed-fields", is_flag=True, help="Show metadata.managedFields.")
@@ -62,6 +64,6 @@ Examples:
 def diff() -> None:
     """Show what the next sync of SYNC would change. Writes nothing.
 
-    Without SYNC, -f or --repo, the only Sync of the namespace is meant. OBJECT is TYPE/NAME, or the path
-    of a file or folder/ in the repository; several are shown together.
+    Without SYNC, -f or --repo, the only Sync in the namespace is used. OBJECT is TYPE/NAME, or the path of a file or
+    folder/ in the repository. Several are shown together.
     """

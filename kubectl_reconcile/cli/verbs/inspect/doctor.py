@@ -17,7 +17,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded
 Examples:
   kubectl reconcile doctor               everything, and all Syncs
   kubectl reconcile doctor -n shop       the Syncs and rights of one namespace
-  kubectl reconcile doctor -o json       one JSON object a line
+  kubectl reconcile doctor -o json       one JSON object per line
 """
 )
 @output("json")
@@ -25,8 +25,8 @@ Examples:
 @common
 @loaded
 def doctor() -> None:
-    """Check versions, cluster, clock, CRDs, rights, daemon, and the Git of each Sync. Writes nothing.
+    """Check versions, cluster, clock, CRDs, rights, daemon, and the repository of each Sync. Writes nothing.
 
-    Each line is ok, warn or fail, with what to do below it. Ends with 3 if the cluster can't be reached, with 6 if
-    anything else fails, with 0 if nothing does.
+    Each line begins with ok, warn or fail; the line below says what to do. The exit status is 3 if the cluster can't be
+    reached, 6 if anything else fails, and 0 otherwise.
     """

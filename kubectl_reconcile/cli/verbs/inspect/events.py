@@ -15,26 +15,26 @@ from kubectl_reconcile.cli.verbs.loading import loaded
     epilog=f"""{EXIT_STATUSES}
 \b
 Examples:
-  kubectl reconcile events -A                   all of the cluster
-  kubectl reconcile events shop -n shop -f      of one Sync, live
-  kubectl reconcile logs -A --follow            the same verb
-  kubectl reconcile events --warnings -o json   one JSON object a line
+  kubectl reconcile events -A                   the whole cluster
+  kubectl reconcile events shop -n shop -f      one Sync, live
+  kubectl reconcile logs -A --follow            the same command
+  kubectl reconcile events --warnings -o json   one JSON object per line
 """
 )
 @click.argument("sync", required=False, metavar="[SYNC]")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
-@click.option("-f", "--follow", is_flag=True, help="Go on, and show what is said as it is said.")
-@click.option("--since", type=DURATION, metavar="DURATION", help="Nothing older than this, as in 10m.")
-@click.option("--warnings", is_flag=True, help="Only what needs somebody's attention.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
+@click.option("-f", "--follow", is_flag=True, help="Keep running, and show new events.")
+@click.option("--since", type=DURATION, metavar="DURATION", help="Nothing older than this, such as 10m.")
+@click.option("--warnings", is_flag=True, help="Only events that need attention.")
 @output("json")
 @colour
 @common
 @loaded
 def events() -> None:
-    """Show what daemons said of Syncs and custom resources. Writes nothing.
+    """Show what daemons report about Syncs and custom resources. Writes nothing.
 
-    These are Kubernetes Events, which the cluster keeps for an hour or so; the newest is last. What a daemon logs
-    in full is with its pod: kubectl logs -n reconcile-system deploy/kubectl-reconcile.
+    These are Kubernetes Events, which the cluster keeps for about an hour. The newest is last. For the full log of a
+    daemon, run: kubectl logs -n reconcile-system deploy/kubectl-reconcile
     """
 
 

@@ -23,10 +23,10 @@ Examples:
 """
 )
 @click.argument("syncs", metavar="[SYNC...]", nargs=-1)
-@click.option("-A", "--all-namespaces", is_flag=True, help="Syncs of all namespaces.")
-@click.option("-l", "--selector", metavar="SELECTOR", default="", help="Syncs with these labels, as in team=web.")
-@click.option("-w", "--watch", is_flag=True, help="Go on, and show each Sync again when it changes.")
-@click.option("--no-headers", is_flag=True, help="Leave out the table's titles.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Syncs in all namespaces.")
+@click.option("-l", "--selector", metavar="SELECTOR", default="", help="Syncs with these labels, such as team=web.")
+@click.option("-w", "--watch", is_flag=True, help="Keep running, and show each Sync again when it changes.")
+@click.option("--no-headers", is_flag=True, help="Leave out the column headers.")
 @output(*_FORMATS)
 @colour
 @common
@@ -34,5 +34,5 @@ Examples:
 def get() -> None:
     """Show Syncs in a table. Writes nothing.
 
-    REF is what each follows; a commit after rollback says so. For how one is doing in full, see status.
+    REF is what each Sync follows; it is a commit after rollback. The command status shows one in full.
     """

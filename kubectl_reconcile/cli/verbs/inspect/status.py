@@ -21,13 +21,13 @@ Examples:
 """
 )
 @click.argument("sync", required=False, metavar="[SYNC]")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Syncs of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Syncs in all namespaces.")
 @output("wide", "json", "yaml", "name", "jsonpath=")
 @colour
 @common
 @loaded
 def status() -> None:
-    """Show how Syncs are doing. Writes nothing.
+    """Show the status of Syncs. Writes nothing.
 
-    With SYNC: its conditions, what the last syncs did, and what is wrong.
+    With SYNC: its conditions, what the last syncs did, and its problems.
     """

@@ -21,7 +21,9 @@ Examples:
 """
 )
 @click.argument("sync", required=False, metavar="[SYNC|KIND/NAME]")
-@click.option("--unhealthy", is_flag=True, help="Only what is neither Current nor Suspended, and what leads to it.")
+@click.option(
+    "--unhealthy", is_flag=True, help="Only objects that are neither Current nor Suspended, and their owners."
+)
 @output("wide", "name", "json", "yaml")
 @colour
 @common
@@ -29,5 +31,5 @@ Examples:
 def tree() -> None:
     """Show what belongs to SYNC: objects, their children, and their health. Writes nothing.
 
-    Without SYNC, the only Sync of the namespace is meant. Namespaces show where they aren't the Sync's own.
+    Without SYNC, the only Sync in the namespace is used. A namespace is shown if it isn't the Sync's own.
     """

@@ -14,7 +14,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded
     epilog=f"""{EXIT_STATUSES}
 \b
 Examples:
-  kubectl reconcile wait shop -n shop             until all of it is well
+  kubectl reconcile wait shop -n shop             until everything is healthy
   kubectl reconcile wait shop --for synced        until it is applied
   kubectl reconcile wait shop --revision $SHA     at that commit
   kubectl reconcile wait shop --for deleted
@@ -27,13 +27,13 @@ Examples:
     type=click.Choice(["healthy", "synced", "ready", "deleted"]),
     default="healthy",
     show_default=True,
-    help="What to wait for; ready is what kubectl wait --for=condition=Ready asks.",
+    help="What to wait for; ready is the same as kubectl wait --for=condition=Ready.",
 )
 @click.option(
     "--revision",
     default="",
     metavar="SHA",
-    help="Wait until this commit, by its hash or its first digits, was looked at, too. Asks the daemon to sync.",
+    help="Wait until this commit (its first digits are enough) was dealt with, too. Asks the daemon to sync.",
 )
 @click.option(
     "--timeout", type=DURATION, default="5m", show_default=True, metavar="DURATION", help="How long to wait at most."
@@ -42,8 +42,10 @@ Examples:
 @common
 @loaded
 def wait() -> None:
-    """Wait until SYNC is as you need it. Writes nothing, but with --revision a request onto the Sync.
+    """Wait until SYNC is healthy, synced, ready or deleted. Writes nothing; with --revision, a request onto the Sync.
 
-    Healthy is what the source asks for, applied and well down to the pods; what was true of an older spec doesn't
-    count. A commit that changes nothing that the Sync reads isn't noted on it, unless --revision asks for it. When time runs out, the exit status is 6 and the error names what isn't well.
+    Healthy means: everything that the current spec asks for is applied and healthy, down to the pods. If time runs out,
+    the exit status is 6, and the error names what isn't healthy.
+
+    A commit that changes nothing that the Sync reads is recorded on it only with --revision.
     """

@@ -21,8 +21,8 @@ Examples:
 @click.argument("shell", type=click.Choice(SHELLS), metavar="|".join(SHELLS))
 @loaded
 def completion() -> None:
-    """Print the script by which a shell completes kubectl-reconcile. Writes nothing else.
+    """Print the completion script for kubectl-reconcile. Writes nothing else.
 
-    To complete kubectl reconcile, have kubectl's own completion (kubectl completion SHELL), and kubectl_complete-reconcile
-    on PATH beside kubectl-reconcile.
+    To complete kubectl reconcile, install kubectl's own completion (kubectl completion SHELL), and put
+    kubectl_complete-reconcile on PATH beside kubectl-reconcile.
     """

@@ -33,8 +33,8 @@ def _ceiling(flag: str, default: int, unit: str, text: str, *, least: int = 1) -
 
 \b
 Examples:
-  kubectl reconcile daemon                      all Syncs of the cluster
-  kubectl reconcile daemon -n shop              those of one namespace
+  kubectl reconcile daemon                      all Syncs in the cluster
+  kubectl reconcile daemon -n shop              only those in one namespace
 """
 )
 @click.option(
@@ -43,33 +43,33 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--listen-hooks", default="", metavar="HOST:PORT",
-    help="Where Git servers may tell of pushes, at /hooks/NAMESPACE/NAME.  [default: nowhere]",
+    help="Where to receive webhooks of Git servers, at /hooks/NAMESPACE/NAME.  [default: nowhere]",
 )  # fmt: skip
 @click.option(
     "--lease-namespace",
     metavar="NAME",
-    help="Namespace of the Leases by which daemons share the work.  [default: that of -n, else reconcile-system]",
+    help="Namespace of the Leases by which daemons share the work.  [default: that of -n, or reconcile-system]",
 )
 @click.option(
     "--module-accounts", is_flag=True,
-    help="Act for custom resources as their modules' own ServiceAccounts, kubectl-reconcile-module-NAME in the namespace of the "
-    "Lease. Without, as whoever the daemon is.",
+    help="Act for custom resources as their modules' own ServiceAccounts, kubectl-reconcile-module-NAME in the namespace of "
+    "the Lease. Without this flag, the daemon acts as itself.",
 )  # fmt: skip
 @click.option(
     "--repositories", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="FOLDER",
-    help="Let Syncs follow repositories below this folder, by file:///… URLs.",
+    help="Let Syncs follow repositories below this folder, with file:///… URLs.",
 )  # fmt: skip
 @click.option(
     "--allow-url-prefix", multiple=True, metavar="URL",
-    help="Follow only repositories at this URL or below it, by whole segments of its path; again for more.  [default: all]",
+    help="Follow only repositories at this URL or below it, by whole segments of its path. May be repeated.  [default: all]",
 )  # fmt: skip
 @click.option(
     "--git-max-jobs", type=click.IntRange(min=2), default=40, show_default=True, metavar="COUNT",
-    help="Syncs that Git servers are asked for at a time; no host and no namespace has all of them.",
+    help="How many Syncs' Git servers are asked at the same time; divided among hosts and namespaces.",
 )  # fmt: skip
 @click.option(
     "--min-interval", type=DURATION, default="1s", show_default=True, metavar="DURATION",
-    help="Ask a repository for news no more often than this, whatever the Syncs that follow it say.",
+    help="Check a repository for new commits no more often than this, whatever interval its Syncs have.",
 )  # fmt: skip
 @_ceiling(
     "--git-max-memory",
@@ -78,15 +78,17 @@ Examples:
     "Memory of each git process; a repository that takes more isn't followed.",
     least=64,
 )
-@_ceiling("--git-max-seconds", 600, "SECONDS", "Time of each git process, by the clock and of a processor.")
-@_ceiling("--git-max-said", 16, "MIB", "What a Git server may say besides the repository before it is hung up on.")
-@_ceiling("--git-max-clone", 5120, "MIB", "Disk of the clone of one repository; one that takes more isn't followed.")
+@_ceiling("--git-max-seconds", 600, "SECONDS", "Wall-clock and CPU time of each git process.")
+@_ceiling("--git-max-said", 16, "MIB", "What git, or the server through it, may print as errors.")
+@_ceiling(
+    "--git-max-clone", 5120, "MIB", "Disk space for the clone of one repository; one that takes more isn't followed."
+)
 @_ceiling(
     "--git-max-entries", 500_000, "COUNT", "Files and folders at the path of one Sync; one with more isn't followed."
 )
-@_ceiling("--git-max-depth", 100, "COUNT", "Folders in folders at the path of one Sync; one with more isn't followed.")
+@_ceiling("--git-max-depth", 100, "COUNT", "Nested folders at the path of one Sync; one with more isn't followed.")
 @_ceiling("--git-max-files", 100_000, "COUNT", "Files at the path of one Sync; one with more isn't followed.")
-@_ceiling("--max-file", 10, "MIB", "Size of one manifest file; of one that is larger nothing is read.")
+@_ceiling("--max-file", 10, "MIB", "Size of one manifest file; a larger one isn't read.")
 @_ceiling("--max-revision", 256, "MIB", "Size of all manifest files of one Sync; one with more isn't followed.")
 @_ceiling("--max-objects", 100_000, "COUNT", "Objects of one Sync; one with more isn't followed.")
 @_ceiling(
@@ -105,6 +107,6 @@ Examples:
 def daemon() -> None:
     """Follow all Syncs of a cluster, and all custom resources that a module knows. Writes to the cluster.
 
-    With -n only those of one namespace. SIGTERM and Ctrl-C end it cleanly: requests under way are
-    finished, the next daemon goes on from there.
+    With -n, it follows only those in one namespace. SIGTERM and Ctrl-C end it cleanly: it finishes requests under way,
+    and the next daemon continues from there.
     """

@@ -11,7 +11,7 @@ from kubectl_reconcile.cli.options.flags import common_flags
 @click.argument("words", nargs=-1, metavar="[VERB...]")
 @click.pass_context
 def help(context: click.Context, words: tuple[str, ...]) -> None:  # noqa: A001 - the verb's name
-    """Show how to use VERB, or which verbs there are. Writes nothing."""
+    """Show how to use VERB, or list all verbs. Writes nothing."""
     found, path = context.find_root().command, context.find_root().info_name or ""
     inner = context.find_root()
     for word in words:

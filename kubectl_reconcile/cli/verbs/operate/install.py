@@ -28,7 +28,7 @@ Examples:
 @click.option(
     "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="How many daemons share the work."
 )
-@click.option("--dry-run", is_flag=True, help="Write nothing to the cluster, and ask it nothing.")
+@click.option("--dry-run", is_flag=True, help="Don't write to the cluster, and don't read from it.")
 @output("yaml")
 @colour
 @common
@@ -36,9 +36,9 @@ Examples:
 def install() -> None:
     """Install CRDs, rights and the daemon. Writes to the cluster.
 
-    -n says where the daemon lives (default: reconcile-system). Running it again brings all of it up to
-    date; Syncs and what belongs to them aren't touched. What Syncs apply they apply as ServiceAccounts
-    of theirs: kubectl reconcile grant gives these their rights.
+    -n names the daemon's namespace (default: reconcile-system). Run it again to upgrade: Syncs and their members aren't
+    touched. Syncs apply their objects as ServiceAccounts of their own namespaces. To give these rights, use
+    kubectl reconcile grant.
     """
 
 
@@ -48,17 +48,21 @@ def install() -> None:
 \b
 Examples:
   kubectl reconcile uninstall              the daemon and its rights
-  kubectl reconcile uninstall --crds -y    all Syncs and CRs, too
+  kubectl reconcile uninstall --crds -y    also all Syncs and CRs
 """
 )
-@click.option("--crds", is_flag=True, help="Remove the CRDs too, and with them every Sync and every CR of our domains.")
+@click.option(
+    "--crds",
+    is_flag=True,
+    help="Remove the CRDs, too, and with them every Sync and every custom resource of our modules.",
+)
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 @colour
 @common
 @loaded
 def uninstall() -> None:
-    """Remove the daemon and its rights. What it applied stays, as it is.
+    """Remove the daemon and its rights. The objects that it applied stay.
 
-    -n says where the daemon lives (default: reconcile-system); that namespace goes too. Without a terminal,
-    --yes is needed.
+    -n names the daemon's namespace (default: reconcile-system), which is removed, too. Without a terminal, --yes is
+    required.
     """

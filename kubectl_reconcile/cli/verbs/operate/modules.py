@@ -19,7 +19,7 @@ Examples:
 """
 )
 def modules() -> None:
-    """List, show, begin and test domain modules."""
+    """List, show, create and test domain modules."""
 
 
 _FROM = click.option(
@@ -27,7 +27,7 @@ _FROM = click.option(
     "place",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Take the modules of this Python file too.",
+    help="Use the modules of this Python file, too.",
 )
 
 
@@ -38,7 +38,7 @@ _FROM = click.option(
 def list_() -> None:
     """List the installed modules, and the hooks that KUBECTL_RECONCILE_WEBHOOKS names. Writes nothing.
 
-    Of a hook's kinds its manifest says the plural name; the kind itself only a server knows.
+    For a hook, kinds are listed by their plural name, because its manifest doesn't have the kind.
     """
 
 
@@ -48,18 +48,18 @@ def list_() -> None:
 @colour
 @loaded
 def show() -> None:
-    """Show what the module NAME is, makes, reads and may do. Writes nothing."""
+    """Show what the module NAME does, what it reads and creates, and its rights. Writes nothing."""
 
 
 @modules.command()
 @click.argument("name")
-@click.option("--kind", required=True, metavar="KIND", help="The kind of custom resource that it owns.")
+@click.option("--kind", required=True, metavar="KIND", help="The kind of its custom resource.")
 @click.option("--api", default="example.com/v1alpha1", show_default=True, metavar="GROUP/VERSION", help="Its API.")
-@click.option("--folder", metavar="FOLDER", help="Where to write it; by default a new folder NAME.")
+@click.option("--folder", metavar="FOLDER", help="Where to write it.  [default: a new folder NAME]")
 @colour
 @loaded
 def new() -> None:
-    """Begin a module: the module itself, its CRD, an example, and tests that pass."""
+    """Create a module: the module itself, its CRD, an example, and tests that pass."""
 
 
 @modules.command()
@@ -69,7 +69,7 @@ def new() -> None:
 @colour
 @loaded
 def test() -> None:
-    """Ask modules again what they said when each CASE was recorded, and show what differs.
+    """Run modules on each recorded CASE, and show what differs from the recorded outcome.
 
-    Exit status: 0 all the same, 6 something differs or a module fails.
+    Exit status: 0 nothing differs, 6 something differs or a module fails.
     """

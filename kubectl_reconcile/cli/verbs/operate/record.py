@@ -24,8 +24,8 @@ Example:
 @common
 @loaded
 def record() -> None:
-    """Record what the module of KIND/NAME sees and says, for ``modules test``. Writes nothing to the cluster.
+    """Record what the module of KIND/NAME sees and returns, for ``modules test``. Writes nothing to the cluster.
 
-    The file holds the custom resource, the objects around it, what was observed outside, and the outcome. Values of
-    Secrets are left out.
+    The file has the custom resource, the objects around it, what was observed outside, and the outcome. Values of Secrets
+    are left out.
     """

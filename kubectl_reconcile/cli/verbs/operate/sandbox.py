@@ -21,9 +21,9 @@ Example:
 def sandbox() -> None:
     """Run a real control plane on this machine, without containers.
 
-    etcd, the API server, the controllers, the scheduler and simulated nodes, as ordinary processes that only this machine
-    can reach. Pods become Ready, but no container runs, except in namespaces with the label
-    sandbox.reconcile.dev/pods=processes: there they run as processes (Linux). Any number of sandboxes live side by side, by name.
+    etcd, the API server, the controllers, the scheduler and simulated nodes run as ordinary processes that only this
+    machine can reach. Pods become Ready, but no container runs. In namespaces with the label
+    sandbox.reconcile.dev/pods=processes, pods run as processes (Linux). You can have several sandboxes, by name.
     """
 
 
@@ -37,24 +37,28 @@ _NAME = click.option("--name", default=DEFAULT_NAME, show_default=True, help="Wh
 
 
 @sandbox.command("build")
-@click.option("--image", help="Build what stands in for an image instead, as etcd or etcd:3.6.16; `all` for each.")
+@click.option(
+    "--image",
+    help="Build the program that replaces an image instead, such as etcd or etcd:3.6.16; `all` for all images.",
+)
 @loaded
 def build_command() -> None:
     """Build the control plane's programs into your cache folder.
 
-    Done once per version: some minutes and 300 MB of downloads the first time, nothing from then on. `up` does it too,
-    if need be. Needs Go, unless KUBEBUILDER_ASSETS names a folder with prebuilt programs. Prints where they are.
+    The first build of a version takes some minutes and 300 MB of downloads; after that there is nothing to do. `up`
+    builds them, too, if needed. This needs Go, unless KUBEBUILDER_ASSETS names a folder with prebuilt programs. Prints
+    where they are.
     """
 
 
 @sandbox.command()
 @_NAME
-@click.option("--crds/--no-crds", default=True, show_default=True, help="Install the CRDs of kubectl-reconcile too.")
+@click.option("--crds/--no-crds", default=True, show_default=True, help="Install the CRDs of kubectl-reconcile, too.")
 @loaded
 def up() -> None:
-    """Start a sandbox, or what is missing of it, with the CRDs that kubectl-reconcile needs.
+    """Start a sandbox, or whatever part of it isn't running, with the CRDs that kubectl-reconcile needs.
 
-    Does nothing if it runs. After a reboot or a crash it comes back with what it had stored.
+    Does nothing if it is running. After a reboot or a crash, the sandbox comes back with its data.
     """
 
 
@@ -62,16 +66,16 @@ def up() -> None:
 @_NAME
 @loaded
 def down() -> None:
-    """End a sandbox and delete all that it has stored."""
+    """Stop a sandbox and delete its data."""
 
 
 @sandbox.command("status")
 @_NAME
 @loaded
 def status_command() -> None:
-    """Show how a sandbox and each of its components is. Writes nothing.
+    """Show the state of a sandbox and of each of its components. Writes nothing.
 
-    Exit status: 0 if it runs and all of it is well, 3 if not.
+    Exit status: 0 if it is running and healthy, 3 if not.
     """
 
 
@@ -81,18 +85,18 @@ def status_command() -> None:
 def env() -> None:
     """Print the shell commands that point kubectl at a sandbox. Writes nothing.
 
-    Also puts the sandbox's own kubectl, which has the version of its API server, first on PATH.
+    The sandbox's own kubectl, which has the version of its API server, comes first on PATH.
     """
 
 
 @sandbox.command("list")
 @loaded
 def list_command() -> None:
-    """List your sandboxes and how they are. Writes nothing."""
+    """List your sandboxes and their state. Writes nothing."""
 
 
 _NAMESPACE = click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pod.")
-_CONTAINER = click.option("-c", "--container", default="", help="This container alone.  [default: all of the pod]")
+_CONTAINER = click.option("-c", "--container", default="", help="Only this container.  [default: all of the pod]")
 
 
 @sandbox.command(epilog="Example: kubectl reconcile sandbox partition db-0 -n shop")
@@ -100,13 +104,13 @@ _CONTAINER = click.option("-c", "--container", default="", help="This container 
 @_NAMESPACE
 @_NAME
 @click.option(
-    "--from", "peers", metavar="POD", multiple=True, help="From this pod alone; can be repeated.  [default: all]"
+    "--from", "peers", metavar="POD", multiple=True, help="Only from this pod. May be repeated.  [default: all]"
 )
 @loaded
 def partition() -> None:
     """Cut a process pod off from other pods, until `heal`.
 
-    What it sends to them is lost. Probes, name service and addresses of Services still work.
+    What it sends to them is lost. Probes, DNS and addresses of Services still work.
     """
 
 
@@ -137,4 +141,4 @@ def pause() -> None:
 @click.option("--signal", "signal_name", default="KILL", show_default=True, help="Which signal.")
 @loaded
 def kill() -> None:
-    """Send a signal to a process pod: a crash, unless you ask for another."""
+    """Send a signal to a process pod. The default, KILL, is a crash."""

@@ -14,4 +14,4 @@ from kubectl_reconcile.cli.verbs.loading import loaded
 @common
 @loaded
 def version() -> None:
-    """Show the version. Writes nothing, asks no cluster."""
+    """Show the version. Writes nothing, and needs no cluster."""
