@@ -46,6 +46,7 @@ VERBS = {
     "explain": Verb("inspect.explain", "Show who owns a field, and why it has its value. Writes nothing."),
     "events": Verb("inspect.events", "Show what daemons report. Writes nothing."),
     "logs": Verb("inspect.events", "The same as events."),
+    "ui": Verb("operate.ui", "Serve a page about Syncs to yourself."),
     "suspend": Verb("change.suspend", "Tell Syncs to leave the cluster as it is."),
     "resume": Verb("change.suspend", "Resume Syncs after suspend or rollback."),
     "history": Verb("change.history", "Show which revisions a Sync has applied. Writes nothing."),
@@ -72,7 +73,7 @@ OTHER_WORDS = {
     "preview": "diff", "plan": "diff", "undo": "rollback", "revert": "rollback", "pause": "suspend", "stop": "suspend",
     "start": "resume", "unpause": "resume", "log": "logs", "why": "explain", "blame": "explain", "check": "doctor",
     "import": "adopt", "init": "install", "setup": "install", "remove": "delete", "rm": "delete",
-    "await": "wait", "rollout": "wait", "rights": "grant", "rbac": "grant", "allow": "grant", "permissions": "grant",
+    "await": "wait", "web": "ui", "dashboard": "ui", "page": "ui", "rollout": "wait", "rights": "grant", "rbac": "grant", "allow": "grant", "permissions": "grant",
 }  # fmt: skip
 """What people who come from other tools type, and the verb that they mean."""
 

@@ -57,9 +57,9 @@ async def _read(session: Session, *, name: str) -> tuple[Manifest, list[HistoryE
 def _shown(live: Manifest, entries: Sequence[HistoryEntry], output: str | None, width: int | None) -> Iterator[Line]:
     match output:
         case "json":
-            yield from json_lines(_document(live, entries))
+            yield from json_lines(document(live, entries))
         case "yaml":
-            yield from yaml_lines(_document(live, entries))
+            yield from yaml_lines(document(live, entries))
         case "name":
             yield from (line(entry.revision) for entry in entries)
         case _ if entries:
@@ -113,7 +113,8 @@ def _counts(entry: HistoryEntry) -> str:
     return f"{entry.counts.get('total', '-')}{f' ({did})' if did else ''}"
 
 
-def _document(live: Manifest, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
+def document(live: Manifest, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
+    """Return what a Sync has applied as plain JSON."""
     return {
         "sync": {"namespace": live["metadata"]["namespace"], "name": live["metadata"]["name"]},
         "follows": suspend_resume.ref_of(live),

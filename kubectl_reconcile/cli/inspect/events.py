@@ -8,6 +8,7 @@ import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -85,14 +86,15 @@ def _age_s(said: StreamedEvent) -> float:
 
 
 def _show(said: StreamedEvent, options: EventsOptions) -> None:
-    options.out.write([line(_json(said))] if options.output == "json" else _lines(said, options))
+    options.out.write([line(json.dumps(document(said)))] if options.output == "json" else _lines(said, options))
 
 
-def _json(said: StreamedEvent) -> str:
+def document(said: StreamedEvent) -> dict[str, Any]:
+    """Return an event as plain JSON."""
     ref = said.about
     about = {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
     found = {"time": said.time, "type": said.kind, "reason": said.reason, "object": about, "message": said.note}
-    return json.dumps({**found, "daemon": said.daemon})
+    return {**found, "daemon": said.daemon}
 
 
 def _lines(said: StreamedEvent, options: EventsOptions) -> Iterator[Line]:

@@ -278,6 +278,11 @@ class _View:
         }
 
 
+def document(found: Explanation, *, show_secrets: bool = False) -> dict[str, Any]:
+    """Return an explanation as plain JSON."""
+    return _View(found, show_secrets=show_secrets, wide=True).document()
+
+
 def _place(found: Explanation, origin: FieldOrigin) -> str:
     return str(origin.rendered) if origin.rendered is not None else place_of(found.file, origin.line)
 

@@ -71,16 +71,17 @@ def _unwell(relative: OwnedObject) -> OwnedObject:
 def _shown(root: OwnedObject, output: str | None, width: int | None) -> Iterator[Line]:
     match output:
         case "json":
-            return json_lines(_document(root))
+            return json_lines(document(root))
         case "yaml":
-            return yaml_lines(_document(root))
+            return yaml_lines(document(root))
         case "name":
             return (line(render.name_of(each.ref)) for each, _ in _walk(root))
         case _:
             return iter(_table(root, width, wide=output == "wide"))
 
 
-def _document(relative: OwnedObject) -> dict[str, Any]:
+def document(relative: OwnedObject) -> dict[str, Any]:
+    """Return an object with what it owns as plain JSON."""
     metadata, verdict = relative.manifest["metadata"], relative.health
     found = {
         "apiVersion": relative.manifest["apiVersion"],
@@ -92,7 +93,7 @@ def _document(relative: OwnedObject) -> dict[str, Any]:
         "health": verdict.status.value,
         "message": verdict.message,
         "source": _source(relative),
-        "children": [_document(child) for child in relative.children],
+        "children": [document(child) for child in relative.children],
     }
     return {key: value for key, value in found.items() if value != ""}
 

@@ -35,6 +35,13 @@ def masked(change: Change) -> Change:
     return _with_placeholders(shown, change) if change.provenance.drawn else shown
 
 
+def masked_live(manifest: Manifest, change: Change | None = None) -> Manifest:
+    """Return a live object without values of Secrets: its own where it is one, and those that variables brought where *change* is of it."""
+    if manifest.get("kind") == "Secret":
+        return _manifest(manifest, None) or {}
+    return manifest if change is None or change.before is None else masked(change).before or {}
+
+
 def _without_values(change: Change) -> Change:
     return replace(
         change,

@@ -118,6 +118,15 @@ async def explain(session: Session, text: str, path: str = "", files: FilesAsked
     return replace(await _told(session, live, query, files), asks_for_field=query is not None)
 
 
+async def explain_live(session: Session, live: Manifest) -> Explanation:
+    """Explain an object as it was read a moment ago.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    return await _told(session, live, None, None)
+
+
 async def _told(session: Session, live: Manifest, query: IgnoreRule | None, files: FilesAsked | None) -> Explanation:
     member = await _member_above(session, live)
     parent = await _parent(session, labels_of(member)[PART_OF]) if member is not None else None

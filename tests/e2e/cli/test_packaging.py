@@ -28,6 +28,8 @@ DATA = {
     "the schema of plan files": "kubectl_reconcile/core/planning/plan.schema.json",
     "the manifests of the daemon": "kubectl_reconcile/deploy/install.yaml",
     "the templates of modules": "kubectl_reconcile/engine/commands/scaffold/templates/module.py.txt",
+    "the page": "kubectl_reconcile/web/page/index.html",
+    "what the page is drawn with": "kubectl_reconcile/web/page/vendor/preact-htm.js",
     "the mark of types": "kubectl_reconcile/py.typed",
     "the program that renders": "kubectl_reconcile/source/render/reconcile-render",
     "its sources": "kubectl_reconcile/source/render/program/go.sum",

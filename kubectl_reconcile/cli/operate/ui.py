@@ -1,0 +1,65 @@
+"""``kubectl reconcile ui``: a page about the Syncs of a cluster, served to one person on their own machine."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import signal
+import webbrowser
+
+from aiohttp import web
+
+from kubectl_reconcile.cli.operate.page_documents import PageDocuments
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.session import run_until_interrupted
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.web.app import application
+from kubectl_reconcile.web.asking import Asker
+from kubectl_reconcile.web.fleet_feed import FleetFeed
+from kubectl_reconcile.web.local_door import LocalDoor
+
+_LOOPBACK = "127.0.0.1"
+_GRACE_S = 1.0
+
+
+def ui(connection: Connection, *, port: int, browser: bool, color: str) -> int:
+    """Serve a page about Syncs to yourself."""
+    out, err = terminals(color)
+    work = functools.partial(_served, port=port, browser=browser, out=out, err=err)
+    run_until_interrupted(connection, work)
+    return ExitStatus.OK
+
+
+async def _served(session: Session, *, port: int, browser: bool, out: Terminal, err: Terminal) -> None:
+    documents = PageDocuments()
+    async with FleetFeed(session, documents.row) as fleet:
+        door = LocalDoor(Asker(session, fleet))
+        runner = web.AppRunner(application(door, documents), access_log=None, shutdown_timeout=_GRACE_S)
+        await runner.setup()
+        try:
+            await _listen(runner, port)
+            door.port = runner.addresses[0][1]
+            out.write([line(door.url)])
+            err.write([line("this address counts once, and for you alone; Ctrl-C ends it", Tone.ASIDE)])
+            if browser and not await asyncio.to_thread(webbrowser.open, door.url):
+                err.write([line("no browser could be opened: open the address in one of this machine", Tone.WARNING)])
+            await _until_ended()
+        finally:
+            await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, port: int) -> None:
+    try:
+        await web.TCPSite(runner, _LOOPBACK, port).start()
+    except OSError as error:
+        hint = "choose another with --port, or leave it to the system"
+        raise Failure(f"port {port} can't be listened on: {error.strerror}", hint, status=ExitStatus.USAGE) from None
+
+
+async def _until_ended() -> None:
+    """Return when the process is told to end."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    await ended.wait()

@@ -1,0 +1,48 @@
+"""A change as a code review shows it: rows with the numbers of lines before and after, what stays the same folded away.
+
+Pure: changes in, rows out.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from kubectl_reconcile.cli.output.render import PlanView, sides
+from kubectl_reconcile.core.planning.plan import Change
+
+_CONTEXT = 4
+_EXACT_LINES = 5000
+_MOST_ROWS = 4000
+_LONGEST_LINE = 2000
+
+Row = list[Any]
+"""What it is (`` ``, ``-``, ``+``, or ``~`` for lines left out, with their count), its number before and after, and the text."""
+
+
+def rows_of(change: Change, view: PlanView) -> list[Row]:
+    """Return the rows that tell what becomes of an object; values of Secrets are in none."""
+    if change.gate.cascade:
+        return []
+    old, new = sides(view.of(change), view)
+    rows = list(_rows(old, new))
+    left_out = len(rows) - _MOST_ROWS
+    return [*rows[:_MOST_ROWS], ["~", 0, 0, left_out]] if left_out > 0 else rows
+
+
+def _rows(old: list[str], new: list[str]) -> Iterator[Row]:
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > _EXACT_LINES)
+    seen = 0
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        if group[0][1] > seen:
+            yield ["~", seen + 1, 0, group[0][1] - seen]
+        for tag, i, j, k, m in group:
+            if tag == "equal":
+                yield from ([" ", i + n + 1, k + n + 1, text[:_LONGEST_LINE]] for n, text in enumerate(old[i:j]))
+            else:
+                yield from (["-", i + n + 1, 0, text[:_LONGEST_LINE]] for n, text in enumerate(old[i:j]))
+                yield from (["+", 0, k + n + 1, text[:_LONGEST_LINE]] for n, text in enumerate(new[k:m]))
+            seen = j
+    if seen and len(old) > seen:
+        yield ["~", seen + 1, 0, len(old) - seen]

@@ -1,0 +1,155 @@
+"""The HTTP application: the page, and the JSON that it shows, at ``/api/v1``.
+
+Whoever asks is let in by a door, and answered with their own rights and nobody else's. A GET changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from kubectl_reconcile import __version__
+from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.engine.commands import find_object
+from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.web import assets, fleet, stream
+from kubectl_reconcile.web.asking import Door, VerbDocuments
+from kubectl_reconcile.web.errors import Refusal, refused
+from kubectl_reconcile.web.guard import LARGEST_BODY_BYTES, RateLimit, asker, guarded, with_headers
+
+_PLANS_AT_ONCE = 2
+_LONGEST_REVISION = _LONGEST_NAME = 253
+_NAME = re.compile(r"[A-Za-z0-9_:@.-]+", re.ASCII)
+_TURNING = re.compile("[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+"""Characters that nobody sees, or that turn the direction of text: by them a name can look like another."""
+
+_PAGES = ("/", "/syncs/{namespace}/{name}", "/syncs/{namespace}/{name}/plan", "/objects/{kind}/{namespace}/{name}")
+
+
+def application(door: Door, documents: VerbDocuments, limit: RateLimit | None = None) -> web.Application:
+    """Return the application that serves whoever *door* lets in."""
+    app = web.Application(middlewares=[guarded(door, limit or RateLimit())], client_max_size=LARGEST_BODY_BYTES)
+    app.on_response_prepare.append(with_headers)
+    api = _Api(documents)
+    page = _Page(door)
+    app.router.add_get("/start", page.start)
+    app.router.add_get("/assets/{name:.+}", page.asset)
+    for path in _PAGES:
+        app.router.add_get(path, page.index)
+    one = "/api/v1/syncs/{namespace}/{name}"
+    app.router.add_get("/api/v1/about", api.about)
+    app.router.add_get("/api/v1/syncs", api.syncs)
+    app.router.add_get("/api/v1/stream", stream.Streams().answer)
+    app.router.add_get(one, api.sync)
+    app.router.add_get(f"{one}/tree", api.tree)
+    app.router.add_get(f"{one}/events", api.events)
+    app.router.add_get(f"{one}/history", api.history)
+    app.router.add_get(f"{one}/plan", api.plan)
+    app.router.add_get("/api/v1/objects/{kind}/{namespace}/{name}", api.object)
+    return app
+
+
+def answered(document: Any) -> web.Response:
+    """Return *document* as JSON, in which nothing turns the direction of text."""
+    text = orjson.dumps(document, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    shown = _TURNING.sub(lambda found: f"\\\\u{ord(found[0]):04x}", text)
+    return web.Response(text=shown, content_type="application/json")
+
+
+class _Page:
+    """The page itself."""
+
+    def __init__(self, door: Door) -> None:
+        self._door, self._assets = door, assets.assets()
+
+    async def start(self, request: web.Request) -> web.Response:
+        entered = await self._door.enter(request)
+        return entered or refused(
+            401,
+            "this address was used before, or isn't whole",
+            "start kubectl reconcile ui again, and use what it prints",
+        )
+
+    async def index(self, request: web.Request) -> web.Response:
+        return assets.answer(request, self._assets["index.html"])
+
+    async def asset(self, request: web.Request) -> web.Response:
+        found = self._assets.get(request.match_info["name"])
+        return assets.answer(request, found) if found else refused(404, "no such file")
+
+
+@dataclass(slots=True)
+class _Api:
+    """What the page shows, as JSON. *busy* bounds what takes a processor for long."""
+
+    documents: VerbDocuments
+    busy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PLANS_AT_ONCE))
+
+    async def about(self, _request: web.Request) -> web.Response:
+        client = asker().session.client
+        return answered({"version": __version__, "server": client.server, "namespace": client.namespace})
+
+    async def syncs(self, request: web.Request) -> web.Response:
+        try:
+            query = fleet.FleetQuery.of(request.query)
+        except ValueError as error:
+            raise Refusal(400, str(error)) from None
+        feed = asker().fleet
+        rows = await feed.rows()
+        return answered({**fleet.page(rows, query), "only": feed.place, "at": f"{feed.era}.{feed.number}"})
+
+    async def sync(self, request: web.Request) -> web.Response:
+        _, live = await live_sync(request)
+        return answered(self.documents.sync(live))
+
+    async def tree(self, request: web.Request) -> web.Response:
+        session, live = await live_sync(request)
+        async with self.busy:
+            return answered(await self.documents.tree(session, live))
+
+    async def events(self, request: web.Request) -> web.Response:
+        return answered(await self.documents.events(*await live_sync(request)))
+
+    async def history(self, request: web.Request) -> web.Response:
+        return answered(await self.documents.history(*await live_sync(request)))
+
+    async def plan(self, request: web.Request) -> web.Response:
+        revision = request.query.get("revision", "")
+        if len(revision) > _LONGEST_REVISION:
+            raise Refusal(400, "that is too long for a revision")
+        session, live = await live_sync(request)
+        async with self.busy:
+            return answered(await self.documents.plan(session, live, revision))
+
+    async def object(self, request: web.Request) -> web.Response:
+        session = asker().session
+        kind, namespace, name = (_named(request, part) for part in ("kind", "namespace", "name"))
+        live = await find_object.live(session, f"{kind}/{name}", "" if namespace == "-" else namespace)
+        async with self.busy:
+            return answered(await self.documents.explanation(session, live))
+
+
+async def live_sync(request: web.Request) -> tuple[Session, Manifest]:
+    """Return the Sync that a request is about, read as who asks, and their session.
+
+    Raises:
+        Refusal: that is no name.
+        NotInstalled, NoSuchSync: there is none.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    session = asker().session
+    return session, await targets.live_sync(session, _named(request, "name"), _named(request, "namespace"))
+
+
+def _named(request: web.Request, part: str) -> str:
+    """Return a part of the path that names something: one that can't lead anywhere else."""
+    text = request.match_info[part]
+    if text in {".", ".."} or len(text) > _LONGEST_NAME or not _NAME.fullmatch(text):
+        raise Refusal(400, f"{text[:60]!r} is no {part}")
+    return text

@@ -1,0 +1,67 @@
+"""Who asks, and what they are answered with.
+
+Vocabulary: an *asker* is a person at a browser, with the session that has their rights: whatever they see and do is read and
+written with it. A *door* says who asks a request. The *documents* are what the verbs of the command line print as JSON.
+
+The application knows no other identity: where it runs, and by what people are known there, is the door's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.web.fleet_feed import FleetFeed
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A person at a browser: the session with their rights, and the Syncs that they may see."""
+
+    session: Session
+    fleet: FleetFeed
+
+
+class Door(Protocol):
+    """Says who asks."""
+
+    def refusal(self, request: web.Request) -> str:
+        """Return why a request is none that a page of ours makes; empty where it may be one."""
+
+    async def asker(self, request: web.Request) -> Asker | None:
+        """Return who asks, or None where nobody knows them."""
+
+    async def enter(self, request: web.Request) -> web.Response | None:
+        """Let somebody in who shows what is asked for at ``/start``, and return where they go; None where it isn't that."""
+
+
+class VerbDocuments(Protocol):
+    """What the verbs of the command line say, as JSON. Values of Secrets are in none of it."""
+
+    def row(self, sync: Manifest) -> Document:
+        """Return what a table of Syncs tells of one."""
+
+    def sync(self, live: Manifest) -> Document:
+        """Return all that is told of one Sync."""
+
+    async def tree(self, session: Session, live: Manifest) -> Document:
+        """Return what belongs to a Sync, down to the pods, and what of it may not be seen."""
+
+    async def events(self, session: Session, live: Manifest) -> Document:
+        """Return what daemons said of a Sync and what belongs to it, the newest first."""
+
+    async def history(self, session: Session, live: Manifest) -> Document:
+        """Return what a Sync has applied."""
+
+    async def plan(self, session: Session, live: Manifest, revision: str) -> Document:
+        """Return what the next sync would do, of *revision* where one is given, with a diff for each object."""
+
+    async def explanation(self, session: Session, live: Manifest) -> Document:
+        """Return one object as it is, and who asked for each of its fields."""

@@ -1,0 +1,59 @@
+"""What goes wrong while somebody is answered, as a status and a sentence.
+
+Errors that a user can meet say what is wrong and what to do. Any other is a fault of ours: it is logged, and its text stays here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from aiohttp import web
+
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, Unreachable
+from kubectl_reconcile.core.resources.sync import SyncSpecError
+from kubectl_reconcile.engine.commands.find_object import NoSuchKind
+from kubectl_reconcile.engine.sync.targets import NoSuchSync, NotInstalled
+from kubectl_reconcile.source.errors import SourceError
+
+_LOG = logging.getLogger(__name__)
+
+
+class Refusal(Exception):  # noqa: N818 - it is what the user reads, not a fault of the program
+    """A request that isn't answered: the status says how it is meant, *hint* what to do."""
+
+    def __init__(self, status: int, message: str, hint: str = "") -> None:
+        self.status, self.hint = status, hint
+        super().__init__(message)
+
+
+_STATUSES: tuple[tuple[type[Exception], int], ...] = (
+    (Forbidden, 403),
+    (NotFound, 404),
+    (NoSuchSync, 404),
+    (NoSuchKind, 404),
+    (NotInstalled, 404),
+    (Unreachable, 502),
+    (SourceError, 422),
+    (SyncSpecError, 422),
+    (ApiError, 502),
+)
+"""The first that fits counts."""
+
+
+def answer_of(error: Exception) -> web.Response:
+    """Return what is answered where *error* came up."""
+    if isinstance(error, Refusal):
+        return refused(error.status, str(error), error.hint)
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            hint = str(getattr(error, "hint", ""))
+            return refused(status, str(error).removesuffix(f" (hint: {hint})"), hint)
+    _LOG.error("request failed", exc_info=error)
+    return refused(500, "this is a fault of kubectl-reconcile; the terminal says more")
+
+
+def refused(status: int, message: str, hint: str = "") -> web.Response:
+    """Return an answer that says why there is no other."""
+    body = {"error": {"message": message, **({"hint": hint} if hint else {})}}
+    return web.Response(status=status, text=json.dumps(body), content_type="application/json")

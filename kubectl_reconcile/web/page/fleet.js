@@ -1,0 +1,133 @@
+// All Syncs: searched, filtered, sorted and grouped by the server; only rows in sight are here.
+import {html, useCallback, useEffect, useRef, useState} from './vendor/preact-htm.js';
+import {A, Age, LongList, State, Trouble, Waiting, counted, get, go, reveal, syncPath, useKeys, useNarrow, usePushes} from './lib.js';
+
+const PAGE = 100;
+const COLUMNS = [['state', 'State'], ['name', 'Sync'], ['repository', 'Repository'], ['revision', 'Revision'], ['changed', 'Changed'], ['', 'Message']];
+const KEPT = ['q', 'state', 'namespace', 'sort', 'group'];
+
+const addressOf = query => `/${query.toString() ? `?${query}` : ''}`;
+
+function change(query, name, value) {
+  const next = new URLSearchParams(KEPT.filter(each => query.get(each)).map(each => [each, query.get(each)]));
+  if (value) next.set(name, value); else next.delete(name);
+  go(addressOf(next), {replace: true});
+}
+
+// The rows that were asked for so far, by the page that they are on.
+function useRows(search) {
+  const [state, set] = useState({busy: true});
+  const held = useRef({}), asked = useRef(new Set()), inSight = useRef([0]), round = useRef(0);
+  const ask = useCallback(async page => {
+    const mine = round.current, next = new URLSearchParams(search);
+    asked.current.add(page);
+    next.set('offset', page * PAGE);
+    next.set('limit', PAGE);
+    try {
+      const found = await get(`/api/v1/syncs?${next}`);
+      if (mine !== round.current) return;
+      held.current[page] = found.rows;
+      set({...found, pages: {...held.current}, busy: false});
+    } catch (error) {
+      if (mine === round.current) set(before => ({...before, error, busy: false}));
+    }
+  }, [search]);
+  useEffect(() => {
+    round.current += 1;
+    held.current = {};
+    asked.current = new Set();
+    inSight.current = [0];
+    set(before => ({...before, error: null, busy: true}));
+    ask(0);
+  }, [ask]);
+  const seen = useCallback((first, last) => {
+    inSight.current = [];
+    for (let page = Math.floor(first / PAGE); page <= Math.floor(Math.max(first, last - 1) / PAGE); page++) inSight.current.push(page);
+    inSight.current.filter(page => !asked.current.has(page)).forEach(ask);
+  }, [ask]);
+  const again = useCallback(() => {
+    asked.current = new Set();
+    for (const page of Object.keys(held.current)) if (!inSight.current.includes(Number(page))) delete held.current[page];
+    inSight.current.forEach(ask);
+  }, [ask]);
+  const put = useCallback(rows => {
+    const latest = new Map(rows.map(row => [syncPath(row), row]));
+    for (const [page, known] of Object.entries(held.current))
+      held.current[page] = known.map(row => (row.heading === undefined && latest.get(syncPath(row))) || row);
+    set(before => ({...before, pages: {...held.current}}));
+  }, []);
+  return {...state, seen, again, put};
+}
+
+function Row({row, style, index, narrow}) {
+  if (!row) return html`<div class="row" style=${style} aria-hidden="true"><span class="blank"></span></div>`;
+  if (row.heading !== undefined) return html`<div class="row heading" role="row" style=${style}><h2 role="cell">${row.heading}</h2><span class="aside">${row.count}</span></div>`;
+  const health = Object.entries(row.health).map(([word, count]) => `${count} ${word}`).join(', ');
+  return html`<div class="row" role="row" aria-rowindex=${index + 2} style=${style}>
+    <span role="cell" class="c-state"><${State} grade=${row.grade} text=${row.state}/></span>
+    <span role="cell" class="c-name"><${A} href=${`/syncs/${syncPath(row)}`} data-index=${index}><span class="aside">${row.namespace}/</span>${row.name}<//></span>
+    <span role="cell" class="c-url aside" title=${row.url}>${row.url ? `${row.url.replace(/^https?:\/\//, '')} ${row.path === '.' ? '' : row.path}` : 'kept by hand'}</span>
+    <span role="cell" class="c-rev"><code>${row.revision}</code></span>
+    <span role="cell" class="c-age aside"><${Age} time=${row.changedAt} ago=${narrow}/></span>
+    <span role="cell" class="c-message" title=${health}>${row.message}</span>
+  </div>`;
+}
+
+export function Fleet({query}) {
+  const search = new URLSearchParams(KEPT.filter(each => query.get(each)).map(each => [each, query.get(each)])).toString();
+  const {pages = {}, error, busy, length = 0, matching = 0, total = 0, states = [], namespaces = [], only, seen, again, put} = useRows(search);
+  const [at, setAt] = useState(-1);
+  const list = useRef(), timer = useRef(0);
+  const narrow = useNarrow(), height = narrow ? 5.5 : 2.75;
+  usePushes((kind, data) => {
+    if (kind === 'syncs') put(data.rows);
+    if (kind === 'syncs' || kind === 'again')
+      timer.current = timer.current || setTimeout(() => { timer.current = 0; again(); }, 300);
+  });
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const move = by => {
+    const to = Math.max(0, Math.min(length - 1, at + by));
+    setAt(to);
+    reveal(list.current.querySelector('.long'), to, height, () => list.current?.querySelector(`[data-index="${to}"]`)?.focus());
+  };
+  useKeys({j: () => move(1), k: () => move(-1)});
+  const chosen = new Set((query.get('state') || '').split(',').filter(Boolean));
+  const toggle = state => {
+    const next = new Set(chosen);
+    if (!next.delete(state)) next.add(state);
+    change(query, 'state', [...next].join(','));
+  };
+  const sort = query.get('sort') || 'state';
+  const Head = ([name, title]) => html`<span role="columnheader" class=${`c-${{repository: 'url', revision: 'rev', changed: 'age', '': 'message'}[name] || name}`}
+      aria-sort=${sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : 'none'}>
+    ${name ? html`<button type="button" class="sort" onClick=${() => change(query, 'sort', sort === name ? `-${name}` : name)}>${title}
+      <span aria-hidden="true">${sort === name ? ' ↑' : sort === `-${name}` ? ' ↓' : ''}</span></button>` : title}</span>`;
+  const row = (index, style) => html`<${Row} key=${index} index=${index} style=${style} narrow=${narrow} row=${pages[Math.floor(index / PAGE)]?.[index % PAGE]}/>`;
+  return html`<section class="fleet" ref=${list} aria-busy=${busy}>
+    <h1>Syncs <span class="aside">${matching === total ? total.toLocaleString('en') : `${matching.toLocaleString('en')} of ${total.toLocaleString('en')}`}</span></h1>
+    ${only && html`<p class="aside">Those of namespace ${only}: you may not list the others.</p>`}
+    <form class="filters" role="search" onSubmit=${event => event.preventDefault()}>
+      <input type="search" aria-label="Search" placeholder="Search name, repository, message" value=${query.get('q') || ''}
+        onInput=${event => change(query, 'q', event.target.value)}/>
+      <select aria-label="Namespace" onChange=${event => change(query, 'namespace', event.target.value)}>
+        <option value="">All namespaces</option>
+        ${namespaces.map(name => html`<option value=${name} selected=${query.get('namespace') === name}>${name}</option>`)}
+      </select>
+      <select aria-label="Group" onChange=${event => change(query, 'group', event.target.value)}>
+        ${[['', 'No groups'], ['namespace', 'By namespace'], ['repository', 'By repository']].map(([value, text]) =>
+          html`<option value=${value} selected=${(query.get('group') || '') === value}>${text}</option>`)}
+      </select>
+    </form>
+    <div class="chips" role="group" aria-label="States">
+      ${states.map(({state, grade, count}) => html`<button type="button" class="chip" aria-pressed=${chosen.has(state)} onClick=${() => toggle(state)}>
+        <${State} grade=${grade} text=${state}/> <b>${count.toLocaleString('en')}</b></button>`)}
+      ${chosen.size > 0 && html`<button type="button" class="quiet" onClick=${() => change(query, 'state', '')}>Show all</button>`}
+    </div>
+    ${error ? html`<${Trouble} error=${error} again=${again}/>` : busy && !length ? html`<${Waiting}/>` : !length ? html`<p class="nothing">
+      ${total ? 'No Sync matches.' : html`There are no Syncs yet. <code>kubectl reconcile create NAME --url URL</code> makes one.`}</p>`
+      : html`<div role="table" aria-rowcount=${length + 1} aria-label=${counted(matching, 'Sync')}>
+        <div class="row head" role="row">${COLUMNS.map(Head)}</div>
+        <${LongList} role="rowgroup" count=${length} height=${height} seen=${seen} row=${row}/>
+      </div>`}
+  </section>`;
+}

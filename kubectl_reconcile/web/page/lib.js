@@ -1,0 +1,244 @@
+// What all pages share: asking the server, going from page to page, what is pushed, times, and long lists.
+import {html, useEffect, useLayoutEffect, useRef, useState} from './vendor/preact-htm.js';
+
+// --- asking ---------------------------------------------------------------------------------------------------------
+
+export class Refused extends Error {
+  constructor(status, {message, hint} = {}) {
+    super(message || `the server answered ${status}`);
+    Object.assign(this, {status, hint: hint || ''});
+  }
+}
+
+async function asked(path, options) {
+  let answer;
+  try {
+    answer = await fetch(path, {credentials: 'same-origin', ...options});
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Refused(0, {message: 'kubectl reconcile ui isn’t running any more', hint: 'start it again on your terminal'});
+  }
+  const body = await answer.json().catch(error => {
+    if (answer.ok || error.name === 'AbortError') throw error;
+    return {};
+  });
+  if (!answer.ok) throw new Refused(answer.status, body.error);
+  return body;
+}
+
+export const get = (path, signal) => asked(path, {signal});
+export const post = (path, body) =>
+  asked(path, {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}});
+
+// Returns {data, error, busy, again} of what is at a path; asks again when the path or `version` changes.
+export function useData(path, version = 0) {
+  const [state, set] = useState({busy: true});
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const stop = new AbortController();
+    set(before => ({...(before.path === path ? before : {}), path, busy: true}));
+    get(path, stop.signal).then(
+      data => stop.signal.aborted || set({path, data, busy: false}),
+      error => stop.signal.aborted || set(before => ({...before, error, busy: false})));
+    return () => stop.abort();
+  }, [path, version, round]);
+  return {...state, again: () => setRound(number => number + 1)};
+}
+
+export const syncPath = ({namespace, name}) => `${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+export const objectPath = ({group, kind, namespace, name}) =>
+  `/objects/${encodeURIComponent(group ? `${kind}.${group}` : kind)}/${encodeURIComponent(namespace || '-')}/${encodeURIComponent(name)}`;
+
+// --- going from page to page ------------------------------------------------------------------------------------------
+
+const travellers = new Set();
+const arrived = () => travellers.forEach(tell => tell());
+addEventListener('popstate', arrived);
+
+export function go(url, {replace = false} = {}) {
+  history[replace ? 'replaceState' : 'pushState'](null, '', url);
+  if (!replace) scrollTo(0, 0);
+  arrived();
+}
+
+export function useLocation() {
+  const [, set] = useState(0);
+  useEffect(() => {
+    const tell = () => set(number => number + 1);
+    travellers.add(tell);
+    return () => travellers.delete(tell);
+  }, []);
+  return {path: location.pathname, query: new URLSearchParams(location.search)};
+}
+
+export function A({href, children, ...rest}) {
+  const click = event => {
+    if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    go(href);
+  };
+  return html`<a href=${href} onClick=${click} ...${rest}>${children}</a>`;
+}
+
+// A link to another site: only to what begins with https.
+export const Out = ({href, children, ...rest}) => /^https:\/\//.test(href || '')
+  ? html`<a href=${href} target="_blank" rel="noreferrer noopener" ...${rest}>${children}</a>`
+  : html`<span ...${rest}>${children}</span>`;
+
+// --- what is pushed -----------------------------------------------------------------------------------------------------
+
+const listeners = new Set();
+let source, waitS = 1, connected = false;
+
+function tellAll(kind, data) {
+  listeners.forEach(listener => listener(kind, data));
+}
+
+function connect() {
+  source = new EventSource('/api/v1/stream');
+  const on = kind => source.addEventListener(kind, event => {
+    if (!connected) tellAll('connected');
+    connected = true;
+    waitS = 1;
+    tellAll(kind, JSON.parse(event.data));
+  });
+  ['hello', 'again', 'syncs'].forEach(on);
+  source.onerror = () => {
+    if (connected) tellAll('lost');
+    connected = false;
+    if (source.readyState !== EventSource.CLOSED) return;
+    setTimeout(connect, waitS * 1000);
+    waitS = Math.min(waitS * 2, 30);
+  };
+}
+
+// Calls `listener` with what is pushed: `syncs` with rows and those that are gone, `again` to look at everything, `lost`, `connected`.
+export function usePushes(listener) {
+  const latest = useRef();
+  latest.current = listener;
+  useEffect(() => {
+    const tell = (kind, data) => latest.current(kind, data);
+    listeners.add(tell);
+    if (!source) connect();
+    return () => listeners.delete(tell);
+  }, []);
+}
+
+export const isConnected = () => connected;
+
+// Counts up whenever one Sync has changed, or may have.
+export function useChangesOf(namespace, name) {
+  const [version, set] = useState(0);
+  usePushes((kind, data) => {
+    const same = each => each.namespace === namespace && each.name === name;
+    if (kind === 'again' || (kind === 'syncs' && (data.rows.some(same) || data.gone.some(same)))) set(number => number + 1);
+  });
+  return version;
+}
+
+// --- words and times ----------------------------------------------------------------------------------------------------
+
+const SIGNS = {good: '✓', warn: '▲', bad: '✕', plain: '○'};
+export const gradeOf = health =>
+  ({Current: 'good', Suspended: 'plain', Failed: 'bad', NotFound: 'bad'})[health] || 'warn';
+
+export const State = ({grade, text}) =>
+  html`<span class="state ${grade}"><span class="sign" aria-hidden="true">${SIGNS[grade] || SIGNS.plain}</span>${text}</span>`;
+
+export function ageOf(time, now = Date.now()) {
+  const passed = Math.max(0, Math.floor((now - Date.parse(time)) / 1000));
+  if (!time || Number.isNaN(passed)) return '';
+  for (const [unit, seconds, upTo] of [['s', 1, 120], ['m', 60, 120], ['h', 3600, 48]])
+    if (passed < seconds * upTo) return `${Math.floor(passed / seconds)}${unit}`;
+  return `${Math.floor(passed / 86400)}d`;
+}
+
+export function Age({time, ago = false}) {
+  const [, set] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || set(number => number + 1), 60000);
+    return () => clearInterval(timer);
+  }, []);
+  const age = ageOf(time);
+  return age && html`<time datetime=${time} title=${new Date(time).toLocaleString()}>${age}${ago ? ' ago' : ''}</time>`;
+}
+
+export const counted = (count, noun) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+
+export const Trouble = ({error, again}) => html`<div class="trouble" role="alert">
+  <${State} grade="bad" text=${error.message}/>
+  ${error.hint && html`<p>${error.hint}</p>`}
+  ${again && html`<button type="button" onClick=${again}>Try again</button>`}
+</div>`;
+
+export const Waiting = ({text = 'Looking …'}) => html`<p class="waiting" role="status">${text}</p>`;
+
+// --- long lists -----------------------------------------------------------------------------------------------------------
+
+const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
+const narrow = matchMedia('(max-width: 45rem)');
+
+export function useNarrow() {
+  const [is, set] = useState(narrow.matches);
+  useEffect(() => {
+    const tell = () => set(narrow.matches);
+    narrow.addEventListener('change', tell);
+    return () => narrow.removeEventListener('change', tell);
+  }, []);
+  return is;
+}
+
+// Draws only those of `count` rows that are in sight; each is `height` rem high. `row(index, style)` draws one.
+export function LongList({count, height, row, seen, ...rest}) {
+  const place = useRef();
+  const [range, setRange] = useState([0, 40]);
+  useLayoutEffect(() => {
+    let frame = 0;
+    const look = () => {
+      frame = 0;
+      if (!place.current) return;
+      const each = height * rem(), top = -place.current.getBoundingClientRect().top;
+      const first = Math.max(0, Math.floor(top / each) - 10), last = Math.min(count, Math.ceil((top + innerHeight) / each) + 10);
+      setRange(before => (before[0] === first && before[1] === last ? before : [first, last]));
+      if (seen) seen(first, last);
+    };
+    const later = () => { frame = frame || requestAnimationFrame(look); };
+    look();
+    addEventListener('scroll', later, {passive: true});
+    addEventListener('resize', later);
+    return () => {
+      cancelAnimationFrame(frame);
+      removeEventListener('scroll', later);
+      removeEventListener('resize', later);
+    };
+  }, [count, height, seen]);
+  const rows = [];
+  for (let index = range[0]; index < Math.min(range[1], count); index++)
+    rows.push(row(index, {top: `${index * height}rem`, height: `${height}rem`}));
+  return html`<div ref=${place} class="long" style=${{height: `${count * height}rem`}} ...${rest}>${rows}</div>`;
+}
+
+// Brings a row of a long list into sight, and calls `then` once it is drawn.
+export function reveal(element, index, height, then) {
+  const each = height * rem(), top = element.getBoundingClientRect().top + index * each, head = 4 * rem();
+  if (top < head || top + each > innerHeight) scrollBy(0, top < head ? top - head : top + each - innerHeight);
+  requestAnimationFrame(() => requestAnimationFrame(then));
+}
+
+// Calls the function of a key that is pressed while nobody types.
+export function useKeys(keys) {
+  const latest = useRef();
+  latest.current = keys;
+  useEffect(() => {
+    const press = event => {
+      if (event.metaKey || event.ctrlKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+      const act = latest.current[event.key];
+      if (act) {
+        event.preventDefault();
+        act();
+      }
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, []);
+}

@@ -1,0 +1,109 @@
+// What the next sync would do, read like a code review: object by object, each field with its why.
+import {html, useState} from './vendor/preact-htm.js';
+import {A, Age, Out, State, Trouble, Waiting, counted, go, objectPath, syncPath, useData} from './lib.js';
+
+const OPEN_AT_FIRST = 15;
+const KEY = /^(\s*(?:- )*)([^\s:#'"][^:]*|"[^"]*"):(\s.*|)$/;
+
+function Code({text}) {
+  const found = KEY.exec(text);
+  if (!found) return html`<code>${text}</code>`;
+  return html`<code>${found[1]}<span class="key">${found[2]}</span>:<span class="value">${found[3]}</span></code>`;
+}
+
+const LineOf = ({row: [what, before, after, text]}) => what === '~'
+  ? html`<tr class="left"><td colspan="4">${counted(text, 'line')} more</td></tr>`
+  : html`<tr class=${{'-': 'gone', '+': 'come', ' ': 'same'}[what]}><td class="number">${before || ''}</td><td class="number">${after || ''}</td>
+    <td class="what"><span class="reader">${{'-': 'removed', '+': 'added'}[what]}</span><span aria-hidden="true">${what}</span></td><td><${Code} text=${text}/></td></tr>`;
+
+function paired(rows) {
+  const found = [];
+  let gone = [], come = [];
+  const flush = () => {
+    for (let n = 0; n < Math.max(gone.length, come.length); n++) found.push([gone[n], come[n]]);
+    gone = []; come = [];
+  };
+  for (const row of rows) {
+    if (row[0] === '-') gone.push(row);
+    else if (row[0] === '+') come.push(row);
+    else { flush(); found.push([row, row]); }
+  }
+  flush();
+  return found;
+}
+
+const Half = ({row, at}) => row
+  ? html`<td class="number">${row[at]}</td><td class=${{'-': 'gone', '+': 'come'}[row[0]] || ''}><${Code} text=${row[3]}/></td>`
+  : html`<td class="number"></td><td class="void"></td>`;
+
+const Beside = ({rows}) => html`<table class="diff beside"><tbody>${paired(rows).map(([left, right]) => left?.[0] === '~'
+  ? html`<tr class="left"><td colspan="4">${counted(left[3], 'line')} more</td></tr>`
+  : html`<tr><${Half} row=${left} at=${1}/><${Half} row=${right} at=${2}/></tr>`)}</tbody></table>`;
+
+const why = field => ({git: 'changed in Git', drift: 'drifted in the cluster', both: 'changed in Git, and drifted', adopt: 'taken over'})[field.reason] || field.reason;
+
+const Fields = ({fields}) => fields.length > 0 && html`<ul class="fields">${fields.slice(0, 30).map(field => html`<li>
+  <code>${field.path}</code> <span class="aside">${why(field)}
+  ${field.commit && html` by <${Out} href=${field.link}>${field.commit.slice(0, 7)}<//>${field.author && ` of ${field.author}`}`}
+  ${field.manager && html`, by ${field.manager}`}${field.time && html`, <${Age} time=${field.time} ago/>`}${field.origin && html`, ${field.origin}`}</span></li>`)}
+  ${fields.length > 30 && html`<li class="aside">and ${fields.length - 30} more</li>`}</ul>`;
+
+function Change({change, beside, index}) {
+  const [open, setOpen] = useState(index < OPEN_AT_FIRST && !change.cascade);
+  const notes = change.notes.filter(text => !change.fields.length || !text.startsWith('.'));
+  const {object} = change, came = change.rows.filter(row => row[0] === '+').length, went = change.rows.filter(row => row[0] === '-').length;
+  return html`<details class="change ${change.grade}" open=${open} onToggle=${event => setOpen(event.target.open)} style=${{marginLeft: `${Math.min(change.depth, 4) * 1.25}rem`}}>
+    <summary><span class="verdict ${change.op}">${change.verdict}</span> <b><span class="aside">${object.kind}/</span>${object.namespace && `${object.namespace}/`}${object.name}</b>
+      <span class="counts"><span class="plus">+${came}</span> <span class="minus">−${went}</span></span>
+      <span class="aside file">${change.module ? `by ${change.module}` : change.file ? `${change.file}${change.line ? `:${change.line}` : ''}` : ''}</span></summary>
+    ${open && html`<div class="inside">
+      <p class="links"><${A} href=${objectPath(object)}>The object as it is<//> ${change.link && html`<${Out} href=${change.link}>The file<//>`}</p>
+      ${change.action && html`<p class="note"><b>${change.action.verb}</b> ${change.action.summary}</p>`}
+      ${notes.length > 0 && html`<ul class="notes">${notes.map(text => html`<li>${text}</li>`)}</ul>`}
+      <${Fields} fields=${change.fields}/>
+      ${change.rows.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Lines">${beside ? html`<${Beside} rows=${change.rows}/>`
+        : html`<table class="diff"><tbody>${change.rows.map((row, at) => html`<${LineOf} key=${at} row=${row}/>`)}</tbody></table>`}</div>`}
+    </div>`}
+  </details>`;
+}
+
+const nameOf = object => `${object.kind}/${object.namespace ? `${object.namespace}/` : ''}${object.name}`;
+
+const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2>Held: ${hold.reason}</h2><p>${hold.message}</p>
+  <ul class="plain">${hold.objects.slice(0, 50).map(each => html`<li>${nameOf(each)}</li>`)}</ul>
+  ${hold.objects.length > 50 && html`<p class="aside">and ${hold.objects.length - 50} more</p>`}
+  ${hold.along.length > 0 && html`<h3>${counted(hold.along.length, 'object')} would go along</h3><ul class="plain">${hold.along.slice(0, 50).map(each => html`<li>${nameOf(each)}</li>`)}</ul>`}
+</section>`);
+
+const WORDS = {create: 'to create', update: 'to update', replace: 'to replace', delete: 'to delete', act: 'to act on', held: 'held', blocked: 'blocked', refused: 'refused', unchanged: 'unchanged'};
+
+export function Plan({namespace, name, query}) {
+  const path = syncPath({namespace, name}), revision = query.get('revision') || '', beside = query.get('view') === 'beside';
+  const {data: plan, error, busy, again} = useData(`/api/v1/syncs/${path}/plan${revision ? `?revision=${encodeURIComponent(revision)}` : ''}`);
+  const summary = Object.keys(WORDS).filter(what => plan?.summary[what]).map(what => `${plan.summary[what]} ${WORDS[what]}`).join(', ');
+  const to = (which, view) => {
+    const next = new URLSearchParams();
+    if (which) next.set('revision', which);
+    if (view) next.set('view', 'beside');
+    go(`/syncs/${path}/plan${next.toString() ? `?${next}` : ''}`, {replace: true});
+  };
+  return html`<article class="plan" aria-busy=${busy}>
+    <nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / <${A} href=${`/?namespace=${encodeURIComponent(namespace)}`}>${namespace}<//> / <${A} href=${`/syncs/${path}`}>${name}<//></nav>
+    <header class="title"><h1>${revision ? `What ${revision} would do` : 'What comes next'}</h1></header>
+    <form class="filters" onSubmit=${event => { event.preventDefault(); to(new FormData(event.target).get('revision').trim(), beside); }}>
+      <input name="revision" aria-label="Branch, tag, commit or pull request" placeholder="What it follows, or a branch, tag, commit, refs/pull/12/head" value=${revision}/>
+      <button>Show</button>
+      <button type="button" aria-pressed=${beside} onClick=${() => to(revision, !beside)}>Side by side</button>
+      <button type="button" onClick=${again}>Plan again</button>
+    </form>
+    ${busy && html`<${Waiting} text=${plan ? 'Planning again …' : 'Planning: the source is read, and the server tries each change …'}/>`}
+    ${error && html`<${Trouble} error=${error} again=${again}/>`}
+    ${plan && html`
+      <p class="said">${plan.changes.length ? summary : html`<${State} grade="good" text="No changes"/> ${summary}`}
+        <span class="aside"> at <${Out} href=${plan.link}><code>${plan.revision.slice(0, 7)}</code><//>, plan <code>${plan.hash.slice(0, 12)}</code></span></p>
+      ${plan.problems.length > 0 && html`<section class="card bad"><h2>Problems <span class="aside">${plan.problems.length}</span></h2><ul class="plain">${plan.problems.map(one => html`<li>
+        <span class="place">${one.path}${one.line ? `:${one.line}` : ''}</span> ${one.message} ${one.hint && html`<span class="aside">${one.hint}</span>`}</li>`)}</ul></section>`}
+      <${Holds} holds=${plan.holds}/>
+      ${plan.changes.map((change, index) => html`<${Change} key=${nameOf(change.object) + change.op} change=${change} index=${index} beside=${beside}/>`)}`}
+  </article>`;
+}

@@ -1,0 +1,101 @@
+// One Sync: how it is and why, what belongs to it, what it has applied, and what was said of it.
+import {html, useState} from './vendor/preact-htm.js';
+import {A, Age, Out, State, Trouble, Waiting, go, gradeOf, syncPath, useChangesOf, useData, useKeys} from './lib.js';
+import {Tree} from './tree.js';
+
+const GOOD = {Ready: 'True', Synced: 'True', Healthy: 'True', Reconciling: 'False', Stalled: 'False'};
+const gradeOfCondition = one => !GOOD[one.type] ? 'plain' : GOOD[one.type] === one.status ? 'good' : one.status === 'Unknown' ? 'warn' : 'bad';
+const short = sha => (sha || '').startsWith('worktree') ? 'worktree' : (sha || '').slice(0, 7);
+
+const Placed = ({items, grade, title}) => items.length > 0 && html`<section class="card ${grade}">
+  <h2>${title} <span class="aside">${items.length}</span></h2>
+  <ul class="plain">${items.map(each => html`<li>
+    ${each.place && html`<${Out} class="place" href=${each.link}>${each.place}<//> `}${each.text}</li>`)}</ul>
+</section>`;
+
+function Facts({sync}) {
+  const facts = [
+    ['Follows', sync.url ? html`${sync.url.replace(/^https?:\/\//, '')} ${sync.ref}${sync.path === '.' ? '' : `, ${sync.path}`}` : 'nothing: kept by hand'],
+    ['Applied', html`<${Out} href=${sync.appliedLink}><code>${short(sync.applied) || '–'}</code><//>`],
+    ['Tried', sync.tried && sync.tried !== sync.applied && html`<code>${short(sync.tried)}</code>`],
+    ['Objects', sync.objects ?? '–'],
+    ['Health', Object.entries(sync.health).map(([word, count]) => html`<span class="pad"><${State} grade=${gradeOf(word)} text=${`${count} ${word}`}/></span>`)],
+    ['Changed', html`<${Age} time=${sync.changedAt} ago/>`],
+  ];
+  return html`<dl class="facts">${facts.filter(([, what]) => what).map(([name, what]) => html`<div><dt>${name}</dt><dd>${what}</dd></div>`)}</dl>`;
+}
+
+function History({path, version}) {
+  const {data, error, again} = useData(`/api/v1/syncs/${path}/history`, version);
+  if (error) return html`<${Trouble} error=${error} again=${again}/>`;
+  if (!data) return html`<${Waiting}/>`;
+  return html`${data.trouble && html`<p class="aside">Who committed what can’t be told: ${data.trouble}</p>`}
+    ${!data.entries.length && html`<p class="nothing">It has applied nothing yet.</p>`}
+    <ol class="history">${data.entries.map(each => html`<li class=${each.current ? 'current' : ''}>
+      <${Out} href=${each.link}><code>${short(each.revision)}</code><//>
+      <${State} grade=${each.result === 'Synced' ? 'good' : 'warn'} text=${each.current ? `${each.result}, now` : each.result}/>
+      <span class="aside"><${Age} time=${each.time} ago/></span>
+      <span class="what">${each.commit ? html`${each.commit.subject} <span class="aside">${each.commit.author}</span>` : each.message || ''}</span>
+      <span class="aside did">${['created', 'updated', 'deleted', 'failed'].filter(word => each[word]).map(word => `${each[word]} ${word}`).join(', ')}</span>
+    </li>`)}</ol>`;
+}
+
+function Events({path, version}) {
+  const {data, error, again} = useData(`/api/v1/syncs/${path}/events`, version);
+  if (error) return html`<${Trouble} error=${error} again=${again}/>`;
+  if (!data) return html`<${Waiting}/>`;
+  if (!data.events.length) return html`<p class="nothing">Nothing was said of it lately.</p>`;
+  return html`<ol class="events">${data.events.map(each => html`<li>
+    <${State} grade=${each.type === 'Warning' ? 'warn' : 'plain'} text=${each.reason}/>
+    <span class="aside"><${Age} time=${each.time} ago/></span>
+    <span class="what"><span class="aside">${each.object.kind}/${each.object.name}</span> ${each.message}</span>
+  </li>`)}</ol>`;
+}
+
+function Objects({path, version, home}) {
+  const {data, error, busy, again} = useData(`/api/v1/syncs/${path}/tree`, version);
+  if (error && !data) return html`<${Trouble} error=${error} again=${again}/>`;
+  if (!data) return html`<${Waiting}/>`;
+  return html`<div aria-busy=${busy}>
+    <${Tree} root=${data.root} home=${home}/>
+    ${data.unseen.length > 0 && html`<p class="aside">You may not list ${data.unseen.join(', ')}; such aren’t shown.</p>`}
+  </div>`;
+}
+
+const TABS = [['objects', 'Objects'], ['history', 'History'], ['events', 'Events'], ['conditions', 'Conditions']];
+
+export function Sync({namespace, name}) {
+  const path = syncPath({namespace, name});
+  const version = useChangesOf(namespace, name);
+  const {data: sync, error, again} = useData(`/api/v1/syncs/${path}`, version);
+  const [tab, setTab] = useState(location.hash.slice(1) || 'objects');
+  const plan = `/syncs/${path}/plan`;
+  useKeys({p: () => go(plan)});
+  const choose = which => { setTab(which); history.replaceState(null, '', `#${which}`); };
+  if (error && (!sync || error.status === 404)) return html`<${Trouble} error=${error} again=${again}/>`;
+  if (!sync) return html`<${Waiting}/>`;
+  const panel = {
+    objects: () => html`<${Objects} path=${path} version=${version} home=${namespace}/>`,
+    history: () => html`<${History} path=${path} version=${version}/>`,
+    events: () => html`<${Events} path=${path} version=${version}/>`,
+    conditions: () => html`<ul class="plain conditions">${sync.conditions.map(one => html`<li>
+      <${State} grade=${gradeOfCondition(one)} text=${`${one.type}: ${one.status}`}/> <span class="aside"><${Age} time=${one.lastTransitionTime} ago/></span>
+      <span class="what">${one.reason}${one.message && `: ${one.message}`}</span></li>`)}</ul>`,
+  }[tab] || (() => null);
+  return html`<article class="sync">
+    <nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / <${A} href=${`/?namespace=${encodeURIComponent(namespace)}`}>${namespace}<//></nav>
+    <header class="title"><h1>${name}</h1> <${State} grade=${sync.grade} text=${sync.state}/>
+      ${sync.url && html`<${A} class="button" href=${plan}>What comes next<//>`}</header>
+    <p class="said">${sync.message}</p>
+    ${sync.pinned && html`<p class="note">It was rolled back to ${sync.ref}; before, it followed ${sync.followedBefore}.</p>`}
+    <${Facts} sync=${sync}/>
+    <${Placed} items=${sync.problems} grade="bad" title="Problems"/>
+    <${Placed} items=${sync.warnings} grade="warn" title="Warnings"/>
+    ${sync.unhealthy.length > 0 && html`<section class="card warn"><h2>Not well <span class="aside">${sync.unhealthy.length}</span></h2>
+      <ul class="plain">${sync.unhealthy.map(each => html`<li><b>${each.object}</b> <${State} grade=${gradeOf(each.health)} text=${each.health}/>
+        <span class="aside"><${Age} time=${each.since} ago/></span> ${each.message}</li>`)}</ul></section>`}
+    <div class="tabs" role="tablist">${TABS.map(([which, title]) => html`<button type="button" role="tab" id=${`tab-${which}`}
+      aria-selected=${tab === which} aria-controls="panel" onClick=${() => choose(which)}>${title}</button>`)}</div>
+    <div id="panel" role="tabpanel" aria-labelledby=${`tab-${tab}`}>${panel()}</div>
+  </article>`;
+}

@@ -1,0 +1,126 @@
+"""A real browser, driven by the DevTools protocol: pages opened, looked at, and typed into."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import ClientSession, ClientWebSocketResponse
+
+from tests.conftest import talking
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE_S = 150.0
+
+
+def program() -> str:
+    """The browser of this machine; empty where there is none."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), "")
+
+
+def started(folder: str) -> Any:
+    """Run a browser that keeps its things in *folder*, until the context ends."""
+    flags = [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-extensions",
+    ]
+    quiet = [
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--metrics-recording-only",
+    ]
+    command = [program(), *flags, *quiet, "--remote-debugging-port=0", f"--user-data-dir={folder}", "about:blank"]
+    return talking(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+def debugging_port(process: subprocess.Popen[str]) -> int:
+    """Where a browser that has just been started listens."""
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if "DevTools listening on" in line:
+            return int(line.split("://")[1].partition("/")[0].rpartition(":")[2])
+    raise AssertionError("".join(said))
+
+
+@dataclass
+class Tab:
+    """One tab. *complaints* are exceptions of scripts, and what the browser refused or couldn't load."""
+
+    socket: ClientWebSocketResponse
+    complaints: list[str] = field(default_factory=list)
+    _count: int = 0
+
+    async def tell(self, method: str, **parameters: Any) -> Any:
+        self._count += 1
+        mine = self._count
+        await self.socket.send_json({"id": mine, "method": method, "params": parameters})
+        while True:
+            said = await self.socket.receive_json(timeout=PATIENCE_S)
+            self._hear(said)
+            if said.get("id") == mine:
+                assert "error" not in said, said["error"]
+                return said["result"]
+
+    def _hear(self, said: Any) -> None:
+        if said.get("method") == "Runtime.exceptionThrown":
+            details = said["params"]["exceptionDetails"]
+            self.complaints.append(str(details.get("exception", {}).get("description", details["text"])))
+        if said.get("method") == "Log.entryAdded" and said["params"]["entry"]["level"] == "error":
+            self.complaints.append(said["params"]["entry"]["text"])
+
+    async def open(self, url: str) -> None:
+        await self.tell("Page.navigate", url=url)
+
+    async def value(self, script: str) -> Any:
+        """What a script's expression is."""
+        answer = await self.tell("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        return answer["result"].get("value")
+
+    async def until(self, script: str) -> Any:
+        """What a script's expression is, once it is true."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not (found := await self.value(script)):
+                await asyncio.sleep(0.05)
+        return found
+
+    async def sees(self, text: str, where: str = "main") -> None:
+        """Return once *text* is to be read."""
+        try:
+            await self.until(f"document.querySelector({json.dumps(where)})?.innerText.includes({json.dumps(text)})")
+        except TimeoutError:
+            shown = await self.value("document.body.innerText")
+            raise AssertionError(f"{text!r} isn't shown, but:\n{shown}\n{self.complaints}") from None
+
+    async def press(self, key: str) -> None:
+        for kind in ("keyDown", "keyUp"):
+            await self.tell(
+                "Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" and len(key) == 1 else ""
+            )
+
+
+@asynccontextmanager
+async def tab_of(port: int) -> AsyncIterator[Tab]:
+    """A new tab of the browser that listens at *port*, with cookies of its own."""
+    async with ClientSession() as session:
+        async with session.put(f"http://127.0.0.1:{port}/json/new?about:blank") as answer:
+            target = await answer.json()
+        async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+            tab = Tab(socket)
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                await tab.tell(f"{domain}.enable")
+            await tab.tell("Network.clearBrowserCookies")
+            yield tab
+        async with session.get(f"http://127.0.0.1:{port}/json/close/{target['id']}"):
+            pass

@@ -1,0 +1,152 @@
+"""Fixtures of the page: its application as a browser meets it, with the rights of a session on the shared cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse, ClientSession
+from aiohttp.test_utils import TestServer
+
+from kubectl_reconcile.cli.operate.page_documents import PageDocuments
+from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.engine.sync import reconcile, targets
+from kubectl_reconcile.engine.sync.perform import perform, tell
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.web.app import application
+from kubectl_reconcile.web.asking import Asker
+from kubectl_reconcile.web.fleet_feed import FleetFeed
+from kubectl_reconcile.web.local_door import LocalDoor
+from tests.engine.conftest import PATHS, Shop, crds, manifests, session, shop  # noqa: F401 - fixtures of the same cluster
+
+
+@dataclass
+class Page:
+    """The page as one browser has it, which has come in by its ticket unless it says otherwise."""
+
+    door: LocalDoor
+    browser: ClientSession
+    origin: str
+
+    async def ask(self, path: str, *, method: str = "GET", **options: Any) -> ClientResponse:
+        return await self.browser.request(method, f"{self.origin}{path}", allow_redirects=False, **options)
+
+    async def get(self, path: str, *, status: int = 200) -> Any:
+        async with await self.ask(path) as answer:
+            text = await answer.text()
+            assert answer.status == status, text
+            return json.loads(text)
+
+    async def post(self, path: str, body: Any = None, *, status: int = 200) -> Any:
+        async with await self.ask(path, method="POST", json=body or {}, headers={"Origin": self.origin}) as answer:
+            text = await answer.text()
+            assert answer.status == status, text
+            return json.loads(text)
+
+    async def enter(self) -> ClientResponse:
+        return await self.ask(self.door.url.removeprefix(self.origin))
+
+    async def until(self, path: str, condition: Callable[[Any], bool], what: str) -> Any:
+        """What is at *path*, once *condition* is true of it."""
+        async with asyncio.timeout(150):
+            while not condition(found := await self.get(path)):
+                await asyncio.sleep(0.05)
+        assert found is not None, what
+        return found
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Callable[..., Any]]:
+    """``await served(session)`` -> the page of whoever's session it is; ``entered=False`` leaves them at the door."""
+    async with AsyncExitStack() as stack:
+
+        async def serve(session: Session, *, entered: bool = True, **options: Any) -> Page:
+            documents = PageDocuments()
+            fleet = await stack.enter_async_context(FleetFeed(session, documents.row))
+            door = LocalDoor(Asker(session, fleet))
+            server = TestServer(application(door, documents, **options))
+            await stack.enter_async_context(server)
+            door.port = server.port or 0
+            browser = await stack.enter_async_context(ClientSession(cookie_jar=_jar()))
+            page = Page(door, browser, f"http://127.0.0.1:{server.port}")
+            if entered:
+                assert (await page.enter()).status == 303
+            return page
+
+        yield serve
+
+
+def _jar() -> Any:
+    from aiohttp import CookieJar  # noqa: PLC0415 - needs a running loop
+
+    return CookieJar(unsafe=True)  # addresses may have cookies, too
+
+
+@pytest.fixture
+async def page(served, session) -> Page:  # noqa: F811 - that fixture
+    """The page, of somebody with all rights who looks at the test's namespace."""
+    return await served(session)
+
+
+@pytest.fixture
+async def session_of(sandbox, tmp_path) -> AsyncIterator[Callable[..., Any]]:
+    """``await session_of("bob", namespace)`` -> a session with the rights of a user."""
+    async with AsyncExitStack() as stack:
+
+        async def open_as(user: str, namespace: str) -> Session:
+            kubeconfig = str(sandbox.kubeconfig_for(user, namespace=namespace))
+            access = Access(kubeconfig=kubeconfig, namespace=namespace)
+            return await stack.enter_async_context(Session.open(access, tmp_path / f"cache-{user}"))
+
+        yield open_as
+
+
+@dataclass
+class Followed:
+    """A Sync that follows a repository, which nobody syncs but the test."""
+
+    session: Session
+    namespace: str
+    repository: Any
+    name: str = "shop"
+
+    async def make(self, **spec: Any) -> dict[str, Any]:
+        git = {"url": self.repository.url, "branch": "main", "path": "."}
+        manifest = {
+            "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": {"source": {"git": git}, **spec},
+        }  # fmt: skip
+        return await self.session.client.create(
+            PATHS["Sync"].format(namespace=self.namespace, name="").rstrip("/"), manifest
+        )
+
+    def push(self, files: Any, message: str = "Change", **options: Any) -> str:
+        texts = {
+            name: content if isinstance(content, str | None) else json.dumps(content) for name, content in files.items()
+        }
+        return self.repository.push(texts, message, **options)
+
+    async def sync(self) -> None:
+        """Sync once, as an administrator, and tell it on the Sync as a daemon does."""
+        target = await targets.sync_target(self.session, self.name, self.namespace)
+        done = await perform(self.session, target, await reconcile.plan(self.session, target))
+        await tell(self.session, target, done.report)
+
+    async def status(self, **status: Any) -> None:
+        path = PATHS["Sync"].format(namespace=self.namespace, name=self.name)
+        await self.session.client.patch(f"{path}/status", {"status": status})
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/syncs/{self.namespace}/{self.name}"
+
+
+@pytest.fixture
+def followed(session, namespace, git_server) -> Followed:  # noqa: F811 - that fixture
+    """A Sync of the test's repository in the test's namespace, once it is made."""
+    return Followed(session, namespace, git_server)

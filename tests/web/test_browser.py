@@ -1,0 +1,90 @@
+"""The page in a real browser: what is shown is what is there, as text, live, and reached by keys."""
+
+import pytest
+
+from kubectl_reconcile.web.fleet_feed import FleetFeed
+from tests.web import browser
+
+HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory):
+    if not browser.program():
+        pytest.skip(f"none of {', '.join(browser.PROGRAMS)} is installed")
+    with browser.started(str(tmp_path_factory.mktemp("browser"))) as process:
+        yield browser.debugging_port(process)
+
+
+@pytest.fixture
+async def tab(port, served, session):
+    """A tab that has come in by the ticket, and the page's address."""
+    page = await served(session, entered=False)
+    async with browser.tab_of(port) as tab:
+        tab.origin = page.origin
+        await tab.open(page.door.url)
+        await tab.sees("Syncs", "h1")
+        yield tab
+        assert not tab.complaints
+
+
+async def test_a_person_finds_what_is_broken_why_and_who_did_it(tab, followed, manifests):
+    await followed.make()
+    followed.push({"settings.yaml": manifests("config_map")("settings", color="red")})
+    await followed.sync()
+    sha = followed.push(
+        {"settings.yaml": manifests("config_map")("settings", color="blue")}, "Paint it", author="Ada <ada@localhost>"
+    )
+    await followed.status(problems=[f"apps/web.yaml:41: {HOSTILE}"])
+    await tab.open(f"{tab.origin}/?namespace={followed.namespace}")
+    await tab.sees(f"{followed.namespace}/shop")
+    await tab.press("j")
+    await tab.until("document.activeElement?.innerText.endsWith('shop')")
+    await tab.value("document.activeElement.click()")
+    await tab.sees("settings", "[role=tree]")
+    await tab.sees(HOSTILE, ".card.bad")
+    await tab.press("p")
+    await tab.sees("color: blue", ".come")
+    await tab.sees(f"by {sha[:7]} of Ada", ".fields")
+    await tab.value("document.querySelector('.links a').click()")
+    await tab.sees("color: red", "pre")
+    assert not await tab.value("document.querySelector('main img, main script')")
+    assert "taken" not in await tab.value("document.title")
+
+
+async def test_a_change_is_seen_without_a_reload(tab, followed):
+    await followed.make()
+    await tab.open(f"{tab.origin}/?namespace={followed.namespace}")
+    await tab.sees("shop", "[role=table]")
+    await tab.sees("live", ".live.is")
+    await tab.value("window.stillHere = true")
+    path = f"/apis/reconcile.dev/v1alpha1/namespaces/{followed.namespace}/syncs/shop"
+    await followed.session.client.patch(path, {"spec": {"suspend": True}})
+    await tab.sees("Suspended", "[role=table]")
+    assert await tab.value("window.stillHere")
+
+
+async def test_only_rows_in_sight_are_there_however_many_syncs_there_are(tab, monkeypatch):
+    rows = [row(at) for at in range(10_000)]
+
+    async def all_of_them(_feed):
+        return rows
+
+    monkeypatch.setattr(FleetFeed, "rows", all_of_them)
+    await tab.open(f"{tab.origin}/?sort=name")
+    await tab.sees("sync-00000")
+    await tab.value("window.scrollTo(0, document.body.scrollHeight)")
+    await tab.sees("sync-09999")
+    assert await tab.value("document.querySelectorAll('[role=row]').length") < 100
+    await tab.press("/")
+    await tab.until("document.activeElement.type === 'search'")
+    await tab.tell("Input.insertText", text="sync-04242")
+    await tab.sees("1 of 10,000", "h1")
+    assert "q=sync-04242" in await tab.value("location.search")
+
+
+def row(at):
+    return {
+        "namespace": f"team-{at % 50:02}", "name": f"sync-{at:05}", "state": "Ready", "grade": "good", "revision": "3f9c2e1", "ref": "",
+        "url": "https://git.example.com/shop.git", "path": ".", "objects": 1, "health": {}, "changedAt": "", "message": "well",
+    }  # fmt: skip

@@ -1,0 +1,158 @@
+"""What the page is told: of Syncs, their trees, histories and plans, and of objects; by the rights of whoever looks."""
+
+import asyncio
+import base64
+import json
+
+import pytest
+
+SECRET = "correct-horse-battery"
+ENCODED = base64.b64encode(SECRET.encode()).decode()
+HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe\u2066"
+
+
+@pytest.fixture
+def config_map(manifests):
+    return manifests("config_map")
+
+
+def lines(change):
+    return [row[0] + row[3].strip() for row in change["rows"] if row[0] in "+-"]
+
+
+async def test_a_sync_is_told_with_its_state_history_and_tree(page, followed, config_map):
+    await followed.make()
+    sha = followed.push(
+        {"settings.yaml": config_map("settings", color="red")}, "Paint it red", author="Ada <ada@example.com>"
+    )
+    await followed.sync()
+    sync = await page.get(followed.path)
+    assert (sync["state"], sync["applied"]) == ("Ready", sha)
+    assert {"type": "Ready", "status": "True"}.items() <= next(
+        one for one in sync["conditions"] if one["type"] == "Ready"
+    ).items()
+    history = await page.get(f"{followed.path}/history")
+    assert [(each["revision"], each["current"], each["commit"]["author"]) for each in history["entries"]] == [
+        (sha, True, "Ada")
+    ]
+    tree = await page.get(f"{followed.path}/tree")
+    assert [(each["kind"], each["name"], each["health"]) for each in tree["root"]["children"]] == [
+        ("ConfigMap", "settings", "Current")
+    ]
+    assert (await page.get(f"{followed.path}/events")) == {"events": []}
+
+
+async def test_a_plan_reads_like_a_review(page, followed, config_map):
+    await followed.make()
+    followed.push({"settings.yaml": config_map("settings", color="red")})
+    await followed.sync()
+    sha = followed.push(
+        {"settings.yaml": config_map("settings", color="blue")}, "Paint it blue", author="Ada <ada@example.com>"
+    )
+    plan = await page.get(f"{followed.path}/plan")
+    (change,) = plan["changes"]
+    assert (plan["revision"], change["op"], change["object"]["name"]) == (sha, "update", "settings")
+    assert lines(change) == ["-color: red", "+color: blue"]
+    (field,) = change["fields"]
+    assert (field["path"], field["reason"], field["commit"], field["author"]) == (".data.color", "git", sha, "Ada")
+    followed.push({"settings.yaml": config_map("settings", color="green")}, branch="paint")
+    other = await page.get(f"{followed.path}/plan?revision=paint")
+    assert "+color: green" in lines(other["changes"][0])
+    refused = await page.get(f"{followed.path}/plan?revision=nowhere", status=422)
+    assert "nowhere" in refused["error"]["message"]
+
+
+async def test_an_object_is_told_with_the_owners_of_its_fields(page, followed, session, namespace, config_map):
+    await followed.make()
+    followed.push({"settings.yaml": config_map("settings", color="red")})
+    await followed.sync()
+    path = f"/api/v1/namespaces/{namespace}/configmaps/settings"
+    await session.client.patch(path, {"data": {"color": "black"}}, manager="somebody")
+    found = await page.get(f"/api/v1/objects/ConfigMap/{namespace}/settings")
+    assert found["asker"].startswith(f"member of Sync {namespace}/shop")
+    field = next(each for each in found["fields"] if each["path"] == ".data.color")
+    assert (field["state"], field["live"], field["wanted"]) == ("drift", "black", "red")
+    assert [owner["manager"] for owner in field["owners"]] == ["somebody"]
+    assert "  color: black" in found["live"]
+
+
+async def test_values_of_secrets_never_leave_the_server(page, followed, session, namespace):
+    manifest = {
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "annotations": {"copy": json.dumps({"data": ENCODED})}},
+        "stringData": {"password": SECRET},
+    }  # fmt: skip
+    await followed.make()
+    followed.push({"login.yaml": manifest})
+    planned = json.dumps(await page.get(f"{followed.path}/plan"))
+    await followed.sync()
+    followed.push({"login.yaml": {**manifest, "stringData": {"password": f"{SECRET}-2"}}})
+    told = [planned, json.dumps(await page.get(f"{followed.path}/plan"))]
+    assert "changed" in told[1]
+    paths = [followed.path, f"{followed.path}/tree", f"{followed.path}/history", f"{followed.path}/events"]
+    paths += ["/api/v1/syncs", f"/api/v1/objects/Secret/{namespace}/login"]
+    told += [json.dumps(await page.get(path)) for path in paths]
+    assert "login" in told[-1]
+    for text in told:
+        assert SECRET not in text
+        assert ENCODED not in text
+
+
+async def test_what_turns_text_round_is_spelt_out_and_markup_stays_text(page, followed):
+    await followed.make()
+    await followed.status(conditions=[{
+        "type": "Ready", "status": "False", "reason": "Failed", "message": HOSTILE, "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }], problems=[f"apps/web.yaml:41: {HOSTILE}"])  # fmt: skip
+    async with await page.ask(followed.path) as answer:
+        assert answer.content_type == "application/json"
+        text = await answer.text()
+    assert not set("\u202e\u2066") & set(text)
+    sync = json.loads(text)
+    assert sync["message"] == r"<img src=x onerror=alert(1)>\u202egnp.exe\u2066"
+    assert sync["problems"][0]["place"] == "apps/web.yaml:41"
+
+
+@pytest.mark.parametrize("name", ["a%2F..%2F..%2Fsecrets", "%2e%2e", "a%3Fwatch", "x" * 254, "caf%C3%A9", "a%0d%0ab"])
+async def test_a_name_leads_nowhere_else(page, namespace, name):
+    found = await page.ask(f"/api/v1/objects/Secret/{namespace}/{name}")
+    assert found.status in {400, 404}
+    assert (await page.ask(f"/api/v1/syncs/{namespace}/{name}")).status in {400, 404}
+
+
+async def test_what_isnt_there_is_said_in_a_sentence(page, followed, namespace):
+    await followed.make()
+    refused = await page.get(f"/api/v1/syncs/{namespace}/shopp", status=404)
+    assert "did you mean shop" in refused["error"]["message"]
+    assert (await page.get(f"/api/v1/objects/Nonsense/{namespace}/x", status=404))["error"]["hint"]
+    assert "sort by" in (await page.get("/api/v1/syncs?sort=age", status=400))["error"]["message"]
+
+
+async def test_the_fleet_is_as_it_is_now(page, followed):
+    await followed.make(suspend=True)
+    query = f"/api/v1/syncs?namespace={followed.namespace}"
+    found = await page.until(query, lambda found: found["rows"], "the Sync is seen")
+    assert [(row["name"], row["state"], row["grade"]) for row in found["rows"]] == [("shop", "Suspended", "warn")]
+    await followed.session.client.delete(f"/apis/reconcile.dev/v1alpha1/namespaces/{followed.namespace}/syncs/shop")
+    await page.until(query, lambda found: not found["rows"], "the Sync is gone")
+
+
+async def test_everybody_sees_what_they_may_and_no_more(served, session_of, followed, namespace, kubectl):
+    await followed.make()
+    kubectl("create", "role", "sees-syncs", "--verb=get,list,watch", "--resource=syncs.reconcile.dev", "-n", namespace)
+    kubectl("create", "rolebinding", "alice", "--role=sees-syncs", "--user=alice", "-n", namespace)
+    alice, bob = await session_of("alice", namespace), await session_of("bob", namespace)
+    page, others = await served(alice), await served(bob)
+    path = "/api/v1/syncs"
+
+    async def seen():
+        async with await page.ask(path) as answer:
+            return await answer.json() if answer.status == 200 else None
+
+    async with asyncio.timeout(150):  # until the authorizer knows of the binding
+        while (found := await seen()) is None:
+            await asyncio.sleep(0.1)
+    assert found["only"] == namespace
+    assert [row["name"] for row in found["rows"]] == ["shop"]
+    refused = await others.get(path, status=403)
+    assert "bob" in refused["error"]["message"]
+    assert (await others.ask(followed.path)).status == 403
+    assert (await page.ask(f"/api/v1/objects/ConfigMap/{namespace}/kube-root-ca.crt")).status == 403
