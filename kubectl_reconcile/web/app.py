@@ -20,7 +20,7 @@ from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.web import assets, fleet, stream
 from kubectl_reconcile.web.asking import Door, VerbDocuments
-from kubectl_reconcile.web.errors import Refusal, refused
+from kubectl_reconcile.web.errors import Refused, refused
 from kubectl_reconcile.web.guard import LARGEST_BODY_BYTES, RateLimit, asker, guarded, with_headers
 
 _PLANS_AT_ONCE = 2
@@ -99,7 +99,7 @@ class _Api:
         try:
             query = fleet.FleetQuery.of(request.query)
         except ValueError as error:
-            raise Refusal(400, str(error)) from None
+            raise Refused(400, str(error)) from None
         feed = asker().fleet
         rows = await feed.rows()
         return answered({**fleet.page(rows, query), "only": feed.place, "at": f"{feed.era}.{feed.number}"})
@@ -122,7 +122,7 @@ class _Api:
     async def plan(self, request: web.Request) -> web.Response:
         revision = request.query.get("revision", "")
         if len(revision) > _LONGEST_REVISION:
-            raise Refusal(400, "that is too long for a revision")
+            raise Refused(400, "that is too long for a revision")
         session, live = await live_sync(request)
         async with self.busy:
             return answered(await self.documents.plan(session, live, revision))
@@ -139,7 +139,7 @@ async def live_sync(request: web.Request) -> tuple[Session, Manifest]:
     """Return the Sync that a request is about, read as who asks, and their session.
 
     Raises:
-        Refusal: that is no name.
+        Refused: that is no name.
         NotInstalled, NoSuchSync: there is none.
         ApiError: the server refuses, or doesn't answer.
     """
@@ -151,5 +151,5 @@ def _named(request: web.Request, part: str) -> str:
     """Return a part of the path that names something: one that can't lead anywhere else."""
     text = request.match_info[part]
     if text in {".", ".."} or len(text) > _LONGEST_NAME or not _NAME.fullmatch(text):
-        raise Refusal(400, f"{text[:60]!r} is no {part}")
+        raise Refused(400, f"{text[:60]!r} is no {part}")
     return text

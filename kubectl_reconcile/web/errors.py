@@ -19,7 +19,7 @@ from kubectl_reconcile.source.errors import SourceError
 _LOG = logging.getLogger(__name__)
 
 
-class Refusal(Exception):  # noqa: N818 - it is what the user reads, not a fault of the program
+class Refused(Exception):  # noqa: N818 - it is what the user reads, not a fault of the program
     """A request that isn't answered: the status says how it is meant, *hint* what to do."""
 
     def __init__(self, status: int, message: str, hint: str = "") -> None:
@@ -43,7 +43,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
 
 def answer_of(error: Exception) -> web.Response:
     """Return what is answered where *error* came up."""
-    if isinstance(error, Refusal):
+    if isinstance(error, Refused):
         return refused(error.status, str(error), error.hint)
     for kind, status in _STATUSES:
         if isinstance(error, kind):

@@ -13,7 +13,7 @@ from typing import NoReturn
 import orjson
 from aiohttp import web
 
-from kubectl_reconcile.web.errors import Refusal
+from kubectl_reconcile.web.errors import Refused
 from kubectl_reconcile.web.fleet_feed import FleetFeed
 from kubectl_reconcile.web.guard import asker
 
@@ -34,11 +34,11 @@ class Streams:
         """Send what changes until the browser goes.
 
         Raises:
-            Refusal: there are too many streams.
+            Refused: there are too many streams.
             ApiError: the Syncs can't be listed.
         """
         if self.open >= self.most:
-            raise Refusal(503, f"{self.most} pages are open already", "close some")
+            raise Refused(503, f"{self.most} pages are open already", "close some")
         feed = asker().fleet
         await feed.rows()
         self.open += 1

@@ -97,5 +97,5 @@ async def test_so_many_pages_may_be_open_and_no_more(page, monkeypatch):
     from kubectl_reconcile.web import stream as streams  # noqa: PLC0415
 
     opened = streams.Streams(most=0)
-    with pytest.raises(streams.Refusal, match="0 pages"):
+    with pytest.raises(streams.Refused, match="0 pages"):
         await opened.answer(None)
