@@ -27,10 +27,11 @@ _WORDS = """
 _KINDS = """
 ## Rules of kinds
 
-Each is a small table in `kubectl_reconcile/core/health/kinds`, a file for an API group or an operator, with a link to the API's documentation
-and with examples, which are its tests. To add one: write the file as the head of that folder's `__init__.py` says, and run `make manifests`.
+Each rule is a small table in `kubectl_reconcile/core/health/kinds`. There is a file for each API group or operator, with a link to the API's
+documentation and with examples, which are its tests. To add a rule, write a file as described in that folder's `__init__.py`, and run `make manifests`.
 
-The first that holds decides, else the general rule. A name with a capital is a condition and its status; another is a field of the status, unless it begins with `spec` or `metadata`.
+The first rule that matches decides, otherwise the general rule. A name that begins with a capital letter is a condition and its status. Any other name is a
+field of the status, unless it begins with `spec` or `metadata`.
 
 | kinds | rules |
 |---|---|
