@@ -20,7 +20,7 @@ _E = TypeVar("_E", bound=StrEnum)
 _RESOURCES = """\
 # Custom resources
 
-Every field of every custom resource; made from the CRDs in `crds/` by `make manifests`. `kubectl explain sync.spec` shows the same in a terminal. A field
+Every field of every custom resource. `make manifests` generates this page from the CRDs in `crds/`. `kubectl explain sync.spec` shows the same in a terminal. A field
 in **bold** is required where its parent is set. `[]` stands for each item of a list, `*` for each key of a map.
 """
 
@@ -101,7 +101,7 @@ def _meaning(field: Mapping[str, Any]) -> str:
 _CONDITIONS = """\
 # Conditions and reasons of a Sync
 
-Made from the program by `make manifests`.
+`make manifests` generates this page from the source.
 
 | condition | true when |
 |---|---|
@@ -119,13 +119,13 @@ What to do about each of them is in [Operating](operating.md#status-of-a-sync).
 
 def conditions_page() -> str:
     """Return the reference of conditions, of their reasons and of the verdicts of health."""
-    reasons = "## Reasons of Synced\n\n`Ready` has the same reason where `Synced` isn't true. *Stalled* says whether waiting won't help.\n"
+    reasons = "## Reasons of Synced\n\nIf `Synced` isn't true, `Ready` has the same reason. If *stalled* is yes, waiting doesn't help.\n"
     head = ["| reason | stalled | meaning |", "|---|---|---|"]
     rows = [
         f"| `{each}` | {'yes' if each.is_stalled else 'no'} | {_cell(text)} |"
         for each, text in _members(ConditionReason)
     ]
-    verdicts = "\n## Verdicts of health\n\nOf members, in `status.health.counts`, `tree` and elsewhere. The [rules](health.md) say when.\n"
+    verdicts = "\n## Verdicts of health\n\nVerdicts on members, in `status.health.counts`, `tree` and elsewhere. [Health of objects](health.md) has the rules.\n"
     words = [f"| `{each}` | {_cell(text)} |" for each, text in _members(HealthStatus)]
     return "\n".join([_CONDITIONS, reasons, *head, *rows, verdicts, "| verdict | meaning |", "|---|---|", *words])
 
@@ -139,7 +139,7 @@ def _members(enum: type[_E]) -> Iterator[tuple[_E, str]]:
 _METRICS = """\
 # Metrics
 
-What a daemon exports at `/metrics`, for Prometheus; made from their declarations by `make manifests`. A histogram has `_bucket`, `_sum` and `_count` behind its name.
+A daemon exports these metrics at `/metrics`, for Prometheus. `make manifests` generates this page from the source. A histogram has `_bucket`, `_sum` and `_count` after its name.
 `deploy/grafana-dashboard.json` shows all of them; [Operating](operating.md#probes-metrics-and-logs) says how to reach them.
 
 | metric | type | labels | meaning |
