@@ -18,7 +18,7 @@ from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.engine.commands import find_object
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.web import assets, fleet, stream
+from kubectl_reconcile.web import assets, doings, fleet, stream
 from kubectl_reconcile.web.asking import Door, VerbDocuments
 from kubectl_reconcile.web.errors import Refused, refused
 from kubectl_reconcile.web.guard import LARGEST_BODY_BYTES, RateLimit, asker, guarded, with_headers
@@ -51,7 +51,9 @@ def application(door: Door, documents: VerbDocuments, limit: RateLimit | None = 
     app.router.add_get(f"{one}/events", api.events)
     app.router.add_get(f"{one}/history", api.history)
     app.router.add_get(f"{one}/plan", api.plan)
+    app.router.add_post(f"{one}/{{doing}}", api.do)
     app.router.add_get("/api/v1/objects/{kind}/{namespace}/{name}", api.object)
+    app.router.add_post("/api/v1/objects/{kind}/{namespace}/{name}/approve", api.approve_actions)
     return app
 
 
@@ -105,8 +107,9 @@ class _Api:
         return answered({**fleet.page(rows, query), "only": feed.place, "at": f"{feed.era}.{feed.number}"})
 
     async def sync(self, request: web.Request) -> web.Response:
-        _, live = await live_sync(request)
-        return answered(self.documents.sync(live))
+        session, live = await live_sync(request)
+        may_write = await doings.may_write(session, live)
+        return answered({**self.documents.sync(live), "mayWrite": may_write})
 
     async def tree(self, request: web.Request) -> web.Response:
         session, live = await live_sync(request)
@@ -128,11 +131,24 @@ class _Api:
             return answered(await self.documents.plan(session, live, revision))
 
     async def object(self, request: web.Request) -> web.Response:
-        session = asker().session
-        kind, namespace, name = (_named(request, part) for part in ("kind", "namespace", "name"))
-        live = await find_object.live(session, f"{kind}/{name}", "" if namespace == "-" else namespace)
+        session, live = await live_object(request)
         async with self.busy:
             return answered(await self.documents.explanation(session, live))
+
+    async def do(self, request: web.Request) -> web.Response:
+        do = doings.DOINGS.get(request.match_info["doing"])
+        if do is None:
+            raise Refused(404, f"a Sync can be told to {', '.join(doings.DOINGS)}")
+        asked = await doings.asked_of(request)
+        session, live = await live_sync(request)
+        async with self.busy:
+            return answered({"said": (await do(session, live, asked)).said})
+
+    async def approve_actions(self, request: web.Request) -> web.Response:
+        asked = await doings.asked_of(request)
+        session, live = await live_object(request)
+        async with self.busy:
+            return answered({"said": (await doings.approve_actions(session, live, asked)).said})
 
 
 async def live_sync(request: web.Request) -> tuple[Session, Manifest]:
@@ -145,6 +161,19 @@ async def live_sync(request: web.Request) -> tuple[Session, Manifest]:
     """
     session = asker().session
     return session, await targets.live_sync(session, _named(request, "name"), _named(request, "namespace"))
+
+
+async def live_object(request: web.Request) -> tuple[Session, Manifest]:
+    """Return the object that a request is about, read as who asks, and their session.
+
+    Raises:
+        Refused: that is no name.
+        NoSuchKind: the cluster serves no such kind.
+        ApiError: there is no such object, or the server refuses.
+    """
+    session = asker().session
+    kind, namespace, name = (_named(request, part) for part in ("kind", "namespace", "name"))
+    return session, await find_object.live(session, f"{kind}/{name}", "" if namespace == "-" else namespace)
 
 
 def _named(request: web.Request, part: str) -> str:

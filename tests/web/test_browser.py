@@ -45,7 +45,7 @@ async def test_a_person_finds_what_is_broken_why_and_who_did_it(tab, followed, m
     await tab.sees(HOSTILE, ".card.bad")
     await tab.press("p")
     await tab.sees("color: blue", ".come")
-    await tab.sees(f"by {sha[:7]} of Ada", ".fields")
+    await tab.sees(f"{sha[:7]} by Ada", ".fields")
     await tab.value("document.querySelector('.links a').click()")
     await tab.sees("color: red", "pre")
     assert not await tab.value("document.querySelector('main img, main script')")
@@ -62,6 +62,19 @@ async def test_a_change_is_seen_without_a_reload(tab, followed):
     await followed.session.client.patch(path, {"spec": {"suspend": True}})
     await tab.sees("Suspended", "[role=table]")
     assert await tab.value("window.stillHere")
+
+
+async def test_what_is_to_be_done_is_said_first_and_seen_once_it_is(tab, followed):
+    await followed.make()
+    await tab.open(f"{tab.origin}/syncs/{followed.namespace}/shop")
+    await tab.sees("Suspend", "header.title")
+    await tab.value(
+        "[...document.querySelectorAll('header.title button')].find(each => each.innerText === 'Suspend').click()"
+    )
+    await tab.sees("left as it is", "dialog")
+    await tab.value("document.querySelector('dialog .button').click()")
+    await tab.sees("Suspended", "header.title .state")
+    await tab.sees("Resume", "header.title")
 
 
 async def test_only_rows_in_sight_are_there_however_many_syncs_there_are(tab, monkeypatch):

@@ -50,6 +50,22 @@ async def find(session: Session, name: str) -> LiveCr:
     return LiveCr(await session.client.get(path), module, path)
 
 
+async def of_live(session: Session, live: Manifest) -> LiveCr:
+    """Return the CR that *live* is, in the version that its module speaks.
+
+    Raises:
+        ApiError: no module looks after it, it is gone, or the server refuses.
+    """
+    gvk, metadata = GroupVersionKind.of(live), live["metadata"]
+    resource = session.discovery.find(gvk.api_version, gvk.kind)
+    served = _served(session, resource) if resource is not None else None
+    module = session.modules.get(served.gvk) if served is not None else None
+    if served is None or module is None:
+        raise ApiError(f"no module looks after {gvk.group_kind}")
+    path = served.path(metadata.get("namespace", ""), metadata["name"])
+    return LiveCr(await session.client.get(path), module, path)
+
+
 def _served(session: Session, resource: Resource) -> Resource:
     """Return the version of a kind that a module speaks, which need not be the preferred one."""
     for gvk in session.modules:

@@ -1,7 +1,7 @@
 // What all pages share: asking the server, going from page to page, what is pushed, times, and long lists.
 import {html, useEffect, useLayoutEffect, useRef, useState} from './vendor/preact-htm.js';
 
-// --- asking ---------------------------------------------------------------------------------------------------------
+// --- asking ---
 
 export class Refused extends Error {
   constructor(status, {message, hint} = {}) {
@@ -49,7 +49,7 @@ export const syncPath = ({namespace, name}) => `${encodeURIComponent(namespace)}
 export const objectPath = ({group, kind, namespace, name}) =>
   `/objects/${encodeURIComponent(group ? `${kind}.${group}` : kind)}/${encodeURIComponent(namespace || '-')}/${encodeURIComponent(name)}`;
 
-// --- going from page to page ------------------------------------------------------------------------------------------
+// --- going from page to page ---
 
 const travellers = new Set();
 const arrived = () => travellers.forEach(tell => tell());
@@ -85,7 +85,7 @@ export const Out = ({href, children, ...rest}) => /^https:\/\//.test(href || '')
   ? html`<a href=${href} target="_blank" rel="noreferrer noopener" ...${rest}>${children}</a>`
   : html`<span ...${rest}>${children}</span>`;
 
-// --- what is pushed -----------------------------------------------------------------------------------------------------
+// --- what is pushed ---
 
 const listeners = new Set();
 let source, waitS = 1, connected = false;
@@ -136,7 +136,7 @@ export function useChangesOf(namespace, name) {
   return version;
 }
 
-// --- words and times ----------------------------------------------------------------------------------------------------
+// --- words and times ---
 
 const SIGNS = {good: '✓', warn: '▲', bad: '✕', plain: '○'};
 export const gradeOf = health =>
@@ -165,15 +165,21 @@ export function Age({time, ago = false}) {
 
 export const counted = (count, noun) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 
+const WORDS = {create: 'to create', update: 'to update', replace: 'to replace', delete: 'to delete', act: 'to act on', held: 'held', blocked: 'blocked', refused: 'refused', unchanged: 'unchanged'};
+export const summaryOf = plan => Object.keys(WORDS).filter(what => plan.summary[what]).map(what => `${plan.summary[what]} ${WORDS[what]}`).join(', ');
+
 export const Trouble = ({error, again}) => html`<div class="trouble" role="alert">
   <${State} grade="bad" text=${error.message}/>
   ${error.hint && html`<p>${error.hint}</p>`}
   ${again && html`<button type="button" onClick=${again}>Try again</button>`}
 </div>`;
 
+export const Crumbs = ({namespace, name}) => html`<nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / <${A} href=${`/?namespace=${encodeURIComponent(namespace)}`}>${namespace}<//>
+  ${name && html` / <${A} href=${`/syncs/${syncPath({namespace, name})}`}>${name}<//>`}</nav>`;
+
 export const Waiting = ({text = 'Looking …'}) => html`<p class="waiting" role="status">${text}</p>`;
 
-// --- long lists -----------------------------------------------------------------------------------------------------------
+// --- long lists ---
 
 const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 const narrow = matchMedia('(max-width: 45rem)');

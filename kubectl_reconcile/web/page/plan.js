@@ -1,6 +1,7 @@
 // What the next sync would do, read like a code review: object by object, each field with its why.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Out, State, Trouble, Waiting, counted, go, objectPath, syncPath, useData} from './lib.js';
+import {A, Age, Crumbs, Out, State, Trouble, Waiting, counted, go, objectPath, summaryOf, syncPath, useData} from './lib.js';
+import {Doing, SyncNow} from './doings.js';
 
 const OPEN_AT_FIRST = 15;
 const KEY = /^(\s*(?:- )*)([^\s:#'"][^:]*|"[^"]*"):(\s.*|)$/;
@@ -36,16 +37,21 @@ const Half = ({row, at}) => row
   ? html`<td class="number">${row[at]}</td><td class=${{'-': 'gone', '+': 'come'}[row[0]] || ''}><${Code} text=${row[3]}/></td>`
   : html`<td class="number"></td><td class="void"></td>`;
 
-const Beside = ({rows}) => html`<table class="diff beside"><tbody>${paired(rows).map(([left, right]) => left?.[0] === '~'
+const Beside = ({rows}) => html`<table class="diff beside"><colgroup><col class="number"/><col/><col class="number"/><col/></colgroup><tbody>${paired(rows).map(([left, right]) => left?.[0] === '~'
   ? html`<tr class="left"><td colspan="4">${counted(left[3], 'line')} more</td></tr>`
   : html`<tr><${Half} row=${left} at=${1}/><${Half} row=${right} at=${2}/></tr>`)}</tbody></table>`;
 
-const why = field => ({git: 'changed in Git', drift: 'drifted in the cluster', both: 'changed in Git, and drifted', adopt: 'taken over'})[field.reason] || field.reason;
+const inGit = ({commit, author, link}) => commit && html` (<${Out} href=${link}>${commit.slice(0, 7)}<//>${author && ` by ${author}`})`;
+const inCluster = ({manager, time}) => manager && html` (${manager}${time && html`, <${Age} time=${time} ago/>`})`;
+const WHY = {
+  git: (field, module) => module ? `wanted by ${module}` : html`changed in Git${inGit(field)}`,
+  drift: field => html`drifted in the cluster${inCluster(field)}`,
+  both: field => html`changed in Git${inGit(field)}, and drifted in the cluster${inCluster(field)}`,
+  adopt: field => html`taken over${inCluster(field)}`,
+};
 
-const Fields = ({fields}) => fields.length > 0 && html`<ul class="fields">${fields.slice(0, 30).map(field => html`<li>
-  <code>${field.path}</code> <span class="aside">${why(field)}
-  ${field.commit && html` by <${Out} href=${field.link}>${field.commit.slice(0, 7)}<//>${field.author && ` of ${field.author}`}`}
-  ${field.manager && html`, by ${field.manager}`}${field.time && html`, <${Age} time=${field.time} ago/>`}${field.origin && html`, ${field.origin}`}</span></li>`)}
+const Fields = ({fields, module}) => fields.length > 0 && html`<ul class="fields">${fields.slice(0, 30).map(field => html`<li>
+  <code>${field.path}</code> <span class="aside">${WHY[field.reason]?.(field, module)}${field.origin && html`, ${field.origin}`}</span></li>`)}
   ${fields.length > 30 && html`<li class="aside">and ${fields.length - 30} more</li>`}</ul>`;
 
 function Change({change, beside, index}) {
@@ -60,27 +66,37 @@ function Change({change, beside, index}) {
       <p class="links"><${A} href=${objectPath(object)}>The object as it is<//> ${change.link && html`<${Out} href=${change.link}>The file<//>`}</p>
       ${change.action && html`<p class="note"><b>${change.action.verb}</b> ${change.action.summary}</p>`}
       ${notes.length > 0 && html`<ul class="notes">${notes.map(text => html`<li>${text}</li>`)}</ul>`}
-      <${Fields} fields=${change.fields}/>
+      <${Fields} ...${change}/>
       ${change.rows.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Lines">${beside ? html`<${Beside} rows=${change.rows}/>`
         : html`<table class="diff"><tbody>${change.rows.map((row, at) => html`<${LineOf} key=${at} row=${row}/>`)}</tbody></table>`}</div>`}
     </div>`}
   </details>`;
 }
 
+// Actions that wait for approval, by the custom resource whose they are.
+function heldActions(changes) {
+  const found = new Map();
+  for (const {action, held, owner} of changes)
+    if (action && held && owner) found.set(nameOf(owner), [owner, [...(found.get(nameOf(owner))?.[1] || []), action]]);
+  return [...found.values()];
+}
+
 const nameOf = object => `${object.kind}/${object.namespace ? `${object.namespace}/` : ''}${object.name}`;
 
-const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2>Held: ${hold.reason}</h2><p>${hold.message}</p>
-  <ul class="plain">${hold.objects.slice(0, 50).map(each => html`<li>${nameOf(each)}</li>`)}</ul>
-  ${hold.objects.length > 50 && html`<p class="aside">and ${hold.objects.length - 50} more</p>`}
-  ${hold.along.length > 0 && html`<h3>${counted(hold.along.length, 'object')} would go along</h3><ul class="plain">${hold.along.slice(0, 50).map(each => html`<li>${nameOf(each)}</li>`)}</ul>`}
-</section>`);
+const Names = ({objects}) => html`<ul class="plain">${objects.slice(0, 50).map(each => html`<li>${nameOf(each)}</li>`)}
+  ${objects.length > 50 && html`<li class="aside">and ${objects.length - 50} more</li>`}</ul>`;
 
-const WORDS = {create: 'to create', update: 'to update', replace: 'to replace', delete: 'to delete', act: 'to act on', held: 'held', blocked: 'blocked', refused: 'refused', unchanged: 'unchanged'};
+const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2>Held: ${hold.reason}</h2><p>${hold.message}</p>
+  <${Names} objects=${hold.objects}/>
+  ${hold.along.length > 0 && html`<h3>${counted(hold.along.length, 'object')} would go along</h3><${Names} objects=${hold.along}/>`}
+</section>`);
 
 export function Plan({namespace, name, query}) {
   const path = syncPath({namespace, name}), revision = query.get('revision') || '', beside = query.get('view') === 'beside';
   const {data: plan, error, busy, again} = useData(`/api/v1/syncs/${path}/plan${revision ? `?revision=${encodeURIComponent(revision)}` : ''}`);
-  const summary = Object.keys(WORDS).filter(what => plan?.summary[what]).map(what => `${plan.summary[what]} ${WORDS[what]}`).join(', ');
+  const {data: sync} = useData(`/api/v1/syncs/${path}`);
+  const own = sync && plan && !revision;
+  const held = own ? heldActions(plan.changes) : [];
   const to = (which, view) => {
     const next = new URLSearchParams();
     if (which) next.set('revision', which);
@@ -88,7 +104,7 @@ export function Plan({namespace, name, query}) {
     go(`/syncs/${path}/plan${next.toString() ? `?${next}` : ''}`, {replace: true});
   };
   return html`<article class="plan" aria-busy=${busy}>
-    <nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / <${A} href=${`/?namespace=${encodeURIComponent(namespace)}`}>${namespace}<//> / <${A} href=${`/syncs/${path}`}>${name}<//></nav>
+    <${Crumbs} namespace=${namespace} name=${name}/>
     <header class="title"><h1>${revision ? `What ${revision} would do` : 'What comes next'}</h1></header>
     <form class="filters" onSubmit=${event => { event.preventDefault(); to(new FormData(event.target).get('revision').trim(), beside); }}>
       <input name="revision" aria-label="Branch, tag, commit or pull request" placeholder="What it follows, or a branch, tag, commit, refs/pull/12/head" value=${revision}/>
@@ -99,11 +115,18 @@ export function Plan({namespace, name, query}) {
     ${busy && html`<${Waiting} text=${plan ? 'Planning again …' : 'Planning: the source is read, and the server tries each change …'}/>`}
     ${error && html`<${Trouble} error=${error} again=${again}/>`}
     ${plan && html`
-      <p class="said">${plan.changes.length ? summary : html`<${State} grade="good" text="No changes"/> ${summary}`}
+      <p class="said">${!plan.changes.length && html`<${State} grade="good" text="No changes"/>`} ${summaryOf(plan)}
         <span class="aside"> at <${Out} href=${plan.link}><code>${plan.revision.slice(0, 7)}</code><//>, plan <code>${plan.hash.slice(0, 12)}</code></span></p>
       ${plan.problems.length > 0 && html`<section class="card bad"><h2>Problems <span class="aside">${plan.problems.length}</span></h2><ul class="plain">${plan.problems.map(one => html`<li>
         <span class="place">${one.path}${one.line ? `:${one.line}` : ''}</span> ${one.message} ${one.hint && html`<span class="aside">${one.hint}</span>`}</li>`)}</ul></section>`}
       <${Holds} holds=${plan.holds}/>
+      ${own && html`<p class="doings">
+        ${plan.changes.length > 0 && !sync.suspended && html`<${SyncNow} path=${path} may=${sync.mayWrite}/>`}
+        ${plan.holds.length > 0 && html`<${Doing} label="Approve what is held" title="Delete them" may=${sync.mayWrite} path=${`/api/v1/syncs/${path}/approve`} body=${{approval: plan.approval}}
+          text="Just these deletions go through. If others are held by then, nothing is approved."><${Holds} holds=${plan.holds}/><//>`}
+        ${held.map(([object, actions]) => html`<${Doing} label=${`Approve actions of ${nameOf(object)}`} title="Run them" path=${`/api/v1${objectPath(object)}/approve`}
+          body=${{keys: actions.map(each => each.key)}} text="Just these actions go through."><ul>${actions.map(each => html`<li>${each.summary}</li>`)}</ul><//>`)}
+      </p>`}
       ${plan.changes.map((change, index) => html`<${Change} key=${nameOf(change.object) + change.op} change=${change} index=${index} beside=${beside}/>`)}`}
   </article>`;
 }

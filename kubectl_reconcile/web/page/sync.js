@@ -1,6 +1,7 @@
 // One Sync: how it is and why, what belongs to it, what it has applied, and what was said of it.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Out, State, Trouble, Waiting, go, gradeOf, syncPath, useChangesOf, useData, useKeys} from './lib.js';
+import {A, Age, Crumbs, Out, State, Trouble, Waiting, go, gradeOf, syncPath, useChangesOf, useData, useKeys} from './lib.js';
+import {Doing, SyncNow} from './doings.js';
 import {Tree} from './tree.js';
 
 const GOOD = {Ready: 'True', Synced: 'True', Healthy: 'True', Reconciling: 'False', Stalled: 'False'};
@@ -25,7 +26,7 @@ function Facts({sync}) {
   return html`<dl class="facts">${facts.filter(([, what]) => what).map(([name, what]) => html`<div><dt>${name}</dt><dd>${what}</dd></div>`)}</dl>`;
 }
 
-function History({path, version}) {
+function History({path, version, may}) {
   const {data, error, again} = useData(`/api/v1/syncs/${path}/history`, version);
   if (error) return html`<${Trouble} error=${error} again=${again}/>`;
   if (!data) return html`<${Waiting}/>`;
@@ -37,6 +38,8 @@ function History({path, version}) {
       <span class="aside"><${Age} time=${each.time} ago/></span>
       <span class="what">${each.commit ? html`${each.commit.subject} <span class="aside">${each.commit.author}</span>` : each.message || ''}</span>
       <span class="aside did">${['created', 'updated', 'deleted', 'failed'].filter(word => each[word]).map(word => `${each[word]} ${word}`).join(', ')}</span>
+      ${!each.current && each.result === 'Synced' && html`<${Doing} label="Go back" title=${`Go back to ${short(each.revision)}`} may=${may} path=${`/api/v1/syncs/${path}/rollback`}
+        body=${{revision: each.revision}} foresees=${`/api/v1/syncs/${path}/plan?revision=${each.revision}`} text="The Sync stays at that commit until it is resumed."/>`}
     </li>`)}</ol>`;
 }
 
@@ -76,16 +79,21 @@ export function Sync({namespace, name}) {
   if (!sync) return html`<${Waiting}/>`;
   const panel = {
     objects: () => html`<${Objects} path=${path} version=${version} home=${namespace}/>`,
-    history: () => html`<${History} path=${path} version=${version}/>`,
+    history: () => html`<${History} path=${path} version=${version} may=${sync.mayWrite}/>`,
     events: () => html`<${Events} path=${path} version=${version}/>`,
     conditions: () => html`<ul class="plain conditions">${sync.conditions.map(one => html`<li>
       <${State} grade=${gradeOfCondition(one)} text=${`${one.type}: ${one.status}`}/> <span class="aside"><${Age} time=${one.lastTransitionTime} ago/></span>
       <span class="what">${one.reason}${one.message && `: ${one.message}`}</span></li>`)}</ul>`,
   }[tab] || (() => null);
   return html`<article class="sync">
-    <nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / <${A} href=${`/?namespace=${encodeURIComponent(namespace)}`}>${namespace}<//></nav>
+    <${Crumbs} namespace=${namespace}/>
     <header class="title"><h1>${name}</h1> <${State} grade=${sync.grade} text=${sync.state}/>
-      ${sync.url && html`<${A} class="button" href=${plan}>What comes next<//>`}</header>
+      ${sync.url && html`<${A} class="button" href=${plan}>What comes next<//>`}
+      ${sync.url && !sync.suspended && html`<${SyncNow} path=${path} may=${sync.mayWrite}/>`}
+      ${sync.suspended || sync.pinned ? html`<${Doing} label="Resume" title="Resume" may=${sync.mayWrite} path=${`/api/v1/syncs/${path}/resume`} foresees=${!sync.pinned && `/api/v1/syncs/${path}/plan`}
+          text=${sync.pinned ? `It follows ${sync.followedBefore} again.` : 'The daemon puts right what differs from Git.'}/>`
+        : html`<${Doing} label="Suspend" title="Suspend" may=${sync.mayWrite} path=${`/api/v1/syncs/${path}/suspend`} text="The cluster is left as it is, drift too, until somebody resumes it."/>`}</header>
+    ${sync.keptByAnother && html`<p class="note">It is itself kept by a Sync, which may put back what you change of it here: change it in Git, too.</p>`}
     <p class="said">${sync.message}</p>
     ${sync.pinned && html`<p class="note">It was rolled back to ${sync.ref}; before, it followed ${sync.followedBefore}.</p>`}
     <${Facts} sync=${sync}/>

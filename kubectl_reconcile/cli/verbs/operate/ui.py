@@ -27,8 +27,8 @@ Examples:
 @common
 @loaded
 def ui() -> None:
-    """Serve a page about Syncs to yourself: how they are, why, and what comes next. Writes nothing.
+    """Serve a page about Syncs to yourself: how they are, why, and what comes next.
 
-    It is served on this machine alone, with your kubeconfig and your rights, until Ctrl-C. The address counts once: what
-    opens it first is what may look.
+    It is served on this machine alone, with your kubeconfig and your rights, until Ctrl-C. It writes only what you tell it
+    to, and says before what that is. The address counts once.
     """

@@ -1,0 +1,170 @@
+"""What a person may have done to a Sync from the page: each the same that a verb of the command line does, by their own rights.
+
+What they approve or go back to is named in full, as they were shown it: where it isn't so any more, nothing is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from kubectl_reconcile.core.annotations import APPROVED_ACTIONS
+from kubectl_reconcile.core.module.action_journal import approving
+from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.planning.rights.rules import Right
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
+from kubectl_reconcile.engine.api import access_reviews, sync_requests
+from kubectl_reconcile.engine.apply import dry_run
+from kubectl_reconcile.engine.commands import custom_resource, history, suspend_resume
+from kubectl_reconcile.engine.sync import reconcile, targets
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import require_verified
+from kubectl_reconcile.web.errors import Refused
+
+Asked = Mapping[str, Any]
+"""What a page sends with what it wants done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done, in a sentence."""
+
+    said: str
+
+
+async def may_write(session: Session, live: Manifest) -> bool:
+    """Tell whether somebody may have anything done to a Sync.
+
+    Raises:
+        ApiError: the server refuses to say, or doesn't answer.
+    """
+    metadata = live["metadata"]
+    right = Right(SYNC.group, "syncs", "patch", metadata["name"])
+    return await access_reviews.may(session.client, metadata["namespace"], right)
+
+
+async def sync(session: Session, live: Manifest, _asked: Asked) -> Done:
+    """Ask the daemon for a sync.
+
+    Raises:
+        Refused: the Sync is kept by hand, or no daemon follows it.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    wanted, place = Sync.of(live), live["metadata"]["namespace"]
+    if wanted.git is None:
+        raise Refused(409, "it is kept by hand, so its files are needed", "sync -f FOLDER on a terminal")
+    if await sync_requests.daemon_alive(session.client, place) is False:
+        hint = f"on a terminal: kubectl reconcile sync {wanted.name} -n {place}"
+        raise Refused(409, "no daemon follows it, and this page doesn't sync by itself", hint)
+    await sync_requests.request_sync(session.client, wanted)
+    return Done("asked for a sync")
+
+
+async def suspend(session: Session, live: Manifest, _asked: Asked) -> Done:
+    """Have the Sync leave the cluster as it is.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    await suspend_resume.suspend(session.client, live)
+    return Done("suspended")
+
+
+async def resume(session: Session, live: Manifest, _asked: Asked) -> Done:
+    """Have the Sync go on, and follow again what it followed before it was rolled back.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    await suspend_resume.resume(session.client, live)
+    pinned = suspend_resume.is_pinned(live)
+    return Done(
+        f"follows {suspend_resume.ref_text(suspend_resume.followed_before(live))} again" if pinned else "resumed"
+    )
+
+
+async def approve(session: Session, live: Manifest, asked: Asked) -> Done:
+    """Let just those held deletions through that have the hash ``approval``.
+
+    Raises:
+        Refused: others are held by now, or none.
+        SourceError: what it follows can't be read.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    shown, metadata = _text(asked, "approval"), live["metadata"]
+    target = await targets.sync_target(session, metadata["name"], metadata["namespace"])
+    made = await dry_run.confirm(session.client, await reconcile.plan(session, target), target.sync)
+    if not made.holds or made.approval != shown:
+        raise Refused(409, "what is held has changed since you looked; nothing was approved", "look at the plan again")
+    await sync_requests.approve(session.client, target.sync, shown)
+    return Done(f"approved {shown}")
+
+
+async def rollback(session: Session, live: Manifest, asked: Asked) -> Done:
+    """Take the Sync back to the ``revision`` of a row of its history, where it stays until it is resumed.
+
+    Raises:
+        Refused: the history has no such row.
+        SourceError: the repository can't be read, or the commit isn't signed as the Sync asks.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    sha = _text(asked, "revision")
+    if sha not in {entry.revision for entry in history.entries_of(live)}:
+        raise Refused(409, "its history has no such revision", "look at the history again")
+    target = await history.target_at(session, live, sha)
+    await reconcile.preview(session, target)
+    await require_verified(target.source, sha)
+    await suspend_resume.pin(session.client, live, sha)
+    return Done(f"goes back to {sha[:7]}")
+
+
+async def approve_actions(session: Session, live: Manifest, asked: Asked) -> Done:
+    """Let just the held actions of a custom resource through whose keys are ``keys``.
+
+    Raises:
+        Refused: others are held by now, or none.
+        ApiError: the server refuses, doesn't answer, or no module looks after it.
+    """
+    keys = asked.get("keys")
+    if not (isinstance(keys, list) and keys and all(isinstance(key, str) for key in keys)):
+        raise Refused(400, "keys is a list of the actions' keys")
+    found = await custom_resource.of_live(session, live)
+    made = await custom_resource.preview(session, found.cr)
+    held = [change.action.key for change in made.changes if change.action and change.gate.held]
+    if sorted(held) != sorted(keys):
+        raise Refused(409, "what is held has changed since you looked; nothing was approved", "look at the plan again")
+    await custom_resource.annotate(session, found, {APPROVED_ACTIONS: approving(found.cr, tuple(held))})
+    return Done(f"approved {', '.join(held)}")
+
+
+DOINGS: Mapping[str, Callable[[Session, Manifest, Asked], Awaitable[Done]]] = {
+    "sync": sync, "suspend": suspend, "resume": resume, "approve": approve, "rollback": rollback,
+}  # fmt: skip
+"""What may be done to a Sync, by the name that it is asked for by."""
+
+
+async def asked_of(request: web.Request) -> Asked:
+    """Return what a page sends with what it wants done.
+
+    Raises:
+        Refused: it is no JSON object.
+    """
+    if request.content_type != "application/json":
+        raise Refused(415, "what is wanted is said in JSON")
+    try:
+        found = await request.json()
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Refused(400, "what is wanted is said as a JSON object")
+    return found
+
+
+def _text(asked: Asked, name: str) -> str:
+    found = asked.get(name)
+    if not (isinstance(found, str) and found.isascii() and found.isalnum() and len(found) <= 64):
+        raise Refused(400, f"{name} is missing, or isn't one")
+    return found

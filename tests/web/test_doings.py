@@ -1,0 +1,125 @@
+"""What a person has done from the page: the same as by the command line, by their own rights, and only as it was shown."""
+
+import asyncio
+
+import pytest
+
+from kubectl_reconcile.core.annotations import APPROVED_PLAN, PINNED_FROM, SYNC_REQUESTED_AT
+
+
+@pytest.fixture
+def config_map(manifests):
+    return manifests("config_map")
+
+
+@pytest.fixture
+async def made(followed, config_map):
+    """A Sync with two objects in place."""
+    await followed.make(maxDeletes=0)
+    followed.first = followed.push({f"{name}.yaml": config_map(name) for name in ("a", "b")})
+    await followed.sync()
+    return followed
+
+
+async def live(followed):
+    path = f"/apis/reconcile.dev/v1alpha1/namespaces/{followed.namespace}/syncs/shop"
+    return await followed.session.client.get(path)
+
+
+async def annotations(followed):
+    return (await live(followed))["metadata"].get("annotations", {})
+
+
+async def test_suspend_and_resume(page, made):
+    assert await page.post(f"{made.path}/suspend") == {"said": "suspended"}
+    assert (await live(made))["spec"]["suspend"] is True
+    assert (await page.get(made.path))["suspended"]
+    await page.post(f"{made.path}/resume")
+    assert not (await live(made))["spec"].get("suspend")
+
+
+async def test_a_sync_takes_a_daemon_and_says_so_where_there_is_none(page, made, monkeypatch):
+    monkeypatch.setenv("KUBECTL_RECONCILE_NAMESPACE", made.namespace)  # where no daemon keeps its Lease
+    refused = await page.post(f"{made.path}/sync", status=409)
+    assert "no daemon" in refused["error"]["message"]
+    assert SYNC_REQUESTED_AT not in await annotations(made)
+
+
+async def test_just_what_was_shown_is_approved(page, made):
+    made.push({"a.yaml": None})
+    shown = (await page.get(f"{made.path}/plan"))["approval"]
+    assert shown
+    sha = made.push({"b.yaml": None, "c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"})
+    refused = await page.post(f"{made.path}/approve", {"approval": shown}, status=409)
+    assert "has changed" in refused["error"]["message"]
+    assert APPROVED_PLAN not in await annotations(made)
+    plan = await page.get(f"{made.path}/plan")
+    assert plan["revision"] == sha
+    await page.post(f"{made.path}/approve", {"approval": plan["approval"]})
+    assert (await annotations(made))[APPROVED_PLAN] == plan["approval"]
+
+
+async def test_a_row_of_the_history_is_gone_back_to_until_it_is_resumed(page, made, config_map):
+    made.push({"a.yaml": config_map("a", color="red")})
+    await made.sync()
+    assert (await page.post(f"{made.path}/rollback", {"revision": made.first}))[
+        "said"
+    ] == f"goes back to {made.first[:7]}"
+    assert (await live(made))["spec"]["source"]["git"]["commit"] == made.first
+    assert (await page.get(made.path))["pinned"]
+    assert "follows branch main again" in (await page.post(f"{made.path}/resume"))["said"]
+    assert PINNED_FROM not in await annotations(made)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"revision": 7}, {"revision": "main; x"}, {"revision": "0" * 40}, {"revision": ["a"]}]
+)
+async def test_nothing_else_is_gone_back_to(page, made, body):
+    answer = await page.ask(f"{made.path}/rollback", method="POST", json=body, headers={"Origin": page.origin})
+    assert answer.status in {400, 409}
+    assert "commit" not in (await live(made))["spec"]["source"]["git"]
+
+
+async def test_who_may_only_read_may_have_nothing_done(served, session_of, made, kubectl):
+    namespace = made.namespace
+    kubectl("create", "role", "reads-syncs", "--verb=get,list,watch", "--resource=syncs.reconcile.dev", "-n", namespace)
+    kubectl("create", "rolebinding", "carol", "--role=reads-syncs", "--user=carol", "-n", namespace)
+    page = await served(await session_of("carol", namespace))
+    async with asyncio.timeout(150):  # until the authorizer knows of the binding
+        while (await page.ask(made.path)).status != 200:
+            await asyncio.sleep(0.1)
+    assert not (await page.get(made.path))["mayWrite"]
+    for doing in ("suspend", "resume"):
+        assert "carol" in (await page.post(f"{made.path}/{doing}", status=403))["error"]["message"]
+    assert not (await live(made))["spec"].get("suspend")
+
+
+WRONG = {
+    "no origin": ({}, 403),
+    "another site's": ({"Origin": "https://evil.example.com"}, 403),
+    "a form": ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    "text": ({"Content-Type": "text/plain"}, 415),
+}
+
+
+@pytest.mark.parametrize(("headers", "status"), WRONG.values(), ids=WRONG)
+async def test_what_another_site_could_send_does_nothing(page, made, headers, status):
+    own = {} if status == 403 else {"Origin": page.origin}
+    answer = await page.ask(f"{made.path}/suspend", method="POST", data=b"{}", headers={**own, **headers})
+    assert answer.status == status
+    assert not (await live(made))["spec"].get("suspend")
+
+
+@pytest.mark.parametrize("doing", ["suspend", "resume", "sync", "approve", "rollback"])
+async def test_nothing_is_done_by_looking(page, made, doing):
+    before = (await live(made))["metadata"]["resourceVersion"]
+    assert (await page.ask(f"{made.path}/{doing}")).status in {404, 405}
+    assert (await live(made))["metadata"]["resourceVersion"] == before
+
+
+async def test_held_actions_are_approved_by_the_keys_that_were_shown(page, session, namespace):
+    candy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}}
+    await session.client.create(f"/api/v1/namespaces/{namespace}/configmaps", candy)
+    place = f"/api/v1/objects/ConfigMap/{namespace}/plain/approve"
+    assert "no module" in (await page.post(place, {"keys": ["x"]}, status=502))["error"]["message"]
+    assert (await page.post(place, {"keys": "x"}, status=400))["error"]
