@@ -142,13 +142,13 @@ class _Api:
         asked = await doings.asked_of(request)
         session, live = await live_sync(request)
         async with self.busy:
-            return answered({"said": (await do(session, live, asked)).said})
+            return answered({"said": await do(session, live, asked)})
 
     async def approve_actions(self, request: web.Request) -> web.Response:
         asked = await doings.asked_of(request)
         session, live = await live_object(request)
         async with self.busy:
-            return answered({"said": (await doings.approve_actions(session, live, asked)).said})
+            return answered({"said": await doings.approve_actions(session, live, asked)})
 
 
 async def live_sync(request: web.Request) -> tuple[Session, Manifest]:

@@ -1,4 +1,4 @@
-"""What a person may have done to a Sync from the page: each the same that a verb of the command line does, by their own rights.
+"""What a person may have done to a Sync from the page: each the same that a verb of the command line does, by their own rights, told in a sentence.
 
 What they approve or go back to is named in full, as they were shown it: where it isn't so any more, nothing is done.
 """
@@ -6,7 +6,6 @@ What they approve or go back to is named in full, as they were shown it: where i
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -28,13 +27,6 @@ Asked = Mapping[str, Any]
 """What a page sends with what it wants done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What was done, in a sentence."""
-
-    said: str
-
-
 async def may_write(session: Session, live: Manifest) -> bool:
     """Tell whether somebody may have anything done to a Sync.
 
@@ -46,7 +38,7 @@ async def may_write(session: Session, live: Manifest) -> bool:
     return await access_reviews.may(session.client, metadata["namespace"], right)
 
 
-async def sync(session: Session, live: Manifest, _asked: Asked) -> Done:
+async def sync(session: Session, live: Manifest, _asked: Asked) -> str:
     """Ask the daemon for a sync.
 
     Raises:
@@ -60,20 +52,20 @@ async def sync(session: Session, live: Manifest, _asked: Asked) -> Done:
         hint = f"on a terminal: kubectl reconcile sync {wanted.name} -n {place}"
         raise Refused(409, "no daemon follows it, and this page doesn't sync by itself", hint)
     await sync_requests.request_sync(session.client, wanted)
-    return Done("asked for a sync")
+    return "asked for a sync"
 
 
-async def suspend(session: Session, live: Manifest, _asked: Asked) -> Done:
+async def suspend(session: Session, live: Manifest, _asked: Asked) -> str:
     """Have the Sync leave the cluster as it is.
 
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
     await suspend_resume.suspend(session.client, live)
-    return Done("suspended")
+    return "suspended"
 
 
-async def resume(session: Session, live: Manifest, _asked: Asked) -> Done:
+async def resume(session: Session, live: Manifest, _asked: Asked) -> str:
     """Have the Sync go on, and follow again what it followed before it was rolled back.
 
     Raises:
@@ -81,12 +73,10 @@ async def resume(session: Session, live: Manifest, _asked: Asked) -> Done:
     """
     await suspend_resume.resume(session.client, live)
     pinned = suspend_resume.is_pinned(live)
-    return Done(
-        f"follows {suspend_resume.ref_text(suspend_resume.followed_before(live))} again" if pinned else "resumed"
-    )
+    return f"follows {suspend_resume.ref_text(suspend_resume.followed_before(live))} again" if pinned else "resumed"
 
 
-async def approve(session: Session, live: Manifest, asked: Asked) -> Done:
+async def approve(session: Session, live: Manifest, asked: Asked) -> str:
     """Let just those held deletions through that have the hash ``approval``.
 
     Raises:
@@ -100,10 +90,10 @@ async def approve(session: Session, live: Manifest, asked: Asked) -> Done:
     if not made.holds or made.approval != shown:
         raise Refused(409, "what is held has changed since you looked; nothing was approved", "look at the plan again")
     await sync_requests.approve(session.client, target.sync, shown)
-    return Done(f"approved {shown}")
+    return f"approved {shown}"
 
 
-async def rollback(session: Session, live: Manifest, asked: Asked) -> Done:
+async def rollback(session: Session, live: Manifest, asked: Asked) -> str:
     """Take the Sync back to the ``revision`` of a row of its history, where it stays until it is resumed.
 
     Raises:
@@ -118,10 +108,10 @@ async def rollback(session: Session, live: Manifest, asked: Asked) -> Done:
     await reconcile.preview(session, target)
     await require_verified(target.source, sha)
     await suspend_resume.pin(session.client, live, sha)
-    return Done(f"goes back to {sha[:7]}")
+    return f"goes back to {sha[:7]}"
 
 
-async def approve_actions(session: Session, live: Manifest, asked: Asked) -> Done:
+async def approve_actions(session: Session, live: Manifest, asked: Asked) -> str:
     """Let just the held actions of a custom resource through whose keys are ``keys``.
 
     Raises:
@@ -137,10 +127,10 @@ async def approve_actions(session: Session, live: Manifest, asked: Asked) -> Don
     if sorted(held) != sorted(keys):
         raise Refused(409, "what is held has changed since you looked; nothing was approved", "look at the plan again")
     await custom_resource.annotate(session, found, {APPROVED_ACTIONS: approving(found.cr, tuple(held))})
-    return Done(f"approved {', '.join(held)}")
+    return f"approved {', '.join(held)}"
 
 
-DOINGS: Mapping[str, Callable[[Session, Manifest, Asked], Awaitable[Done]]] = {
+DOINGS: Mapping[str, Callable[[Session, Manifest, Asked], Awaitable[str]]] = {
     "sync": sync, "suspend": suspend, "resume": resume, "approve": approve, "rollback": rollback,
 }  # fmt: skip
 """What may be done to a Sync, by the name that it is asked for by."""
