@@ -60,6 +60,7 @@ VERBS = {
     "install": Verb("operate.install", "Install CRDs, rights and the daemon in a cluster."),
     "uninstall": Verb("operate.install", "Remove the daemon and its rights from a cluster."),
     "modules": Verb("operate.modules", "List, show, create and test domain modules."),
+    "load": Verb("operate.load", "Send requests at a steady rate, and tell how long they took."),
     "record": Verb("operate.record", "Record what a module sees and returns, as a test case."),
     "sandbox": Verb("operate.sandbox", "Run a real control plane on this machine, to try things."),
     "completion": Verb("operate.completion", "Print the completion script for a shell."),

@@ -1,0 +1,46 @@
+"""Declares ``kubectl reconcile load``."""
+
+from __future__ import annotations
+
+import click
+
+from kubectl_reconcile.cli.options.connection import common
+from kubectl_reconcile.cli.options.flags import DURATION
+from kubectl_reconcile.cli.options.output import output
+from kubectl_reconcile.cli.verbs.loading import loaded
+
+
+@click.command(
+    epilog="""\b
+Exit status: 0 the requests were sent, whatever became of them.
+
+\b
+Example:
+  kubectl reconcile load http://web.shop.svc:80/ --rate 200 --duration 1m
+"""
+)
+@click.argument("url")
+@click.option(
+    "--rate", type=click.FloatRange(min=0, min_open=True, max=100_000), default=50, show_default=True,
+    metavar="REQUESTS", help="How many requests are due each second.",
+)  # fmt: skip
+@click.option(
+    "--duration", type=DURATION, default="10s", show_default=True, metavar="DURATION", help="For how long they come."
+)
+@click.option(
+    "--connections", type=click.IntRange(min=1, max=10_000), default=10, show_default=True, metavar="COUNT",
+    help="How many requests may be under way; those that are due besides wait.",
+)  # fmt: skip
+@click.option(
+    "--timeout", "give_up", type=DURATION, default="10s", show_default=True, metavar="DURATION",
+    help="When a request that has no answer is given up.",
+)  # fmt: skip
+@output("json")
+@common
+@loaded
+def load() -> None:
+    """Send GET requests to URL at a steady rate, and tell how long they took. Asks no cluster.
+
+    Requests come when they are due, whether those before were answered or not, and each is timed from then on: where the
+    server stalls, all that have to wait for it count. Redirections aren't followed. It is what the Jobs of Checkups run.
+    """
