@@ -1,4 +1,4 @@
-"""Requests at a steady rate, whatever becomes of them.
+"""Requests at a steady rate, whatever happens to them.
 
 Each request is *due* at a moment that the rate alone decides. How long it took is counted from then on until it was answered, or given up: where a server
 stalls, those that have to wait for it count with all of their waiting. (To count from when a request was sent at last leaves out the very ones that suffer:
@@ -95,7 +95,7 @@ def _most(counts: Counter[str]) -> dict[str, int]:
 
 async def carried_out(plan: LoadPlan, send: Send) -> LoadResult:
     """Return what became of the requests of *plan*, all of which have ended by then."""
-    run = _Run(plan, send, asyncio.get_running_loop().time())
+    run = _OpenLoop(plan, send, asyncio.get_running_loop().time())
     async with asyncio.TaskGroup() as group:
         for _ in range(min(plan.connections, plan.count)):
             group.create_task(run.connection())
@@ -104,7 +104,7 @@ async def carried_out(plan: LoadPlan, send: Send) -> LoadResult:
 
 
 @dataclass(slots=True)
-class _Run:
+class _OpenLoop:
     """A plan being carried out since *began*; *next* is the number of the request that nobody has taken up yet."""
 
     plan: LoadPlan

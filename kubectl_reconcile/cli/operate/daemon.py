@@ -12,6 +12,7 @@ from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
 from kubectl_reconcile.engine.daemon.daemon import SourceLimits, serve
+from kubectl_reconcile.engine.modules.ceilings import set_ceilings
 from kubectl_reconcile.engine.telemetry import logs, loop_monitor, memory
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 
@@ -40,6 +41,9 @@ def daemon(
     max_revision: int,
     max_objects: int,
     max_parsing: int,
+    load_max_rate: int,
+    load_max_connections: int,
+    load_max_seconds: int,
     log_format: str,
 ) -> None:
     """Follow all Syncs of a cluster, and all custom resources that a module knows."""
@@ -60,6 +64,13 @@ def daemon(
         revision_bytes=max_revision * MEBIBYTE,
         objects=max_objects,
         parsing_bytes=max_parsing * MEBIBYTE,
+    )
+    set_ceilings(
+        {
+            "--load-max-rate": load_max_rate,
+            "--load-max-connections": load_max_connections,
+            "--load-max-seconds": load_max_seconds,
+        }
     )
     os.umask(0o077)  # what it writes are caches, which are nobody else's
     logs.set_up(log_level, log_format)

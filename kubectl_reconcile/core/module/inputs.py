@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, health
@@ -31,6 +31,9 @@ NAME_MAX = 63
 
 SUFFIX_MAX = 40
 """The longest suffix that tells a child from its CR."""
+
+CEILINGS: Final[Mapping[str, int]] = {"--load-max-rate": 1000, "--load-max-connections": 100, "--load-max-seconds": 600}
+"""How far custom resources may have modules go, by the flag of the daemon that says so; what is meant where it says nothing."""
 
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -201,13 +204,14 @@ class Context:
     """The surroundings of one call for *cr*: the time (*now*, RFC 3339), names and labels for its children.
 
     *module* is the module's name. *unobserved* says why external systems could not be observed; the
-    facts are empty then, children stay as they are and no action runs.
+    facts are empty then, children stay as they are and no action runs. *ceilings* are those of the daemon, by the flag that sets each.
     """
 
     now: str
     module: str
     cr: Manifest
     unobserved: str = ""
+    ceilings: Mapping[str, int] = field(default_factory=lambda: CEILINGS)
 
     @property
     def namespace(self) -> str:

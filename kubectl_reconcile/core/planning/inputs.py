@@ -13,6 +13,7 @@ from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.call import Ask, outcome_of
+from kubectl_reconcile.core.module.inputs import CEILINGS
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem
 from kubectl_reconcile.core.planning.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.kinds import Kind
@@ -41,11 +42,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Modules:
-    """The domain modules by the kind that they own, how they are called, and what is known of their external systems."""
+    """The domain modules by the kind that they own, how they are called, what is known of their external systems, and how far custom resources may have them go."""
 
     by_kind: Mapping[GroupVersionKind, Module] = field(default_factory=dict)
     ask: Ask = outcome_of
     observed: Mapping[ObjectRef, Observation] = field(default_factory=dict)
+    ceilings: Mapping[str, int] = field(default_factory=lambda: CEILINGS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,10 @@ def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcom
     seen = _observation(builder, parent, view)
     if seen is None:
         return None
-    context = Context(builder.inputs.now, parent.module.name, parent.cr, seen.error)
+    modules = builder.inputs.modules
+    context = Context(builder.inputs.now, parent.module.name, parent.cr, seen.error, modules.ceilings)
     try:
-        outcome = builder.inputs.modules.ask(parent.module, parent.cr, view, seen.facts, context)
+        outcome = modules.ask(parent.module, parent.cr, view, seen.facts, context)
     except SpecError as error:
         fault(builder, parent, str(error), "correct the field; until then everything stays as it is")
         return outcome_of_invalid(parent.cr, error)

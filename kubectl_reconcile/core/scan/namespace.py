@@ -1,7 +1,7 @@
 """What a scan finds among objects that are looked at together: all of a namespace, or of several.
 
 An object that is made by another one of these (the pods of a Deployment's ReplicaSet) isn't looked at by itself: its maker is, where somebody can change it.
-Nor is one that is being deleted. A Service is held against the pods that are there and those that workloads make.
+Nor is the Job of a check, nor one that is being deleted. A Service is held against the pods that are there and those that workloads make.
 
 Pure: objects in, findings out. The order of the objects doesn't matter.
 """
@@ -50,7 +50,7 @@ _Pod = tuple[Mapping[str, str], Mapping[str, Any]]
 def findings_among(manifests: Iterable[Manifest], rules: ScanRules) -> list[ScanFinding]:
     """Return what a scan by *rules* finds, each finding once: the objects in the order of their references, of each the findings in the order of its fields."""
     there = {ObjectRef.of(each): each for each in manifests if not each["metadata"].get("deletionTimestamp")}
-    made = {ref for ref, each in there.items() if maker_of(ref, each) in there}
+    made = {ref for ref, each in there.items() if (maker := maker_of(ref, each)) in there or _is_check(ref, maker)}
     nearby = _pods(there)
     found: dict[ScanFinding, None] = {}
     for ref in sorted(there.keys() - made):
@@ -59,6 +59,12 @@ def findings_among(manifests: Iterable[Manifest], rules: ScanRules) -> list[Scan
         else:
             found |= dict.fromkeys(findings_of(there[ref], rules.profile))
     return [each for each in found if not rules.leave_out(each)]
+
+
+def _is_check(ref: ObjectRef, maker: ObjectRef | None) -> bool:
+    """Tell whether an object is the Job of a check, which comes and goes."""
+    is_job = ref.group_kind == GroupKind("batch", "Job")
+    return is_job and maker is not None and maker.group_kind == GroupKind("checks.reconcile.dev", "Checkup")
 
 
 def maker_of(ref: ObjectRef, manifest: Manifest) -> ObjectRef | None:

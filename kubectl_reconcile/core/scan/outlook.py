@@ -106,7 +106,8 @@ def checkups_after(live: Iterable[Manifest], changes: Iterable[Change]) -> dict[
 def _rules_of(checkup: Manifest) -> ScanRules | None:
     spec = map_at(checkup, "spec")
     try:
-        return None if spec.get("suspend") is True else ScanRules.of(map_at(spec, "scan"))
+        looks = spec.get("scan") is not None and spec.get("suspend") is not True
+        return ScanRules.of(map_at(spec, "scan")) if looks else None
     except ScanRulesError:
         return None
 

@@ -12,6 +12,7 @@ from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
+from kubectl_reconcile.engine.modules.ceilings import ceilings
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.view import ModulesView
@@ -58,7 +59,7 @@ async def inputs_of(session: Session, view: ModulesView, cr: Manifest) -> Inputs
         desired=(),
         live=view.shown(feeds),
         kinds={gvk: kind, **await session.kinds({owned for module in below for owned in module.owns})},
-        modules=Modules(session.modules, view.ask),
+        modules=Modules(session.modules, view.ask, ceilings=ceilings()),
         now=now_text(),
         coverage=Coverage(unread=gather.unread(failures)),
         grouped=False,

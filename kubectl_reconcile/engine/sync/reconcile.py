@@ -35,6 +35,7 @@ from kubectl_reconcile.core.resources.history import current_of
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
+from kubectl_reconcile.engine.modules.ceilings import ceilings
 from kubectl_reconcile.engine.sync import gather, lookups
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader, with_values
 from kubectl_reconcile.engine.sync.session import Session
@@ -301,7 +302,7 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         desired=desired.manifests,
         live=view.snapshot(),
         kinds=kinds,
-        modules=Modules(modules, view.ask),
+        modules=Modules(modules, view.ask, ceilings=ceilings()),
         now=now_text(),
         problems=(*desired.problems, *warnings_of(target.source)),
         coverage=Coverage(gather.failures_by_kind(failures), places, gather.unread(failures)),

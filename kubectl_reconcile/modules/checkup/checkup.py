@@ -1,6 +1,6 @@
-"""Checkup: a CR ``Checkup`` is a security scan of its namespace, on a schedule or whenever something changes.
+"""Checkup: a CR ``Checkup`` is a security scan of its namespace, on a schedule or whenever something changes, or load on one of its Services.
 
-Nothing is made and nothing is written but the status. A result stays until another one differs, or until its next slot; what it means is told each time.
+For a scan nothing is made and nothing is written but the status; for the rest see ``measured``. A result stays until another one differs, or until its next slot; what it means is told each time.
 
 Conditions: ``Passed`` (what ``spec.passes`` asks for; without it, that nothing was found), ``Regressed`` (there are findings that the result before hadn't),
 and ``Stalled`` where objects can't be read.
@@ -23,15 +23,15 @@ from kubectl_reconcile.module_api import (
     Owned,
     Reads,
     findings_among,
-    kept_status,
     latest_slot,
     module,
     seconds_between,
     shortened,
 )
+from kubectl_reconcile.modules.checkup.measured import measured, status_of
 from kubectl_reconcile.modules.checkup.record import is_same, recorded
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec, checkup_spec
-from kubectl_reconcile.modules.checkup.verdict import passed, regressed
+from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, passed, regressed
 
 _REST_S, _BLOCKED_S = 3600.0, 30.0
 _KINDS = tuple(kind for _, kind in SCANNED)
@@ -41,7 +41,7 @@ _MESSAGE_MAX = 600
 @module(
     api="checks.reconcile.dev/v1alpha1",
     kind="Checkup",
-    owns=[],
+    owns=["batch/v1/Job"],
     reads=[Reads(api, kind, whole_namespace=True) for api, kind in SCANNED],
     health=[
         {"Failed": {"Degraded": "True"}},
@@ -51,14 +51,16 @@ _MESSAGE_MAX = 600
     ],
 )
 def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-    """Look at all workloads, Services, Roles and RoleBindings of the namespace, and say what changed.
+    """Look at all workloads, Services, Roles and RoleBindings of the namespace, or send requests to a Service, and say what changed.
 
-    Whenever something changes it is looked again, some seconds later; with a schedule, at its slots alone. The status has the findings, the most severe
-    first, which of them are new and which are fixed, and a history.
+    A scan looks again whenever something changes, some seconds later; with a schedule, at its slots alone. The status has the findings, the most severe
+    first, which of them are new and which are fixed, and a history. Load is sent by a Job: at the slots of a schedule, or once for each spec.
     """
-    spec = checkup_spec(cr)
+    spec = checkup_spec(cr, ctx.ceilings)
+    if spec.load:
+        return measured(cr, spec, spec.load, owned, ctx)
     test, calendar, basis = spec.test, spec.calendar, spec.basis
-    before = kept_status(cr)
+    before = status_of(cr, basis)
     if owned.unread and not spec.suspend:
         return Outcome(status=before, conditions=tuple(_stalled(owned.unread)), requeue_after_s=_BLOCKED_S)
     slot = _slot(cr, before, calendar, ctx.now)
@@ -69,7 +71,7 @@ def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
         status["nextScheduleTime"] = calendar.after(ctx.now)
     return Outcome(
         status=status,
-        conditions=(passed(status, test), regressed(status)),
+        conditions=(passed(status, test), regressed(status), NOT_STALLED),
         requeue_after_s=_wait_s(status, ctx.now),
     )
 
@@ -99,7 +101,7 @@ def _slot(cr: Manifest, before: Mapping[str, Any], calendar: CronSchedule | None
     if calendar is None:
         return ""
     created = str(cr["metadata"].get("creationTimestamp") or now)
-    seen = max(created, str(before.get("lastScheduleTime") or ""), str(before.get("lastScanTime") or ""))
+    seen = max(created, str(before.get("lastScheduleTime") or ""), str(before.get("lastResultTime") or ""))
     return latest_slot(calendar, seen, now)
 
 

@@ -108,7 +108,7 @@ def recorded(
     found: dict[str, Any] = {
         "basis": basis,
         "digest": _digest(findings),
-        "lastScanTime": now,
+        "lastResultTime": now,
         "result": result,
         "findings": listed,
         "notListed": len(lines) - len(listed),

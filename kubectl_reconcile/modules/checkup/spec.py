@@ -23,18 +23,23 @@ from kubectl_reconcile.module_api import (
     schedule_if_any,
     spec_of,
 )
+from kubectl_reconcile.modules.checkup.load import LoadWish
+
+_LEAST_DEADLINE_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class CheckupSpec:
     """The spec of a Checkup."""
 
-    scan: Mapping[str, Any]
+    scan: Mapping[str, Any] | None = None
+    load: LoadWish | None = None
     schedule: str = ""
     time_zone: str = "UTC"
     passes: str = ""
     keep: Annotated[int, Between(1, 50)] = 10
     suspend: bool = False
+    deadline_seconds: Annotated[int, Between(0, 86_400)] = 0
 
     @property
     def rules(self) -> ScanRules:
@@ -44,7 +49,7 @@ class CheckupSpec:
             SpecError: it can't be meant so; the field is named.
         """
         try:
-            return ScanRules.of(self.scan)
+            return ScanRules.of(self.scan or {})
         except ScanRulesError as error:
             raise SpecError(f".spec.scan{error.field}", str(error)) from error
 
@@ -71,17 +76,28 @@ class CheckupSpec:
 
     @property
     def basis(self) -> str:
-        """What tells results that can be compared from others: the profile, and what is left out."""
+        """What tells results that can be compared from others: the profile, and what is left out; of a Job, what it does."""
+        if self.load:
+            return self.load.basis
         rules = self.rules
         left_out = [[each.check, each.kind, each.name] for each in rules.exclude]
         digest = hashlib.sha256(json.dumps(left_out).encode()).hexdigest()
         return f"{rules.profile}-{digest[:12]}"
 
 
-def checkup_spec(cr: Manifest) -> CheckupSpec:
-    """Return the spec of *cr*.
+def checkup_spec(cr: Manifest, ceilings: Mapping[str, int]) -> CheckupSpec:
+    """Return the spec of *cr*, which may go as far as the *ceilings*.
 
     Raises:
         SpecError: it makes no sense; the field is named.
     """
-    return spec_of(cr, CheckupSpec)
+    spec = spec_of(cr, CheckupSpec)
+    if sum(each is not None for each in (spec.scan, spec.load)) != 1:
+        raise SpecError(".spec", "must have one of scan and load")
+    if spec.load:
+        spec.load.check(ceilings)
+    elif spec.deadline_seconds:
+        raise SpecError(".spec.deadlineSeconds", "goes with a load alone: a scan makes no Job")
+    if 0 < spec.deadline_seconds < _LEAST_DEADLINE_S:
+        raise SpecError(".spec.deadlineSeconds", f"must be {_LEAST_DEADLINE_S} or more, not {spec.deadline_seconds}")
+    return spec

@@ -6,11 +6,15 @@ Pure: a status in, conditions out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kubectl_reconcile.module_api import CelFault, CelSize, CelTest, Condition, ScanSeverity, map_at, maps_in, shortened
 
 _MESSAGE_MAX = 400
+
+
+NOT_STALLED: Final = Condition("Stalled", "False", "AsExpected")
+"""What is said where nothing is in the way: a condition that nobody mentions stays as it was."""
 
 
 def passed(status: Mapping[str, Any], test: CelTest | None) -> Condition:
@@ -18,22 +22,26 @@ def passed(status: Mapping[str, Any], test: CelTest | None) -> Condition:
     result = map_at(status, "result")
     if not result:
         return Condition("Passed", "Unknown", "NoResult", "nothing was looked at yet")
-    if test is None:
-        is_good, reason = not result.get("total"), "Findings"
-    else:
-        asked = {"checks": {}, **result}
-        if test.takes_too_long(CelSize.of(asked)):  # a status is anybody's to write who has the right
-            why = ".spec.passes would take too long for so large a result"
-            return Condition("Passed", "False", "CannotBeJudged", why)
-        try:
-            is_good, reason = test.holds(asked), "NotPassed"
-        except CelFault as fault:
-            return Condition("Passed", "False", "CannotBeJudged", f".spec.passes: {fault}")
+    is_good, fault = not result.get("total"), ""
+    if test:
+        is_good, fault = judged({"checks": {}, **result}, test)
+    if fault:
+        return Condition("Passed", "False", "CannotBeJudged", fault)
     if is_good:
         return Condition("Passed", "True", "Passed", _counts(result))
     what = f"{_counts(result)}{_first(status, only_new=False)}"
     told = f"not {test.text!r}: {what}" if test else what
-    return Condition("Passed", "False", reason, shortened(told, _MESSAGE_MAX))
+    return Condition("Passed", "False", "NotPassed" if test else "Findings", shortened(told, _MESSAGE_MAX))
+
+
+def judged(result: Mapping[str, Any], test: CelTest) -> tuple[bool, str]:
+    """Return whether a result is as *test* wants it, and why that can't be told, if it can't."""
+    if test.takes_too_long(CelSize.of(result)):  # a status is anybody's to write who has the right
+        return False, ".spec.passes would take too long for so large a result"
+    try:
+        return test.holds(result), ""
+    except CelFault as fault:
+        return False, f".spec.passes: {fault}"
 
 
 def regressed(status: Mapping[str, Any]) -> Condition:

@@ -28,6 +28,16 @@ def test_what_is_made_by_another_object_is_looked_at_there_alone():
     assert [each[0] for each in found(made, going)] == ["Pod/web-0"], "its maker goes"
 
 
+def test_the_jobs_of_checks_are_not_looked_at_and_what_else_says_to_be_of_one_is():
+    owner = {"apiVersion": "checks.reconcile.dev/v1alpha1", "kind": "Checkup", "name": "load", "controller": True}
+    template = {"spec": {"containers": [SOUND], "hostPID": True}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta("load-1", ownerReferences=[owner])}
+    assert found({**job, "spec": {"template": template}}) == []
+    pod = pod_of("StatefulSet", "web", hostPID=True)
+    pod["metadata"]["ownerReferences"] = [owner]
+    assert [each[0] for each in found(pod)] == ["Pod/web-0"]
+
+
 def test_what_is_being_deleted_is_not_looked_at():
     assert found({**role("*"), "metadata": meta("web", deletionTimestamp="now")}) == []
 

@@ -109,6 +109,7 @@ def test_checkups_are_asked_as_they_are_after_the_plan():
         checkup("changes"),
         checkup("goes"),
         checkup("rests", suspend=True),
+        {**checkup("asks"), "spec": {"load": {"service": "web", "port": 80}}},
         checkup("odd", scan={"profile": "x"}),
     ]
     changes = [

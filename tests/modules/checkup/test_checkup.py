@@ -105,9 +105,9 @@ def test_what_passes_is_asked_in_cel(passes, passed):
 
 def test_another_question_is_asked_of_the_result_that_is_there():
     world = World(deployment(readinessProbe=None), passes="result.low == 0")
-    scanned = world.look()["lastScanTime"]
+    scanned = world.look()["lastResultTime"]
     world.change(deployment(readinessProbe=None), passes="result.low == 1")
-    assert world.look(LATER)["lastScanTime"] == scanned
+    assert world.look(LATER)["lastResultTime"] == scanned
     assert world.told("Passed") == ("True", "Passed")
 
 
@@ -144,7 +144,7 @@ def test_what_makes_no_sense_is_told_with_its_place(spec, field):
 def test_with_a_schedule_it_is_looked_at_once_and_then_at_its_slots():
     world = World(schedule="0 3 * * *", timeZone="Europe/Berlin")
     status = world.look()
-    assert (status["lastScanTime"], status["nextScheduleTime"]) == ("2026-11-20T12:00:00Z", "2026-11-21T02:00:00Z")
+    assert (status["lastResultTime"], status["nextScheduleTime"]) == ("2026-11-20T12:00:00Z", "2026-11-21T02:00:00Z")
     assert world.wait_s == 3600
     world.change(role("*"))
     assert world.look("2026-11-21T01:59:30Z")["result"]["total"] == 0
@@ -186,8 +186,8 @@ def test_what_is_suspended_keeps_its_result_and_its_verdict():
     before = {**world.look()}
     world.change(suspend=True)
     status = world.look(LATER_STILL)
-    assert [status[name] for name in ("result", "lastScanTime")] == [
-        before[name] for name in ("result", "lastScanTime")
+    assert [status[name] for name in ("result", "lastResultTime")] == [
+        before[name] for name in ("result", "lastResultTime")
     ]
     assert ("nextScheduleTime" in status, world.wait_s) == (False, None)
     assert world.told("Passed") == ("False", "Findings")
@@ -208,6 +208,9 @@ def test_where_a_kind_can_t_be_read_nothing_passes_and_the_last_result_stays():
         "Stalled"
     )
     assert (world.wait_s, world.health) == (30, "Failed")
+    world.unread = {}
+    world.look(LATER_STILL)
+    assert (world.told("Stalled")[0], world.told("Passed")[0], world.health) == ("False", "True", "Current")
 
 
 def test_a_list_that_would_be_too_long_ends_and_what_is_new_is_known_all_the_same():

@@ -94,6 +94,9 @@ Examples:
 @_ceiling(
     "--max-parsing", 64, "MIB", "Manifest files that are held in memory while they are parsed, of all Syncs together."
 )
+@_ceiling("--load-max-rate", 1000, "REQUESTS", "Requests a second that a Checkup may send to a Service.")
+@_ceiling("--load-max-connections", 100, "COUNT", "Connections over which a Checkup may send them.")
+@_ceiling("--load-max-seconds", 600, "SECONDS", "How long a Checkup may go on with that.")
 @click.option(
     "--require-verify", is_flag=True,
     help="Follow no Sync that doesn't say whose signatures count (spec.source.git.verify).",

@@ -12,7 +12,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded
 
 @click.command(
     epilog="""\b
-Exit status: 0 the requests were sent, whatever became of them.
+Exit status: 0 the requests were sent, whatever happened to them.
 
 \b
 Example:

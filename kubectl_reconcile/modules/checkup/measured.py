@@ -1,0 +1,240 @@
+"""Checks that are made by a Job: one is begun when it is due, and what it told becomes the result, compared with the one before.
+
+Conditions: ``Running``; ``Passed`` and ``Regressed`` of the last result; ``Stalled`` where something is in the way of the next run. A run that failed, or that told
+nothing of use, passes nothing; the result before it stays, to be compared with.
+
+Pure: a spec, live objects and a time in; children, a status and conditions out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from kubectl_reconcile.module_api import (
+    CelTest,
+    Condition,
+    Context,
+    Manifest,
+    Outcome,
+    Owned,
+    kept_status,
+    map_at,
+    maps_in,
+    named,
+    seconds_between,
+    shortened,
+    untouched_in,
+)
+from kubectl_reconcile.modules.checkup.runs import (
+    SPEC_CHANGED,
+    CheckRun,
+    due_slot,
+    handled_slot,
+    job_of,
+    last_run,
+)
+from kubectl_reconcile.modules.checkup.spec import CheckupSpec
+from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, judged
+
+_REST_S, _WORKING_S, _BLOCKED_S = 3600.0, 5.0, 30.0
+_MESSAGE_MAX: Final = 400
+_MOST_COMPARED: Final = 50
+_NEEDED: Final = frozenset({"Pod", "Service"})
+_OF_HISTORY: Final = ("p50_ms", "p99_ms", "errors", "requests")
+
+
+class Measurement(Protocol):
+    """What the pod of a Job does, and what its last words mean."""
+
+    @property
+    def deadline_s(self) -> int:
+        """How long it may take where nobody says."""
+
+    @property
+    def basis(self) -> str:
+        """What results must have in common to be compared: a word for the kind of check, a dash, and a digest."""
+
+    def missing(self, owned: Owned) -> str:
+        """Return what is in the way of it."""
+
+    def template(self, ctx: Context) -> dict[str, Any]:
+        """Return the template of the pod."""
+
+    def result_of(self, said: str) -> dict[str, Any]:
+        """Return the result; nothing where there is none in what was *said*."""
+
+    def summary(self, result: Mapping[str, Any]) -> str:
+        """Return a result in a few words."""
+
+    def is_good(self, result: Mapping[str, Any]) -> bool:
+        """Tell whether a result passes where nobody says what does."""
+
+    def is_worse(self, result: Mapping[str, Any]) -> bool:
+        """Tell whether a result, which has been compared, is worse than the one before."""
+
+
+def status_of(cr: Manifest, basis: str) -> dict[str, Any]:
+    """Return the status so far; nothing where that is of a check of another kind."""
+    status = kept_status(cr)
+    is_same_kind = _kind(status.get("basis")) == _kind(basis)
+    return status if is_same_kind or "basis" not in status else {}
+
+
+def _kind(basis: object) -> str:
+    word = str(basis).partition("-")[0]
+    return word if word == "load" else "scan"
+
+
+def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, ctx: Context) -> Outcome:
+    """Begin what is due; tell what became of what was begun."""
+    status, run, calendar = status_of(cr, spec.basis), last_run(owned, ctx.now), spec.calendar
+    if run and run.ended and run.name != status.get("job"):
+        status = _recorded(status, spec, check, run)
+    is_at_work = run is not None and not run.ended
+    obstacle = "" if spec.suspend else _obstacle(check, owned)
+    created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
+    status |= {"active": run.name} if run and is_at_work else {}
+    if not is_at_work:
+        status.pop("active", None)
+    occasion = ""
+    if calendar:
+        handled = handled_slot(status, run, calendar, created, ctx.now)
+        status |= {"lastScheduleTime": handled} if handled else {}
+        status["nextScheduleTime"] = calendar.after(ctx.now)
+        occasion = due_slot(calendar, handled, created, ctx.now)
+    elif status.get("basis") != spec.basis:
+        occasion = f"{SPEC_CHANGED} {spec.basis}"
+    for name in _of_schedule(spec):
+        status.pop(name, None)
+    begins = bool(occasion) and not (spec.suspend or is_at_work or obstacle)
+    kept = (named("batch/v1", "Job", run.name),) if run and not begins else ()
+    deadline_s = spec.deadline_seconds or check.deadline_s
+    begun = (job_of(ctx, occasion, spec.basis, check.template(ctx), deadline_s),) if begins else ()
+    return Outcome(
+        children=(*kept, *begun),
+        untouched=untouched_in(kept),
+        status=status,
+        conditions=tuple(_conditions(status, spec.test, check, run, obstacle)),
+        requeue_after_s=_wait_s(status, ctx.now, is_soon=is_at_work or begins, is_blocked=bool(obstacle)),
+    )
+
+
+def _obstacle(check: Measurement, owned: Owned) -> str:
+    unread = {kind: why for kind, why in owned.unread.items() if kind in _NEEDED}
+    if unread:
+        return shortened(
+            f"can't be read in this namespace: {', '.join(unread)}: {next(iter(unread.values()))}", _MESSAGE_MAX
+        )
+    return check.missing(owned)
+
+
+def _of_schedule(spec: CheckupSpec) -> tuple[str, ...]:
+    """Return what isn't said of slots now."""
+    if not spec.schedule:
+        return "nextScheduleTime", "lastScheduleTime"
+    return ("nextScheduleTime",) if spec.suspend else ()
+
+
+def _wait_s(status: Mapping[str, Any], now: str, *, is_soon: bool, is_blocked: bool) -> float | None:
+    """Return when to look again, if nothing happens until then; Jobs and pods are watched."""
+    if is_soon or is_blocked:
+        return _WORKING_S if is_soon else _BLOCKED_S
+    upcoming = status.get("nextScheduleTime")
+    return min(max(1.0, seconds_between(now, upcoming)), _REST_S) if upcoming else None
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def _recorded(status: Mapping[str, Any], spec: CheckupSpec, check: Measurement, run: CheckRun) -> dict[str, Any]:
+    """Return the status with what became of a run."""
+    found = {**status, "job": run.name, "lastResultTime": run.ended, "basis": run.basis}
+    found.pop("failure", None)
+    result = {} if run.failed else check.result_of(run.said)
+    if result:
+        before = map_at(status, "result") if status.get("basis") == run.basis else {}
+        found["result"] = _compared(result, before)
+    else:
+        found["failure"] = _failure(run)
+        if status.get("basis") != run.basis:
+            found.pop("result", None)
+    line: dict[str, Any] = {"time": run.ended, **{name: result[name] for name in _OF_HISTORY if name in result}}
+    line |= {"failed": found["failure"]["message"]} if "failure" in found else {}
+    line["passed"] = _passed(found, spec.test, check).status == "True"
+    found["history"] = [*map(dict, maps_in(status.get("history"))), line][-spec.keep :]
+    return found
+
+
+def _failure(run: CheckRun) -> dict[str, str]:
+    if run.failed:
+        return {"reason": "JobFailed", "message": f"Job {run.name}: {run.failed}"}
+    if not run.said:
+        return {"reason": "NoResult", "message": f"Job {run.name}: its pod is gone, or told nothing"}
+    told = shortened(" ".join(run.said.split()), 100)
+    return {"reason": "NotAResult", "message": f"Job {run.name}: what its pod told is no result: {told!r}"}
+
+
+def _compared(result: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with by how much its numbers have changed."""
+    change = {
+        name: round(value - before[name], 3)
+        for name, value in list(result.items())[:_MOST_COMPARED]
+        if _is_number(value) and _is_number(before.get(name))
+    }
+    return {**result, "compared": bool(change), **({"change": change} if change else {})}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def _conditions(
+    status: Mapping[str, Any], test: CelTest | None, check: Measurement, run: CheckRun | None, obstacle: str
+) -> Iterator[Condition]:
+    if run and not run.ended:
+        yield Condition("Running", "True", "JobAtWork", run.waits or f"Job {run.name} is at work")
+    else:
+        yield Condition("Running", "False", "Idle", "")
+    yield Condition("Stalled", "True", "InTheWay", obstacle) if obstacle else NOT_STALLED
+    yield _passed(status, test, check)
+    yield _regressed(status, check)
+
+
+def _passed(status: Mapping[str, Any], test: CelTest | None, check: Measurement) -> Condition:
+    if failure := map_at(status, "failure"):
+        return Condition("Passed", "False", str(failure.get("reason") or "Failed"), str(failure.get("message") or ""))
+    result = map_at(status, "result")
+    if not result:
+        return Condition("Passed", "Unknown", "NoResult", "there is no result yet")
+    is_good, fault = judged(result, test) if test else (check.is_good(result), "")
+    if fault:
+        return Condition("Passed", "False", "CannotBeJudged", fault)
+    if is_good:
+        return Condition("Passed", "True", "Passed", check.summary(result))
+    told = f"not {test.text!r}: {check.summary(result)}" if test else check.summary(result)
+    return Condition("Passed", "False", "NotPassed", shortened(told, _MESSAGE_MAX))
+
+
+def _regressed(status: Mapping[str, Any], check: Measurement) -> Condition:
+    result, history = map_at(status, "result"), list(maps_in(status.get("history")))
+    if "failure" in status or not result.get("compared"):
+        return Condition("Regressed", "False", "NothingToCompareWith", "there is no earlier result of the same check")
+    told = f"{check.summary(result)}; before, {check.summary(_before(result))}"
+    passed = [each.get("passed") for each in history[-2:]]
+    if check.is_worse(result) or passed == [True, False]:
+        return Condition("Regressed", "True", "Worse", shortened(told, _MESSAGE_MAX))
+    return Condition("Regressed", "False", "NotWorse", shortened(told, _MESSAGE_MAX))
+
+
+def _before(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of the result that this one was compared with."""
+    change = map_at(result, "change")
+    return {
+        name: round(value - change[name], 3)
+        for name, value in result.items()
+        if _is_number(change.get(name)) and _is_number(value)
+    }

@@ -1,0 +1,147 @@
+"""Checks that a Job makes: which one is due, and what became of those that were begun.
+
+A run is begun for one *occasion*: a slot of the schedule, or that the spec is another one. An occasion has one name forever, that of its Job, so nobody begins it
+twice, whoever is killed between two steps. One Job is at work at a time; slots that come meanwhile, or that nobody was there for, aren't made up for.
+
+Pure: live objects and a time in, runs out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubectl_reconcile.module_api import (
+    Context,
+    CronSchedule,
+    Manifest,
+    Owned,
+    annotations_of,
+    condition_of,
+    container_states,
+    has_condition,
+    last_words,
+    later,
+    latest_slot,
+    map_at,
+    pods_of_job,
+    seconds_between,
+    shortened,
+    slot_suffix,
+    why_waiting,
+)
+
+OCCASION: Final = "checks.reconcile.dev/occasion"
+BASIS: Final = "checks.reconcile.dev/basis"
+SPEC_CHANGED: Final = "spec"
+"""What the occasion is called that isn't a slot; its basis follows."""
+LATEST_START_S: Final = 300.0
+"""How late a slot may begin; one that is older was missed."""
+_PATIENCE_S: Final = 30.0
+"""How long a pod's last words are waited for once its Job is done."""
+_MESSAGE_MAX: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """One Job: for which *occasion*, of which *basis*, and where it has *ended*, what its pod *said*, or why it *failed*."""
+
+    name: str
+    occasion: str
+    basis: str
+    ended: str = ""
+    said: str = ""
+    failed: str = ""
+    waits: str = ""
+
+    @property
+    def slot(self) -> str:
+        """The slot that it was begun for, if it was one."""
+        return "" if self.occasion.startswith(SPEC_CHANGED) else self.occasion
+
+
+def job_name(ctx: Context, occasion: str) -> str:
+    """Return the name of the Job of an occasion: the same forever."""
+    if occasion.startswith(SPEC_CHANGED):
+        return ctx.name(hashlib.sha256(occasion.encode()).hexdigest()[:10])
+    return ctx.name(slot_suffix(occasion))
+
+
+def job_of(ctx: Context, occasion: str, basis: str, template: Mapping[str, Any], deadline_s: int) -> Manifest:
+    """Return the Job of an occasion. It is tried once: a check that is made again has another result."""
+    metadata = map_at(template, "metadata")
+    labels = {**map_at(metadata, "labels"), **ctx.labels()}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": job_name(ctx, occasion),
+            "labels": ctx.labels(),
+            "annotations": {OCCASION: occasion, BASIS: basis},
+        },
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": deadline_s,
+            "template": {"metadata": {**metadata, "labels": labels}, "spec": dict(map_at(template, "spec"))},
+        },
+    }
+
+
+def last_run(owned: Owned, now: str) -> CheckRun | None:
+    """Return the run that was begun last, if its Job is there."""
+    jobs = [each for each in owned.of("Job") if OCCASION in annotations_of(each)]
+    if not jobs:
+        return None
+    job = max(jobs, key=lambda each: (str(each["metadata"].get("creationTimestamp") or "~"), each["metadata"]["name"]))
+    return _run(job, pods_of_job(job["metadata"]["name"], owned.read("Pod")), now)
+
+
+def _run(job: Manifest, pods: Iterable[Manifest], now: str) -> CheckRun:
+    pods = tuple(pods)
+    told = annotations_of(job)
+    name, occasion, basis = job["metadata"]["name"], told.get(OCCASION, ""), told.get(BASIS, "")
+    said = next((words for each in pods if (words := _said(each))), "")
+    if has_condition(job, "Complete"):
+        ended = str(map_at(job, "status").get("completionTime") or now)
+        if not said and seconds_between(ended, now) < _PATIENCE_S:
+            return CheckRun(name, occasion, basis, waits="it is done; what its pod wrote isn't known yet")
+        return CheckRun(name, occasion, basis, ended, said)
+    failed = condition_of(job, "Failed")
+    if failed is not None and failed.get("status") == "True":
+        why = ": ".join(str(failed.get(part)) for part in ("reason", "message") if failed.get(part))
+        waited = next((each for each in map(why_waiting, pods) if each), "")
+        words = _fault(said) or waited
+        told_now = shortened(f"{why}{'; ' if why and words else ''}{words}" or "it failed", _MESSAGE_MAX)
+        return CheckRun(name, occasion, basis, str(failed.get("lastTransitionTime") or now), failed=told_now)
+    waits = next((each for each in map(why_waiting, pods) if each), "")
+    return CheckRun(name, occasion, basis, waits=shortened(waits, _MESSAGE_MAX))
+
+
+def _said(pod: Manifest) -> str:
+    """Return the last message of a container that has ended."""
+    messages = (map_at(state, "terminated").get("message") for _, state in container_states(pod))
+    return next((each for each in reversed([*messages]) if isinstance(each, str) and each), "")
+
+
+def _fault(said: str) -> str:
+    words = last_words(said)
+    if words.get("error"):
+        return f"{words['error']}: {words.get('message') or ''}"
+    return said.strip()[-_MESSAGE_MAX:]
+
+
+def handled_slot(
+    status: Mapping[str, Any], run: CheckRun | None, calendar: CronSchedule, created: str, now: str
+) -> str:
+    """Return the last slot that needs no beginning any more: it was begun, or came while another run was at work."""
+    begun = max(str(status.get("lastScheduleTime") or ""), run.slot if run else "")
+    busy_until = (run.ended or now) if run else ""
+    skipped = latest_slot(calendar, max(begun, created), busy_until) if busy_until else ""
+    return max(begun, skipped)
+
+
+def due_slot(calendar: CronSchedule, handled: str, created: str, now: str) -> str:
+    """Return the slot to begin now, nothing where none is due. One that has waited for too long was missed."""
+    return latest_slot(calendar, max(handled, created, later(now, -LATEST_START_S)), now)

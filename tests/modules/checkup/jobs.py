@@ -1,0 +1,86 @@
+"""What tests of Checkups that make Jobs share: time passes, Jobs are as the module made them, and end as the test says."""
+
+from __future__ import annotations
+
+import copy
+import json
+from types import SimpleNamespace
+
+from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.core.module.inputs import CEILINGS
+from kubectl_reconcile.core.objects import ObjectRef, merge_conditions
+from kubectl_reconcile.module_api import Context, Owned
+from kubectl_reconcile.module_testing import outcome_of
+from kubectl_reconcile.modules.checkup import checkup
+from tests.modules.checkup.world import meta, service
+
+CREATED = "2026-11-20T12:00:00Z"
+RESULT = {"requests": 300, "errors": 0, "p50_ms": 1.5, "p99_ms": 8.25, "statuses": {"200": 300}}
+WEB = service(ports=[{"port": 80}])
+
+
+class Jobs:
+    """A Checkup over time."""
+
+    def __init__(self, *around, **spec):
+        self.around, self.now, self.unread, self.ceilings = list(around), CREATED, {}, CEILINGS
+        self.jobs, self.pods, self.begun, self.outcome = {}, {}, [], None
+        self.cr = {
+            "apiVersion": "checks.reconcile.dev/v1alpha1",
+            "kind": "Checkup",
+            "metadata": meta("check", uid="u-1", generation=1, creationTimestamp=CREATED),
+            "spec": spec,
+        }
+
+    def at(self, now, ask=outcome_of):
+        self.now = now
+        around = [*self.around, *self.pods.values()]
+        owned = Owned(
+            copy.deepcopy(list(self.jobs.values())),
+            around=[SimpleNamespace(ref=ObjectRef.of(each), manifest=lambda each=each: each) for each in around],
+            unread=self.unread,
+        )
+        context = Context(now, "checkup", self.cr, ceilings=self.ceilings)
+        self.outcome = outcome = ask(checkup, copy.deepcopy(self.cr), owned, {}, context)
+        before = (self.cr.get("status") or {}).get("conditions")
+        conditions = merge_conditions(before, outcome.conditions, generation=1, now=now)
+        self.cr = {**self.cr, "status": json.loads(json.dumps({**outcome.status, "conditions": conditions}))}
+        wanted = {each["metadata"]["name"]: each for each in outcome.children}
+        self.jobs = {name: job for name, job in self.jobs.items() if name in wanted}
+        for name, job in wanted.items():
+            if name not in self.jobs:
+                self.jobs[name] = copy.deepcopy(job)
+                self.jobs[name]["metadata"] |= {"creationTimestamp": now, "namespace": "shop"}
+                self.begun.append(name)
+        return self.cr["status"]
+
+    def begin(self, now=CREATED):
+        """Let a Job begin, and be seen."""
+        self.at(now)
+        self.at(now)
+        return self.begun[-1]
+
+    def end(self, said=RESULT, *, at="", ok=True, **condition):
+        """End the Job that is at work; its pod tells *said*."""
+        name, ended = self.begun[-1], at or self.now
+        message = said if isinstance(said, str) else json.dumps(said)
+        state = {"terminated": {"exitCode": 0 if ok else 1, "message": message}}
+        metadata = meta(f"{name}-x", labels={"batch.kubernetes.io/job-name": name})
+        status = {"containerStatuses": [{"name": "load", "state": state}]}
+        self.pods[name] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}
+        said = {"type": "Complete" if ok else "Failed", "status": "True", "lastTransitionTime": ended, **condition}
+        self.jobs[name]["status"] = {"conditions": [said], **({"completionTime": ended} if ok else {})}
+
+    def change(self, **spec):
+        self.cr = {**self.cr, "spec": {**self.cr["spec"], **spec}}
+
+    def told(self, type_):
+        found = next((each for each in self.cr["status"]["conditions"] if each["type"] == type_), {})
+        return found.get("status"), found.get("reason")
+
+    def message(self, type_):
+        return next(each for each in self.cr["status"]["conditions"] if each["type"] == type_)["message"]
+
+    @property
+    def health(self):
+        return str(health(self.cr, rule=checkup.health).status)
