@@ -15,7 +15,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-operands mutants chaos etcd-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check docs format lock manifests dist clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-operands mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check docs format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,9 @@ chaos: sandbox ## Kill syncs of 300 objects at N random moments, and look for wh
 
 etcd-chaos: sandbox ## Let N faults (100) befall a real etcd that is written to, and look for writes that are lost (SEED=… repeats a run)
 	@$(BIN)/python -m tests.chaos.etcd $(or $(N),100) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+postgres-chaos: sandbox ## Let N faults (50) befall a real PostgreSQL that is written to, and look for rows that are lost (SEED=… repeats a run)
+	@$(BIN)/python -m tests.chaos.postgres $(or $(N),50) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 bench: sandbox $(READY_BENCH) ## Us against kubectl and a bare client, in one run (more than an hour; ARGS="--workload large")
 	@$(BIN)/python -m benchmarks $(ARGS)

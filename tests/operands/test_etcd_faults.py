@@ -11,7 +11,8 @@ import pytest
 from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
 from tests.chaos.daemon import until
-from tests.chaos.etcd.live import LiveCluster, MemberError, soon
+from tests.chaos.etcd.live import LiveCluster
+from tests.chaos.live import MemberError, soon
 from tests.e2e.conftest import PROGRAM
 from tests.operands.interrupter import Interrupter
 from tests.operands.test_etcd import claim

@@ -9,7 +9,8 @@ import subprocess
 
 from kubectl_reconcile.sandbox.runtime.channel import CallError
 from tests.chaos.daemon import until
-from tests.chaos.etcd.live import LiveCluster, MemberError
+from tests.chaos.etcd.live import LiveCluster
+from tests.chaos.live import MemberError
 from tests.e2e.conftest import PROGRAM, crds, new_daemon  # noqa: F401 - fixtures
 from tests.operands.test_etcdcluster import NEW, OLD, _programs, db  # noqa: F401 - fixtures
 

@@ -21,25 +21,24 @@ import contextlib
 import random
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 from kubectl_reconcile.sandbox.build import build
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.runtime.client import unavailable
+from tests.chaos.client import Acked, write
 from tests.chaos.daemon import Daemon, until
 from tests.chaos.etcd.faults import FAULTS, Scene
-from tests.chaos.etcd.live import API, CLAIM, LiveCluster, MemberError, Rest
+from tests.chaos.etcd.live import API, CLAIM, LiveCluster, Rest
+from tests.chaos.live import MemberError, install
 
-CRDS = Path(__file__).parents[3] / "crds"
 NAMESPACE = "chaos"
 PAGE = 2000
 WRITER = """
@@ -55,30 +54,6 @@ with open("/acks/acked", "a", buffering=1) as acks:
             pass
         time.sleep(0.02)
 """
-
-
-@dataclass
-class Acked:
-    """What the client was told is stored: numbers, and when each was."""
-
-    file: Path
-    seen: list[tuple[int, float]] = field(default_factory=list)
-    _read: int = 0
-
-    def all(self) -> list[tuple[int, float]]:
-        with self.file.open() as lines:
-            lines.seek(self._read)
-            text = lines.read()
-        whole = text[: text.rfind("\n") + 1]
-        self._read += len(whole.encode())
-        self.seen += [(int(number), float(at_s)) for number, at_s in map(str.split, whole.splitlines())]
-        return self.seen
-
-    def longest_gap_s(self, since_s: float) -> float:
-        """Return for how long nothing was acknowledged, at most, since a moment."""
-        times = [at_s for _, at_s in self.all()]
-        first = next((at for at, at_s in enumerate(times) if at_s > since_s), len(times) - 1)
-        return max((later - sooner for sooner, later in pairwise(times[max(first - 1, 0) :])), default=0.0)
 
 
 @dataclass
@@ -203,31 +178,11 @@ def cluster(folder: Path) -> Iterator[tuple[LiveCluster, Daemon]]:
         sandbox.down()
 
 
-def install(sandbox: Sandbox) -> None:
-    """Install our CRDs, and wait until the API server serves them."""
-    for words in (("apply", "--server-side"), ("wait", "--for=condition=Established", "--timeout=60s")):
-        command = [sandbox.programs / "kubectl", f"--kubeconfig={sandbox.kubeconfig}", *words, "-f", str(CRDS)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
 def make(live: LiveCluster) -> None:
     """Make the EtcdCluster."""
     spec = {"size": 3, "version": catalog.ETCD_VERSIONS[-1], "pod": {"persistentVolumeClaimSpec": CLAIM}}
     body = {"apiVersion": API, "kind": "EtcdCluster", "metadata": {"name": live.name}, "spec": spec}
     live.ask("POST", live.path("etcdclusters", api=API), body)
-
-
-def write(live: LiveCluster, folder: Path) -> Acked:
-    """Let a client write, from now on."""
-    acked = Acked(folder / "acked")
-    acked.file.touch()
-    container = {"name": "main", "image": "python", "command": ["python", "-uc", WRITER]}
-    container["volumeMounts"] = [{"name": "acks", "mountPath": "/acks"}]
-    volume = {"name": "acks", "hostPath": {"path": str(folder)}}
-    spec = {"containers": [container], "volumes": [volume], "terminationGracePeriodSeconds": 0}
-    live.ask("POST", live.path("pods"), {"metadata": {"name": "writer"}, "spec": spec})
-    until(lambda: len(acked.all()) > 20, "the client writes")
-    return acked
 
 
 def main() -> int:
@@ -252,7 +207,7 @@ def main() -> int:
         live.settled()
         acks = folder / "acks"
         acks.mkdir(mode=0o777)
-        chaos = Chaos(live, daemon, random.Random(options.seed), write(live, acks))
+        chaos = Chaos(live, daemon, random.Random(options.seed), write(live, acks, WRITER))
         chaos.run(options.faults)
         return chaos.verdict(options.seed, time.monotonic() - began_s)
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from tests.chaos.daemon import PROGRAM, Daemon, until
-from tests.chaos.etcd.live import CLAIM, LiveCluster, MemberError, Rest
+from tests.chaos.etcd.live import CLAIM, LiveCluster, Rest
+from tests.chaos.live import MemberError
 
 API_SERVER = "kube-apiserver"
 

@@ -1,7 +1,6 @@
 """One EtcdCluster of process pods, looked at and hurt past the program under test.
 
-Members are asked over connections that the runtime of process pods hands out, so that they are reached whatever becomes of the API server,
-of Services and of the daemon. A *slot* is the name that a member, its pod and its volume share, as in ``db-0``.
+A *slot* is the name that a member, its pod and its volume share, as in ``db-0``.
 """
 
 from __future__ import annotations
@@ -17,38 +16,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kubectl_reconcile.modules.etcd.situation import MEMBER
-from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.runtime.channel import CallError
-from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
 from tests.chaos.daemon import until
+from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon
 
 API = "etcd.database.coreos.com/v1beta2"
 _ANSWER_S = 4.0
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-
-
-class MemberError(Exception):
-    """A member doesn't answer, or refuses."""
-
-
-class BusyError(RuntimeError):
-    """The API server has no time, or has lost something under way."""
-
-
-TROUBLE = MemberError, BusyError, CallError, OSError, http.client.HTTPException
-"""What who asks in the middle of something may meet; asking again helps."""
-
-
-def soon(condition: Callable[[], Any], what: str, **options: Any) -> Any:
-    """As `until`; what meets trouble while it looks isn't true yet."""
-
-    def untroubled() -> Any:
-        try:
-            return condition()
-        except TROUBLE:
-            return None
-
-    return until(untroubled, what, **options)
 
 
 @dataclass(frozen=True)
@@ -60,63 +34,10 @@ class Rest:
     volumes: Mapping[str, str]
 
 
-class LiveCluster:
+class LiveCluster(LiveResource):
     """The EtcdCluster *name* in a namespace of a sandbox."""
 
-    def __init__(self, sandbox: Sandbox, namespace: str, name: str = "db") -> None:
-        self.sandbox, self.namespace, self.name = sandbox, namespace, name
-        self._runtime = RuntimeClient(sandbox.folder / "pods")
-
-    # --- what Kubernetes says -------------------------------------------------------------------------
-
-    def path(self, plural: str, name: str = "", api: str = "v1") -> str:
-        root = f"/apis/{api}" if "/" in api else f"/api/{api}"
-        return f"{root}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
-
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return what the API server answers, nothing where nothing is."""
-        status, answer = self.sandbox.request(method, path, body)
-        if status == 404:
-            return {}
-        if status == 429 or status >= 500:
-            raise BusyError(f"{method} {path}: {status} {answer[:300]!r}")
-        if status >= 400:
-            raise RuntimeError(f"{method} {path}: {status} {answer[:300]!r}")
-        return json.loads(answer)
-
-    @property
-    def cr(self) -> dict[str, Any]:
-        return self.ask("GET", self.path("etcdclusters", self.name, API))
-
-    def condition(self, type_: str) -> dict[str, Any]:
-        found = self.cr.get("status", {}).get("conditions", [])
-        return next((each for each in found if each["type"] == type_), {"status": "", "reason": "", "message": ""})
-
-    def change(self, **spec: Any) -> None:
-        """Change the spec as somebody does who edits it."""
-
-        def is_changed() -> bool:
-            cr = self.cr
-            cr["spec"] |= spec
-            status, answer = self.sandbox.request("PUT", self.path("etcdclusters", self.name, API), cr)
-            assert status in {200, 409, 429} or status >= 500, answer
-            return status == 200
-
-        soon(is_changed, f"the spec is changed to {spec}")
-
-    def pods(self) -> dict[str, dict[str, Any]]:
-        items = self.ask("GET", f"{self.path('pods')}?labelSelector=etcd_cluster%3D{self.name}")["items"]
-        return {each["metadata"]["name"]: each for each in items}
-
-    def claims(self) -> dict[str, dict[str, Any]]:
-        items = self.ask("GET", f"{self.path('persistentvolumeclaims')}?labelSelector=etcd_cluster%3D{self.name}")
-        return {each["metadata"]["name"].removesuffix("-data"): each for each in items["items"]}
-
-    def delete_pod(self, slot: str, *, at_once: bool = False) -> None:
-        self.ask("DELETE", self.path("pods", slot) + ("?gracePeriodSeconds=0" if at_once else ""))
-
-    def delete_claim(self, slot: str) -> None:
-        self.ask("DELETE", self.path("persistentvolumeclaims", f"{slot}-data"))
+    api, plural, container, selector = API, "etcdclusters", "etcd", "etcd_cluster"
 
     def data(self, slot: str) -> Path:
         """Return where the data of a slot lies on this machine."""
@@ -125,19 +46,6 @@ class LiveCluster:
         return Path(volume["spec"]["hostPath"]["path"]) / "data" / "member"
 
     # --- what members say -----------------------------------------------------------------------------
-
-    def containers(self) -> dict[str, dict[str, Any]]:
-        """Return address, attempt and whether it runs, of each pod's container."""
-        state = asyncio.run(self._runtime.call("state"))
-        mine = {
-            pod["name"]: pod
-            for pod in state["pods"].values()
-            if pod["namespace"] == self.namespace and "etcd" in pod["runs"]
-        }
-        return {
-            name: {"ip": pod["ip"], "attempt": pod["runs"]["etcd"]["attempt"], "runs": pod["runs"]["etcd"]["exitCode"] is None}
-            for name, pod in mine.items()
-        }  # fmt: skip
 
     def tell(self, slot: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what a member answers.

@@ -1,0 +1,132 @@
+"""One custom resource with pods of its own on process pods of a sandbox, looked at and hurt past the program under test.
+
+Its servers are reached over connections that the runtime of process pods hands out, whatever becomes of the API server, of Services and of the daemon. A *slot* is the
+name that a server, its pod and its volume share, as in ``db-0``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.runtime.channel import CallError
+from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
+from tests.chaos.daemon import until
+
+CRDS = Path(__file__).parents[2] / "crds"
+
+
+class MemberError(Exception):
+    """A server doesn't answer, or refuses."""
+
+
+class BusyError(RuntimeError):
+    """The API server has no time, or has lost something under way."""
+
+
+TROUBLE = MemberError, BusyError, CallError, OSError, http.client.HTTPException
+"""What who asks in the middle of something may meet; asking again helps."""
+
+
+def soon(condition: Callable[[], Any], what: str, **options: Any) -> Any:
+    """As `until`; what meets trouble while it looks isn't true yet."""
+
+    def untroubled() -> Any:
+        try:
+            return condition()
+        except TROUBLE:
+            return None
+
+    return until(untroubled, what, **options)
+
+
+def install(sandbox: Sandbox) -> None:
+    """Install our CRDs, and wait until the API server serves them."""
+    for words in (("apply", "--server-side"), ("wait", "--for=condition=Established", "--timeout=60s")):
+        command = [sandbox.programs / "kubectl", f"--kubeconfig={sandbox.kubeconfig}", *words, "-f", str(CRDS)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+class LiveResource:
+    """The custom resource *name* in a namespace of a sandbox."""
+
+    api: ClassVar[str]
+    plural: ClassVar[str]
+    container: ClassVar[str]
+    """The one of each pod in which its server runs."""
+    selector: ClassVar[str]
+    """What all pods and volumes of a resource are labelled with, its name left out."""
+
+    def __init__(self, sandbox: Sandbox, namespace: str, name: str = "db") -> None:
+        self.sandbox, self.namespace, self.name = sandbox, namespace, name
+        self._runtime = RuntimeClient(sandbox.folder / "pods")
+
+    # --- what Kubernetes says -------------------------------------------------------------------------
+
+    def path(self, plural: str, name: str = "", api: str = "v1") -> str:
+        root = f"/apis/{api}" if "/" in api else f"/api/{api}"
+        return f"{root}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the API server answers, nothing where nothing is."""
+        status, answer = self.sandbox.request(method, path, body)
+        if status == 404:
+            return {}
+        if status == 429 or status >= 500:
+            raise BusyError(f"{method} {path}: {status} {answer[:300]!r}")
+        if status >= 400:
+            raise RuntimeError(f"{method} {path}: {status} {answer[:300]!r}")
+        return json.loads(answer)
+
+    @property
+    def cr(self) -> dict[str, Any]:
+        return self.ask("GET", self.path(self.plural, self.name, self.api))
+
+    def condition(self, type_: str) -> dict[str, Any]:
+        found = self.cr.get("status", {}).get("conditions", [])
+        return next((each for each in found if each["type"] == type_), {"status": "", "reason": "", "message": ""})
+
+    def change(self, **spec: Any) -> None:
+        """Change the spec as somebody does who edits it."""
+
+        def is_changed() -> bool:
+            cr = self.cr
+            cr["spec"] |= spec
+            status, answer = self.sandbox.request("PUT", self.path(self.plural, self.name, self.api), cr)
+            assert status in {200, 409, 429} or status >= 500, answer
+            return status == 200
+
+        soon(is_changed, f"the spec is changed to {spec}")
+
+    def pods(self) -> dict[str, dict[str, Any]]:
+        items = self.ask("GET", f"{self.path('pods')}?labelSelector={self.selector}%3D{self.name}")["items"]
+        return {each["metadata"]["name"]: each for each in items}
+
+    def claims(self) -> dict[str, dict[str, Any]]:
+        items = self.ask("GET", f"{self.path('persistentvolumeclaims')}?labelSelector={self.selector}%3D{self.name}")
+        return {each["metadata"]["name"].removesuffix("-data"): each for each in items["items"]}
+
+    def delete_pod(self, slot: str, *, at_once: bool = False) -> None:
+        self.ask("DELETE", self.path("pods", slot) + ("?gracePeriodSeconds=0" if at_once else ""))
+
+    def delete_claim(self, slot: str) -> None:
+        self.ask("DELETE", self.path("persistentvolumeclaims", f"{slot}-data"))
+
+    def containers(self) -> dict[str, dict[str, Any]]:
+        """Return address, attempt and whether it runs, of each pod's container."""
+        state = asyncio.run(self._runtime.call("state"))
+        mine = {
+            pod["name"]: pod
+            for pod in state["pods"].values()
+            if pod["namespace"] == self.namespace and self.container in pod["runs"]
+        }
+        return {
+            name: {"ip": pod["ip"], "attempt": pod["runs"][self.container]["attempt"], "runs": pod["runs"][self.container]["exitCode"] is None}
+            for name, pod in mine.items()
+        }  # fmt: skip

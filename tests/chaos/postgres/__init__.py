@@ -1,0 +1,1 @@
+"""Faults that befall a real MyDatabase, one after the other, while somebody writes to it all the time."""

@@ -1,0 +1,260 @@
+"""Let N faults befall a real PostgreSQL while somebody writes to it all the time: ``python -m tests.chaos.postgres 50``.
+
+A daemon looks after a MyDatabase of three instances, on process pods of a sandbox of its own; rows are acknowledged once one replica has them
+(``synchronous: {min: 1, mode: Required}``). A client writes numbered rows through the primary's Service, each once. Faults come one at a time: servers that are killed, stopped or
+cut off; pods and volumes that people take away; failovers in the midst of backups, switchovers and scaling; a daemon that is killed at a step of its work; an API server that is away.
+
+After each the database must end as specified: status, pods and servers agree, all replicas follow, and it is the database that it was. No row that was acknowledged may be lost, ever;
+nobody approves anything. All the while servers are asked past the daemon whether they take writes: if two of them do at one moment, that is a split brain.
+
+Prints a line for each fault, and the seed that repeats the run as far as time lets it; exits 1 if a row was lost, two took writes, or a state was wrong. For how long nobody could write is
+the longest time between two rows that were acknowledged, from a fault to the rest after it.
+"""
+
+# ruff: noqa: T201, S311 - a program that prints; what is random here needs no secrecy
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from kubectl_reconcile.sandbox.build import build
+from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.images import catalog
+from kubectl_reconcile.sandbox.images.image import ImageError
+from kubectl_reconcile.sandbox.runtime.client import unavailable
+from tests.chaos.client import Acked, write
+from tests.chaos.daemon import Daemon, until
+from tests.chaos.live import TROUBLE, MemberError, install, soon
+from tests.chaos.postgres.faults import FAULTS, Scene
+from tests.chaos.postgres.live import API, LiveDatabase
+
+NAMESPACE = "chaos"
+DELAY_S = 3
+_WATCH_S = 0.5
+WRITER = """
+import asyncio, itertools, os, secrets, time
+from kubectl_reconcile.modules.postgres.protocol import Proof
+from kubectl_reconcile.modules.postgres.session import PostgresSession
+class Stream:
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+    async def read(self, most):
+        if not (found := await self.reader.read(most)):
+            raise OSError("it has ended")
+        return found
+    async def write(self, content):
+        self.writer.write(content)
+        await self.writer.drain()
+async def begun():
+    stream = Stream(*await asyncio.open_connection("db", 5432))
+    told = {"user": "shop", "database": "orders"}
+    proof = Proof(os.environ["PGPASSWORD"], secrets.token_urlsafe(18))
+    return await PostgresSession.begin(stream, told, proof, asyncio.to_thread)
+async def main():
+    session = None
+    with open("/acks/acked", "a", buffering=1) as acks:
+        for number in itertools.count():
+            try:
+                async with asyncio.timeout(2):
+                    session = session or await begun()
+                    await session.ask(f"insert into rows values ({number})")
+                print(number, time.monotonic(), file=acks)
+            except Exception:
+                if session:
+                    session.stream.writer.close()
+                session = None
+            await asyncio.sleep(0.05)
+asyncio.run(main())
+"""
+
+
+@dataclass
+class Watch:
+    """Looks all the time for two servers that take writes."""
+
+    live: LiveDatabase
+    seen: list[str] = field(default_factory=list)
+    looks: int = 0
+    _ends: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        if self._thread:
+            self._thread.join(60)
+
+    def _run(self) -> None:
+        while not self._ends.wait(_WATCH_S):
+            with contextlib.suppress(*TROUBLE, RuntimeError, KeyError):
+                self._look()
+
+    def _look(self) -> None:
+        """Look; two that are asked one after the other aren't two at one moment unless the first one still says so."""
+        self.looks += 1
+        found = self.live.writable()
+        if len(found) > 1 and len(both := found.keys() & self.live.writable().keys()) > 1:
+            self.seen.append(" and ".join(sorted(found[ip] for ip in both)))
+            print(f"SPLIT BRAIN {self.seen[-1]} take writes", flush=True)
+
+
+@dataclass
+class Chaos:
+    """One run: what befell the database, and what was wrong then."""
+
+    live: LiveDatabase
+    daemon: Daemon
+    dice: random.Random
+    acked: Acked
+    watch: Watch
+    system: str
+    wrong: list[str] = field(default_factory=list)
+    lost: set[int] = field(default_factory=set)
+    gaps_s: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def run(self, count: int) -> None:
+        """Let so many faults happen; one that doesn't end as specified is the last."""
+        kinds = self.dice.choices(list(FAULTS), FAULTS.values(), k=count)
+        for number, fault in enumerate(kinds, 1):
+            began_s, name = time.monotonic(), fault.__name__.replace("_", " ")
+            try:
+                fault(Scene(self.live, self.daemon, self.dice))
+                self.live.settled()
+                self.compare(f"{number}, {name}")
+            except (TimeoutError, AssertionError, MemberError, RuntimeError) as error:
+                self.fault(f"{number}, {name}: {error}; {self.live.unrest()}")
+                return
+            gap_s = self.acked.longest_gap_s(began_s)
+            self.gaps_s[name].append(gap_s)
+            spent_s = time.monotonic() - began_s
+            print(f"{number} of {count}: {name}: {spent_s:.1f} s, of which {gap_s:.2f} s without writes", flush=True)
+
+    def fault(self, text: str) -> None:
+        self.wrong.append(text)
+        print(f"WRONG {text}", flush=True)
+
+    def compare(self, what: str) -> None:
+        """Wait until a row is acknowledged again; compare what is stored with all that were."""
+        seen = len(self.acked.all())
+        until(lambda: len(self.acked.all()) > seen, "rows are acknowledged again")
+        told = {number for number, _ in self.acked.all()}  # before what is there: none of these may be missing
+        missing = told - soon(self.live.rows, "the primary says what is stored") - self.lost
+        if missing:
+            self.lost |= missing
+            print(f"LOST {sorted(missing)[:10]} and so on, {len(missing)} in all", flush=True)
+        if self.live.cr["status"]["systemID"] != self.system:
+            self.fault(f"{what}: it is another database")
+        if b"Traceback" in self.daemon.log.read_bytes():
+            self.fault(f"{what}: the daemon printed a traceback")
+
+    def verdict(self, seed: int, spent_s: float) -> int:
+        """Print what it all came to; return the exit status."""
+        for name, gaps in sorted(self.gaps_s.items()):
+            print(
+                f"  {len(gaps):3} {name:45} without writes {statistics.median(gaps):6.2f} s (p50) {max(gaps):6.2f} s (max)"
+            )
+        gaps = [gap for each in self.gaps_s.values() for gap in each] or [0.0]
+        print(
+            f"{sum(map(len, self.gaps_s.values()))} faults, {len(self.acked.all())} acknowledged rows: {len(self.lost)} lost, {len(self.watch.seen)} split brains in {self.watch.looks} looks,"
+            f" {len(self.wrong)} wrong states; without writes {statistics.median(gaps):.2f} s (p50), {max(gaps):.2f} s (max) (seed {seed}, {spent_s:.0f} s)"
+        )
+        return 1 if self.lost or self.wrong or self.watch.seen else 0
+
+
+# --- setting it up --------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def database(folder: Path, version: int) -> Iterator[tuple[LiveDatabase, Daemon]]:
+    """Yield a database of three that is being made, and the daemon that makes it."""
+    sandbox = Sandbox("postgres-chaos", root=folder / "sandbox")
+    try:
+        sandbox.up(binaries=build(print))
+        live = LiveDatabase(sandbox, NAMESPACE)
+        label = {"sandbox.reconcile.dev/pods": "processes"}
+        live.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "labels": label}})
+        until(lambda: live.ask("GET", live.path("serviceaccounts", "default")), "the namespace is ready")
+        install(sandbox)
+        daemon = Daemon(str(sandbox.kubeconfig), NAMESPACE, folder)
+        daemon.start()
+        try:
+            make(live, version)
+            yield live, daemon
+        finally:
+            daemon.kill()
+    finally:
+        sandbox.down()
+
+
+def make(live: LiveDatabase, version: int) -> None:
+    """Make the MyDatabase."""
+    target = {"volumeClaimSpec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    spec = {
+        "version": version, "replicas": 3, "storage": {"size": "1Gi"}, "users": [{"name": "shop"}, {"name": "other"}],
+        "databases": [{"name": "orders", "owner": "shop"}], "synchronous": {"min": 1, "mode": "Required"},
+        "failover": {"delaySeconds": DELAY_S, "keepOldVolumesHours": 0}, "backup": {"target": target, "image": "python", "schedule": "0 0 1 1 *", "suspend": True},
+    }  # fmt: skip
+    body = {"apiVersion": API, "kind": "MyDatabase", "metadata": {"name": live.name}, "spec": spec}
+    live.ask("POST", live.path("mydatabases", api=API), body)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("faults", type=int, nargs="?", default=50)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--only", default="", help="this fault alone, as in: primary stopped")
+    parser.add_argument("--log", type=Path, help="where to keep what the daemon said")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # nothing is left behind
+    if reason := unavailable():
+        print(reason)
+        return 2
+    try:
+        version = int(catalog.find("postgres").environ["PG_MAJOR"])
+    except ImageError as error:
+        print(error)
+        return 2
+    if options.only:
+        _keep_only(options.only)
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory() as root, contextlib.ExitStack() as stack:
+        folder = Path(root)
+        live, daemon = stack.enter_context(database(folder, version))
+        stack.callback(lambda: options.log and options.log.write_bytes(daemon.log.read_bytes()))
+        live.settled()
+        for text in ("create table rows (n int)", "grant insert on rows to shop"):
+            live.sql(live.primary, text, "orders", within_s=60.0)
+        acks = folder / "acks"
+        acks.mkdir(mode=0o777)
+        password = {"PGPASSWORD": {"valueFrom": {"secretKeyRef": {"name": "db-user-shop", "key": "password"}}}}
+        acked, watch = write(live, acks, WRITER, password), stack.enter_context(Watch(live))
+        chaos = Chaos(live, daemon, random.Random(options.seed), acked, watch, live.cr["status"]["systemID"])
+        chaos.run(options.faults)
+        return chaos.verdict(options.seed, time.monotonic() - began_s)
+
+
+def _keep_only(name: str) -> None:
+    wanted: Callable[..., object] = next(each for each in FAULTS if each.__name__ == name.replace(" ", "_"))
+    for each in [each for each in FAULTS if each is not wanted]:
+        del FAULTS[each]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,262 @@
+"""What goes wrong with a database: one fault at a time, each by its own dice.
+
+A fault is a function that hurts the database, mends what only people mend, and returns once that is done. Nobody ever approves anything: no row that was acknowledged may be lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_reconcile.sandbox.errors import SandboxError
+from tests.chaos.daemon import Daemon, until
+from tests.chaos.live import TROUBLE, soon
+from tests.chaos.postgres.live import LiveDatabase
+
+API_SERVER = "kube-apiserver"
+GRACE_S = 10.0
+
+
+@dataclass
+class Scene:
+    """Where it all happens."""
+
+    live: LiveDatabase
+    daemon: Daemon
+    dice: random.Random
+
+    @property
+    def replicas(self) -> list[str]:
+        return sorted(set(self.live.pods()) - {self.live.primary})
+
+    def pause(self, mean_s: float) -> None:
+        time.sleep(min(self.dice.expovariate(1 / mean_s), 4 * mean_s))
+
+    def restart_daemon(self) -> None:
+        self.daemon.kill()
+        self.pause(0.3)
+        self.daemon.start()
+
+    def kill(self, *slots: str) -> None:
+        """Have servers end at once, unless they have ended, and wait until somebody has seen it."""
+        before = {slot: self.live.pods()[slot]["metadata"]["uid"] for slot in slots}
+        for slot in slots:
+            self.signal(slot)
+        self.replaced(before)
+
+    def signal(self, slot: str) -> None:
+        try:
+            self.live.sandbox.pods.signal(self.live.namespace, slot, "KILL")
+        except SandboxError:
+            return  # it has ended before
+
+    def replaced(self, before: dict[str, Any]) -> None:
+        """Wait until pods are others, or gone."""
+
+        def are_others() -> bool:
+            now = self.live.pods()
+            return all(slot not in now or now[slot]["metadata"]["uid"] != uid for slot, uid in before.items())
+
+        soon(are_others, f"{', '.join(before)} are replaced")
+
+    def lose_volume(self, slot: str) -> None:
+        """Take an instance's volume away, with its pod."""
+        uid = self.live.pods()[slot]["metadata"]["uid"]
+        self.live.delete_claim(slot)
+        self.live.delete_pod(slot)
+        self.replaced({slot: uid})
+
+    def another_primary(self, before: str) -> None:
+        soon(lambda: self.live.cr["status"]["currentPrimary"] != before, f"another than {before} is the primary")
+
+
+# --- crashes and hangs ----------------------------------------------------------------------------
+
+
+def primary_killed(scene: Scene) -> None:
+    scene.kill(scene.live.primary)
+
+
+def replica_killed(scene: Scene) -> None:
+    scene.kill(scene.dice.choice(scene.replicas))
+
+
+def primary_and_replica_killed(scene: Scene) -> None:
+    scene.kill(scene.live.primary, scene.dice.choice(scene.replicas))
+
+
+def all_killed(scene: Scene) -> None:
+    scene.kill(*scene.live.pods())
+
+
+def primary_stopped(scene: Scene) -> None:
+    """Stop it, until somebody wants to take over and must wait, or shorter; then it goes on."""
+    live, primary = scene.live, scene.live.primary
+    live.sandbox.pods.pause(live.namespace, primary)
+    try:
+        scene.pause(8.0)
+    finally:
+        live.sandbox.pods.heal(live.namespace, primary)
+
+
+def primary_cut_off(scene: Scene) -> None:
+    _cut_off(scene, scene.live.primary)
+
+
+def replica_cut_off(scene: Scene) -> None:
+    _cut_off(scene, scene.dice.choice(scene.replicas))
+
+
+def _cut_off(scene: Scene, slot: str) -> None:
+    live = scene.live
+    live.sandbox.pods.partition(live.namespace, slot)
+    try:
+        scene.pause(5.0)
+    finally:
+        live.sandbox.pods.heal(live.namespace, slot)
+
+
+# --- by hand --------------------------------------------------------------------------------------
+
+
+def primary_pod_deleted(scene: Scene) -> None:
+    primary = scene.live.primary
+    uid = scene.live.pods()[primary]["metadata"]["uid"]
+    scene.live.delete_pod(primary)
+    scene.replaced({primary: uid})
+
+
+def primary_volume_lost(scene: Scene) -> None:
+    primary = scene.live.primary
+    scene.lose_volume(primary)
+    scene.another_primary(primary)
+
+
+def replica_volume_lost(scene: Scene) -> None:
+    scene.lose_volume(scene.dice.choice(scene.replicas))
+
+
+def switchover(scene: Scene) -> None:
+    to = scene.dice.choice(scene.replicas)
+    scene.live.annotate(switchover_to=to)
+    soon(lambda: scene.live.cr["status"].get("switchoverAnswered") == to, f"{to} has taken over")
+
+
+def primary_killed_in_a_switchover(scene: Scene) -> None:
+    scene.live.annotate(switchover_to=scene.dice.choice(scene.replicas))
+    scene.pause(1.0)
+    for slot in scene.dice.sample(sorted(scene.live.pods()), 1):
+        scene.signal(slot)
+
+
+def two_primaries_lost_in_a_row(scene: Scene) -> None:
+    primary_volume_lost(scene)
+    scene.kill(scene.live.primary)
+
+
+def primary_lost_in_a_backup(scene: Scene) -> None:
+    scene.live.annotate(backup_now=f"chaos {scene.dice.randrange(10**9)}")
+    scene.pause(2.0)
+    primary_volume_lost(scene)
+
+
+def primary_lost_in_a_scale_in(scene: Scene) -> None:
+    live, count = scene.live, len(scene.live.pods())
+    live.change(replicas=count - 1)
+    scene.pause(1.0)
+    scene.signal(live.primary)
+    live.settled()
+    live.change(replicas=count)
+
+
+def primary_killed_while_a_password_is_rotated(scene: Scene) -> None:
+    live = scene.live
+    before = live.ask("GET", live.path("secrets", "db-user-other"))["metadata"]["uid"]
+    live.ask("DELETE", live.path("secrets", "db-user-other"))
+    scene.signal(live.primary)
+
+    def is_another() -> bool:
+        return live.ask("GET", live.path("secrets", "db-user-other")).get("metadata", {}).get("uid") not in {before, None}  # fmt: skip
+
+    soon(is_another, "the Secret is recreated")
+
+
+# --- around it ------------------------------------------------------------------------------------
+
+
+def daemon_killed_in_a_failover(scene: Scene) -> None:
+    live, primary = scene.live, scene.live.primary
+    step = scene.dice.choice(list(_FAILING_OVER))
+    live.delete_claim(primary)
+    live.delete_pod(primary)
+    _kill_at(scene, step, lambda: _FAILING_OVER[step](live, primary))
+    scene.another_primary(primary)
+
+
+def daemon_killed_in_a_switchover(scene: Scene) -> None:
+    live, primary, to = scene.live, scene.live.primary, scene.dice.choice(scene.replicas)
+    step = scene.dice.choice(list(_FAILING_OVER))
+    live.annotate(switchover_to=to)
+    _kill_at(scene, step, lambda: _FAILING_OVER[step](live, primary))
+    soon(lambda: live.cr["status"].get("switchoverAnswered") == to, f"{to} has taken over")
+
+
+_FAILING_OVER: dict[str, Callable[[LiveDatabase, str], Any]] = {
+    "it is noted who takes over": lambda live, _: live.cr["status"].get("handover"),
+    "the old pod ends": lambda live, old: live.pods().get(old, {}).get("metadata", {}).get("deletionTimestamp"),
+    "the old pod is gone": lambda live, old: old not in live.pods(),
+    "another one takes writes": lambda live, old: any(slot != old for slot in live.writable().values()),
+    "the status names another one": lambda live, old: live.cr["status"]["currentPrimary"] != old,
+}
+
+
+def _kill_at(scene: Scene, step: str, is_there: Callable[[], Any]) -> None:
+    def looked() -> Any:
+        try:
+            return is_there()
+        except TROUBLE:
+            return None
+
+    with contextlib.suppress(TimeoutError):  # it was over before anybody looked
+        until(looked, step, timeout_s=30.0, pause_s=0.02)
+    scene.restart_daemon()
+
+
+def api_server_away(scene: Scene) -> None:
+    """Let the API server be away for a while; half of the time a server ends meanwhile."""
+    sandbox, primary = scene.live.sandbox, scene.live.primary
+    sandbox.stop(API_SERVER, grace_s=scene.dice.choice([0.0, GRACE_S]))
+    try:
+        if scene.dice.random() < 0.5:
+            scene.signal(primary)
+        scene.pause(3.0)
+    finally:
+        sandbox.start(API_SERVER)
+
+
+# How much of each there is, in parts.
+FAULTS: dict[Callable[[Scene], None], int] = {
+    primary_killed: 10,
+    replica_killed: 4,
+    primary_and_replica_killed: 6,
+    all_killed: 6,
+    primary_stopped: 10,
+    primary_cut_off: 5,
+    replica_cut_off: 3,
+    primary_pod_deleted: 5,
+    primary_volume_lost: 8,
+    replica_volume_lost: 4,
+    switchover: 6,
+    primary_killed_in_a_switchover: 6,
+    two_primaries_lost_in_a_row: 6,
+    primary_lost_in_a_backup: 5,
+    primary_lost_in_a_scale_in: 5,
+    primary_killed_while_a_password_is_rotated: 4,
+    daemon_killed_in_a_failover: 8,
+    daemon_killed_in_a_switchover: 6,
+    api_server_away: 5,
+}
