@@ -23,11 +23,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kubectl_reconcile.module_api import Context, seconds_between
+from kubectl_reconcile.modules.postgres.children import Begin
 from kubectl_reconcile.modules.postgres.handover import elected, standing_by
 from kubectl_reconcile.modules.postgres.membership import has_every_row
 from kubectl_reconcile.modules.postgres.situation import LAG_LEAST, DatabaseState, Instance
 from kubectl_reconcile.modules.postgres.spec import FailoverWish, MyDatabaseSpec
-from kubectl_reconcile.modules.postgres.steps import DatabaseStep, NextDo, Purpose, wait
+from kubectl_reconcile.modules.postgres.steps import DatabaseStep, NextDo, Purpose, ended, wait
 
 
 def failing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -139,12 +140,17 @@ def _loss(s: DatabaseState, slot: str) -> str:
     return f"may lose up to {lag} bytes (last known lag)"
 
 
+def _is_left(s: DatabaseState, old: Instance) -> bool:
+    """Tell whether a pod is that of the primary that was left behind, and none that came afterwards to stand by."""
+    return old.uid == s.handover.uid or old.begun.get("BEGIN") not in {Begin.REPLICA, Begin.REWIND}
+
+
 # --- how it goes on -------------------------------------------------------------------------------
 
 
 def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     old, to = s.primary, s.handover.to
-    if old is not None and not old.stands_by and not old.is_going:
+    if old is not None and not old.stands_by and not old.is_going and _is_left(s, old):
         text = f"delete {old.slot}, so that it can't come back beside {to}"
         yield DatabaseStep(NextDo.DELETE_POD, Purpose.RECOVERING, text, old.slot)
     if (
@@ -156,6 +162,18 @@ def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context
     best = max((each for each in s.ordered if each.reached), key=lambda each: each.reached or (0, 0), default=None)
     is_known = best is not None and not any(each.answer.get("receives") for each in s.ordered)
     is_asked = old is None or not old.is_going
+    if best is not None and is_known and is_asked and _must_lose_nothing(spec) and not has_every_row(s):
+        yield from _brought_back(s)
     if best is not None and is_known and is_asked and _must_lose_nothing(spec) and not (has_every_row(s) or _is_approved(s, best)):  # fmt: skip
         yield _offer(s, best, ctx)
     yield from elected(spec, s, ctx, f"whose log goes furthest of those that answer; {_loss(s, to)}")
+
+
+def _brought_back(s: DatabaseState) -> Iterator[DatabaseStep]:
+    """Yield what has those stand by that could: the old primary, too, and whoever has gone since. Together they may have every row."""
+    for slot, volume in sorted(s.volumes.items()):
+        if slot in s.instances:
+            yield from (step for step in ended(s.instances[slot], s) if step.do is NextDo.DELETE_POD)
+        elif not volume.is_going:
+            text = f"create {slot} on its volume, as a standby"
+            yield DatabaseStep(NextDo.CREATE_POD, Purpose.RECOVERING, text, slot, begin=Begin.REPLICA)

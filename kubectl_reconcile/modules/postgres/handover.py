@@ -83,6 +83,8 @@ def noted(s: DatabaseState, step: DatabaseStep) -> PrimaryHandover:
     """Return what is to be known of a handover after *step*: while nobody takes writes, nothing that was noted is forgotten."""
     if not step.target:
         return PrimaryHandover() if s.writable else s.handover
+    if step.is_failover and s.handover.is_failover:
+        return PrimaryHandover(step.target, s.handover.uid, is_failover=True)
     uid = s.primary.uid if s.primary and (s.writable or step.is_failover) else s.handover.uid
     return PrimaryHandover(step.target, uid or "none", is_failover=step.is_failover)
 

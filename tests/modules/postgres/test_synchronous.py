@@ -305,6 +305,18 @@ def test_a_failover_is_shown_before_it_is_done():
     assert is_part(world.taken, shown)  # what the primary held isn't known, and shown as still to be made
 
 
+def test_too_few_for_a_failover_that_was_begun_are_brought_back_as_standbys():
+    world = lost(formed())
+    world.step()
+    assert (world.cr["status"]["phase"], world.taken[-1]) == ("FailingOver", "delete db-0")
+    world.delete("Pod", "db-1")
+    world.broken.clear()
+    world.settle()
+    assert world.primary is not None
+    assert condition(world.settle(), "Ready").status == "True"
+    assert "fail-over db-2" not in world.taken
+
+
 @given(st.integers(2, 7), st.data())
 def test_any_that_meet_a_quorum_have_every_row_between_them(count, data):
     everybody = [f"db-{at}" for at in range(count)]
