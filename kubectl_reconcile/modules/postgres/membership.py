@@ -83,13 +83,14 @@ def with_another(before: tuple[Quorum, ...], *more: Quorum) -> tuple[Quorum, ...
     return found if len(found) <= _QUORUMS_MAX else (ASYNCHRONOUS, more[-1])
 
 
-def quorum_wanted(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Quorum | None:
-    """Return the quorum that is to hold, None where what the spec asks for can't be."""
+def quorum_wanted(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Quorum:
+    """Return the quorum that is to hold: of as many as before, where what the spec asks for can't be, by those that there are now."""
     wish, there = spec.synchronous, sorted(members(spec, s, ctx), key=ctx.number_of)
     if wish is None:
         return ASYNCHRONOUS
     if quorum_refused(spec)[0]:
-        return None
+        least = quorums(s)[-1].least
+        return Quorum(tuple(there), least) if least else ASYNCHRONOUS
     following = sum(s.streams(s.instances[each]) for each in there if each in s.instances)
     least = wish.min if wish.mode == "Required" else min(wish.min, following)
     return Quorum(tuple(there), least) if least else ASYNCHRONOUS

@@ -118,6 +118,17 @@ def test_no_replica_goes_that_is_waited_for():
     assert (setting(world), sorted(world.pods)) == ('ANY 1 ("db-1")', ["db-0", "db-1"])
 
 
+def test_what_is_refused_leaves_nobody_waited_for_who_is_gone():
+    world = World(replicas=2, synchronous=REQUIRED)
+    world.settle()
+    world.cr["spec"]["synchronous"] = {"min": 2}
+    world.cr["status"]["synchronous"]["quorums"][-1]["members"] = ["db-0", "db-7"]
+    outcome = world.settle()
+    assert condition(outcome, "Degraded").reason == "SynchronousRefused"
+    assert (setting(world), noted(world)) == ('ANY 1 ("db-1")', [(["db-0", "db-1"], 1)])
+    assert world.write("last")
+
+
 @pytest.mark.parametrize("synchronous", [{"min": 3}, {"min": 3, "mode": "Preferred"}])
 def test_more_than_there_are_replicas_is_refused_and_the_database_stays_as_it_is(synchronous):
     world = formed()
