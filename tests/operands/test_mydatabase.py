@@ -182,6 +182,54 @@ def test_passwords_are_those_of_secrets_and_nobody_comes_in_without(db):
     assert not any(each in said for each in (first, db.password(), db.password("superuser")))
 
 
+def test_clients_get_in_over_tls_alone_where_that_is_required_and_another_certificate_is_read(db, tmp_path):
+    real, shown = db.real, "select ssl from pg_stat_ssl where pid = pg_backend_pid()"
+    db.apply()
+    db.settled()
+    db.sql("create table rows (n int)")
+    first, second = certificate(tmp_path / "first"), certificate(tmp_path / "second")
+    put_certificate(real, first)
+    db.apply(tls={"secretName": "mine", "mode": "Require"})
+    real.eventually(lambda: over_tls(db, first, shown) == "t", "TLS is offered", timeout_s=240)
+    with pytest.raises(KubectlError, match="no encryption"):
+        db.inside(
+            "db-0", "env", f"PGPASSWORD={db.password()}", "psql", "host=db user=shop dbname=orders sslmode=disable"
+        )
+    db.settled()
+
+    uid = db.uid()
+    put_certificate(real, second)
+    real.eventually(lambda: over_tls(db, second, shown) == "t", "the other one is shown", timeout_s=240)
+    assert (db.uid(), db.condition("Degraded")["status"]) == (uid, "False")
+
+
+def certificate(folder):
+    """The folder with a certificate that signs itself, and its key."""
+    folder.mkdir()
+    files = ["-keyout", folder / "tls.key", "-out", folder / "tls.crt"]
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command = ["openssl", "req", "-x509", *key, *files, "-subj", f"/CN={folder.name}", "-days", "2"]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    return folder
+
+
+def put_certificate(real, folder):
+    data = {name: (folder / name).read_text() for name in ("tls.crt", "tls.key")}
+    secret = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "mine"}}
+    real.apply({**secret, "stringData": data})
+
+
+def over_tls(db, folder, sql):
+    """What the user is answered by a server that shows this certificate; nothing where none does."""
+    put = 'printf %s "$1" > /tmp/root.crt; shift; exec "$@"'
+    to = "host=db user=shop dbname=orders sslmode=verify-ca sslrootcert=/tmp/root.crt"
+    asked = ["env", f"PGPASSWORD={db.password()}", "psql", to, "-Atc", sql]
+    try:
+        return db.inside("db-0", "sh", "-c", put, "sh", (folder / "tls.crt").read_text(), *asked).strip()
+    except KubectlError as error:
+        return str(error)
+
+
 def test_replicas_follow_answer_reads_come_back_and_leave_nothing_when_they_go(db):
     real = db.real
     db.apply()

@@ -44,12 +44,20 @@ from kubectl_reconcile.modules.postgres.situation import (
     slot_id,
     would_shrink,
 )
-from kubectl_reconcile.modules.postgres.spec import REPLICATOR, SUPERUSER, MyDatabaseSpec, VolumeWish, secret_of
+from kubectl_reconcile.modules.postgres.spec import (
+    REPLICATOR,
+    SUPERUSER,
+    TLS_VOLUME,
+    MyDatabaseSpec,
+    VolumeWish,
+    secret_of,
+)
 
 PORT = 5432
 _DATA = "/var/lib/postgresql/data"
 _PGDATA = f"{_DATA}/pgdata"
 _SOCKETS = "/var/run/postgresql"
+TLS_FOLDER = "/tls"
 _USER = 999
 """Who PostgreSQL runs as in the images that are based on Debian."""
 
@@ -152,7 +160,7 @@ class Begin(StrEnum):
 def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begin: Begin, synchronous: str) -> Manifest:
     """Return the pod of a slot, which begins in this way; *synchronous* is whom its server waits for once it takes writes."""
     begun = {"BEGIN": begin.value, "PARAMETERS": parameter_lines(spec.parameters), "SYNCHRONOUS": synchronous}
-    begun["HBA"] = hba_text(spec.hba)
+    begun["HBA"] = hba_text(spec.hba, is_tls_required=spec.tls is not None and spec.tls.mode == "Require")
     return _pod(spec, ctx, slot, begun, "")
 
 
@@ -199,6 +207,8 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
         {"name": "sockets", "mountPath": _SOCKETS},
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - of the container, which has no other writable place
     ]
+    secret = {"secretName": spec.tls.secret_name, "optional": True, "defaultMode": 0o400} if spec.tls else {}
+    own_mounts = [{"name": TLS_VOLUME, "mountPath": TLS_FOLDER, "readOnly": True}] if secret else []
     common = {
         "image": spec.server_image,
         "volumeMounts": mounts,
@@ -217,6 +227,7 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
             {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(slot)}},
             {"name": "sockets", "emptyDir": {}},
             {"name": "tmp", "emptyDir": {}},
+            *([{"name": TLS_VOLUME, "secret": secret}] if secret else []),
         ],
         "initContainers": [
             {**common, "name": PREPARES, "command": ["sh", "-c", _PREPARE], "env": _prepared_by(spec, ctx, slot, begun)}
@@ -225,6 +236,7 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
             {
                 **common,
                 "name": "postgres",
+                "volumeMounts": [*mounts, *own_mounts],
                 "command": ["sh", "-c", _SERVE, "postgres"],
                 "args": ["-D", _PGDATA, *(part for name, value in sorted(arguments.items()) for part in ("-c", f"{name}={value}"))],
                 "env": [{"name": "PGDATA", "value": _PGDATA}, _replication_password(ctx)],

@@ -10,6 +10,7 @@ from typing import Any
 
 from kubectl_reconcile.module_api import Context, map_at, shortened
 from kubectl_reconcile.modules.postgres.access.hba import hba_digest, hba_text
+from kubectl_reconcile.modules.postgres.access.tls import is_required
 from kubectl_reconcile.modules.postgres.membership import (
     ASYNCHRONOUS,
     Quorum,
@@ -53,7 +54,7 @@ def users(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) 
         name = secret_of(ctx, user)
         known = s.secrets.get(name, ABSENT)
         if known == ABSENT:
-            yield secret_made(ctx, user, Purpose.CHANGING)
+            yield secret_made(ctx, user, Purpose.CHANGING, sslmode="require" if spec.tls else "")
         if known != OK:
             yield stop(f"Secret {name} {known}", "SecretUnusable")
         if lacks := _lacks(s.roles.get(user), wanted):
@@ -114,10 +115,11 @@ def parameters_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: 
 
 def access_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield what tells instances who may come in from where."""
-    text = hba_text(spec.hba)
     for instance in s.ordered:
+        text = hba_text(spec.hba, is_tls_required=is_required(spec, instance))
         if instance.answer and instance.answer.get("hba") != hba_digest(text):
-            rules = "; ".join(each.line for each in spec.hba) or "everybody with a password"
+            who = "everybody with a password" + (", over TLS alone" if "hostssl" in text else "")
+            rules = "; ".join((*(each.line() for each in spec.hba), who))
             said = shortened(f"tell {instance.slot} who gets in: {rules}", _TOLD_MAX)
             given = {"instance": instance.slot, "hba": text}
             yield DatabaseStep(NextDo.SET_ACCESS, Purpose.CHANGING, said, str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
@@ -126,7 +128,7 @@ def access_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Cont
 def acknowledged(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield what it takes until rows are acknowledged as specified; what they are acknowledged by is noted before."""
     primary, noted = s.primary, quorums(s)
-    wanted = quorum_wanted(spec, s, ctx) or noted[-1]
+    wanted = quorum_wanted(spec, s, ctx)
     if primary is None or not primary.answer:
         return
     told = primary.answer.get("synchronous")

@@ -34,6 +34,7 @@ from kubectl_reconcile.module_api import (
     untouched_in,
 )
 from kubectl_reconcile.modules.postgres import driver, outlook
+from kubectl_reconcile.modules.postgres.access.tls import in_effect, tls_told
 from kubectl_reconcile.modules.postgres.backup.beginning import filling_of, restore_children
 from kubectl_reconcile.modules.postgres.backup.upkeep import backups_of, claim_that_stays
 from kubectl_reconcile.modules.postgres.children import (
@@ -115,10 +116,11 @@ class MyDatabase:
 
     def reconcile(self, cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:
         """Take the next step."""
-        spec = database_spec(cr)
+        asked = database_spec(cr)
         if ctx.unobserved:
             return _blind(cr, ctx.unobserved)
         s = state_of(cr, owned, facts, ctx)
+        spec = in_effect(asked, s, ctx)
         s = replace(s, filling=filling_of(spec, s, owned, ctx))
         backups = backups_of(spec, s, cr, owned, ctx)
         step = next_step(spec, s, template_of(spec, ctx), ctx)
@@ -129,9 +131,9 @@ class MyDatabase:
             untouched=untouched_in(children),
             keep_children=is_left,
             actions=tuple(_action(s, step)),
-            status={**_status(cr, s, step, ctx), **backups.status},
-            conditions=(*_conditions(spec, s, step, ctx), *backups.conditions),
-            warnings=tuple(filter(None, (refusal_of(spec, s, ctx)[1],))),
+            status={**_status(cr, s, step, ctx), **tls_told(spec), **backups.status},
+            conditions=(*_conditions(asked, s, step, ctx), *backups.conditions),
+            warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1],))),
             requeue_after_s=min(
                 _IDLE_S if step.do in {NextDo.NOTHING, NextDo.STOP} else _BUSY_S, backups.wait_s or _IDLE_S
             ),
@@ -213,6 +215,16 @@ def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Con
 # --- actions --------------------------------------------------------------------------------------
 
 
+_CHANGED = {
+    NextDo.SET_PARAMETERS: "settings",
+    NextDo.SET_ACCESS: "hba",
+    NextDo.SET_TLS: "tls",
+    NextDo.SET_QUORUM: "synchronous",
+    NextDo.CONFIRM_QUORUM: "synchronous",
+}
+"""What of an instance's answer a step changes."""
+
+
 def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
     """Yield the step as an action, if it is one. What it was decided on must still be so when it runs."""
     if step.do not in ACTIONS:
@@ -231,14 +243,10 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
                 holds[f"roles.{given['user']}"] = s.roles.get(given["user"])
             case NextDo.MAKE_SLOT | NextDo.DROP_SLOT:
                 holds[f"slots.{given['slot']}"] = s.slots.get(given["slot"])
-            case NextDo.SET_PARAMETERS:
-                holds[f"pods.{slot}.settings"] = dict(instance.settings)
-            case NextDo.SET_ACCESS:
-                holds[f"pods.{slot}.hba"] = instance.answer.get("hba")
             case NextDo.CHECKPOINT:
                 pass
-            case NextDo.SET_QUORUM | NextDo.CONFIRM_QUORUM:
-                holds[f"pods.{slot}.synchronous"] = instance.answer.get("synchronous")
+            case do if said := _CHANGED.get(do):
+                holds[f"pods.{slot}.{said}"] = instance.answer.get(said)
             case NextDo.PROMOTE | NextDo.FAIL_OVER:
                 holds |= dict(_compared(s))
             case _:

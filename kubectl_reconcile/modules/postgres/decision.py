@@ -9,7 +9,7 @@ The order, each line only where those above are settled:
 4. Volumes that are going are waited for. No database yet: the first instance, with its volume, which is filled from a backup before where one is named. Once there was one, no instance ever makes another.
 5. A primary whose pod has ended, or is gone, comes back on its volume.
 6. A primary that doesn't answer yet is waited for; where it can't run as it is and isn't as specified any more, it is replaced.
-7. The primary is told who has to have a row before it is acknowledged, once that is noted. A switchover that somebody asks for begins.
+7. Servers offer TLS, with the certificate of the Secret. The primary is told who has to have a row before it is acknowledged, once that is noted. A switchover that somebody asks for begins.
 8. A replica whose log has what the primary's hasn't ends, so that it is rewound; where it can't be, its volume is set aside, see `rejoin`. Replicas that are
    too many go: the pod, its replication slot, its volume. Never the primary.
 9. Users with their passwords, then databases.
@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_reconcile.module_api import Context, map_at
+from kubectl_reconcile.modules.postgres.access.tls import tls_awaited, tls_offered, tls_refused
 from kubectl_reconcile.modules.postgres.backup.beginning import restoring, seed_of
 from kubectl_reconcile.modules.postgres.children import Begin
 from kubectl_reconcile.modules.postgres.contents import (
@@ -84,8 +85,9 @@ def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[st
                 f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {slot} has, and volumes can't be"
                 f" made smaller (hint: set it to {volume.size}, or dump the data into another MyDatabase)"
             )  # fmt: skip
-    if (refused := quorum_refused(spec))[0]:
-        return refused
+    for refused in (quorum_refused(spec), tls_refused(spec, s)):
+        if refused[0]:
+            return refused
     return switchover_refused(s, members(spec, s, ctx))
 
 
@@ -291,7 +293,7 @@ def _missing(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
 
 
 _ORDER = (
-    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, acknowledged, switchover, rejoining, _surplus, users, databases, parameters_set, access_set, _slots, _followers, _outdated, _missing,
-    confirmed, _leaving, given_up,
+    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, tls_offered, acknowledged, switchover, rejoining, _surplus, users, databases, parameters_set, access_set, _slots, _followers, _outdated, _missing,
+    confirmed, tls_awaited, _leaving, given_up,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

@@ -3,7 +3,7 @@
 The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
-Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), settings,
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read), settings,
 restarts, pending, error);
 ``writable``, the instances that take writes, in one line, without those that are to end where there are others; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
@@ -19,8 +19,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from kubectl_reconcile.module_api import Action, Context, Facts, Io, Manifest, SilentPodError, is_alive
-from kubectl_reconcile.modules.postgres.children import PORT
+from kubectl_reconcile.modules.postgres.children import PORT, TLS_FOLDER
 from kubectl_reconcile.modules.postgres.protocol import (
     PostgresError,
     Proof,
@@ -28,6 +32,7 @@ from kubectl_reconcile.modules.postgres.protocol import (
     identifier,
     is_verifier_of,
     literal,
+    tls_request,
     verifier,
 )
 from kubectl_reconcile.modules.postgres.session import PostgresSession, answer_of
@@ -54,6 +59,7 @@ _INSTANCE = """select json_build_object(
   'synchronous', current_setting('synchronous_standby_names'),
   'version', current_setting('server_version'),
   'major', (current_setting('server_version_num')::int / 10000)::text,
+  'tls', json_build_object('on', current_setting('ssl') = 'on', 'seen', {files}, 'stale', coalesce({changed}, false)),
   'hba', coalesce(encode(sha256(pg_read_binary_file(current_setting('hba_file'), 0, 65536, true)), 'hex'), ''),
   'settings', (select coalesce(json_object_agg(name, setting), '{{}}') from pg_file_settings where sourcefile like '%/postgresql.auto.conf'),
   'restarts', (select coalesce(json_agg(name order by name), '[]') from pg_settings where context = 'postmaster'
@@ -81,9 +87,15 @@ end $$"""
 """The file is written and read again in one go, whatever happens to whoever asks for it."""
 _INSTANCE_SHAPE = {
     **dict.fromkeys(("system", "version", "major", "lsn", "synchronous", "hba"), str), "recovery": bool, "receives": bool, "timeline": int, "checkpointed": int,
-    **dict.fromkeys(("settings", "limits"), dict), **dict.fromkeys(("restarts", "pending"), list),
+    **dict.fromkeys(("settings", "limits", "tls"), dict), **dict.fromkeys(("restarts", "pending"), list),
 }  # fmt: skip
 _WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots", "forks"), dict)
+_CERTIFICATE, _KEY = f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls.key"
+_TLS_THERE = " and ".join(f"(pg_stat_file('{file}', true)).size is not null" for file in (_CERTIFICATE, _KEY))
+_TLS_STALE = f"pg_conf_load_time() < (pg_stat_file('{_KEY}', true)).modification + interval '1 s'"
+"""Files have their time to the second: what was read within the second in which they came may be what was there before."""
+_TLS_TRIES, _TLS_S = 25, 0.2
+_PEM_MAX = 1 << 16
 _MOVING = ("lsn", "receives")
 _REWINDING = (
     "pg_catalog.pg_ls_dir(text, boolean, boolean)", "pg_catalog.pg_stat_file(text, boolean)", "pg_catalog.pg_read_binary_file(text)",
@@ -113,7 +125,7 @@ async def observe(cr: Manifest, io: Io) -> Facts:
     pods = [pod for pod in io.owned.of("Pod") if is_alive(pod) and (pod.get("status") or {}).get("podIP")]
     password = held[secret_of(ctx, SUPERUSER)]
     names = [pod["metadata"]["name"] for pod in pods]
-    question = _INSTANCE.format(names=", ".join(map(literal, spec.parameters)))
+    question = _INSTANCE.format(names=", ".join(map(literal, spec.parameters)), files=_TLS_THERE, changed=_TLS_STALE)
     looks = (_look(io, name, password, question) for name in names)
     answers = dict(zip(names, await asyncio.gather(*looks), strict=True))
     going = {pod["metadata"]["name"] for pod in pods if pod["metadata"].get("deletionTimestamp")}
@@ -124,7 +136,7 @@ async def observe(cr: Manifest, io: Io) -> Facts:
         answers = {name: _at_rest(name, each, within["followers"]) for name, each in answers.items()}
     known = {user: held[name] for name, user in users.items()}
     return {
-        "secrets": {name: _worth(value) for name, value in held.items()},
+        "secrets": {**{name: _worth(value) for name, value in held.items()}, **await _certificate(io, spec)},
         "pods": {pod["metadata"]["name"]: {"uid": pod["metadata"]["uid"], **answers[pod["metadata"]["name"]]} for pod in pods},
         "writable": ",".join(writable),
         "roles": await asyncio.to_thread(_roles, within.get("roles") or {}, known),
@@ -147,6 +159,29 @@ async def _passwords(io: Io, names: tuple[str, ...]) -> dict[str, str | None]:
     return {
         name: None if values is None else values.get("password", "") for name, values in zip(names, found, strict=True)
     }
+
+
+async def _certificate(io: Io, spec: MyDatabaseSpec) -> dict[str, str]:
+    """Return what the Secret with the certificate is worth, if there is to be one."""
+    if spec.tls is None:
+        return {}
+    values = await io.secret(spec.tls.secret_name)
+    return {spec.tls.secret_name: ABSENT if values is None else await asyncio.to_thread(_tls_worth, values)}
+
+
+def _tls_worth(values: Mapping[str, str]) -> str:
+    certificate, key = values.get("tls.crt", ""), values.get("tls.key", "")
+    for name, value in (("tls.crt", certificate), ("tls.key", key)):
+        if not value:
+            return f"lacks the key {name}"
+    if max(len(certificate), len(key)) > _PEM_MAX:
+        return "has a certificate or a key that is too long"
+    try:
+        found = x509.load_pem_x509_certificate(certificate.encode())
+        is_pair = load_pem_private_key(key.encode(), password=None).public_key() == found.public_key()
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
+        return "has a certificate or a key that can't be read (hint: PEM, without a passphrase)"
+    return OK if is_pair else "has a key that isn't that of its certificate"
 
 
 def _worth(password: str | None) -> str:
@@ -231,6 +266,7 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
             "password": secrets.token_urlsafe(24),
             "host": given["host"],
             "port": str(PORT),
+            **({"sslmode": str(given["sslmode"])} if given["sslmode"] else {}),
         }
         await io.make_secret(str(given["secret"]), values, ctx.labels())
         return ""
@@ -246,6 +282,8 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
                 await _set_parameters(session, given)
             case NextDo.SET_ACCESS:
                 await session.ask(_ACCESS.format(text=literal(str(given["hba"]))))
+            case NextDo.SET_TLS:
+                await _offer_tls(session, io, str(given["instance"]))
             case NextDo.SET_QUORUM:
                 await _set_quorum(session, str(given["setting"]))
             case NextDo.CONFIRM_QUORUM:
@@ -291,6 +329,26 @@ async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mappi
     await session.ask(f"{'alter' if found else 'create'} role {identifier(user)} {' '.join(options)}")
     if given.get("rewinds"):
         await session.ask(f"grant execute on function {', '.join(_REWINDING)} to {identifier(user)}")
+
+
+async def _offer_tls(session: PostgresSession, io: Io, name: str) -> None:
+    """Have a server read its certificate and offer TLS.
+
+    Raises:
+        PostgresError: it doesn't; it is told not to then, so that it is tried again.
+    """
+    for setting, value in (("ssl_cert_file", _CERTIFICATE), ("ssl_key_file", _KEY), ("ssl", "on")):
+        await session.ask(f"alter system set {setting} to {literal(value)}")
+    await session.ask("select pg_reload_conf()")
+    for _ in range(_TLS_TRIES):
+        async with io.pod(name, PORT).connect() as stream:
+            await stream.write(tls_request())
+            if await stream.read(1) == b"S":
+                return
+        await asyncio.sleep(_TLS_S)
+    await session.ask("alter system reset ssl")
+    await session.ask("select pg_reload_conf()")
+    raise PostgresError(".spec.tls.secretName: the server doesn't take the certificate (hint: its log says why)")
 
 
 async def _set_quorum(session: PostgresSession, setting: str) -> None:

@@ -46,7 +46,7 @@ def _changed(facts: Facts, action: Action) -> Facts:
             changed = {"slots": left}
         case NextDo.SET_PARAMETERS:
             changed = _set(facts, given)
-        case NextDo.SET_ACCESS | NextDo.CHECKPOINT | NextDo.SET_QUORUM:
+        case NextDo.SET_ACCESS | NextDo.SET_TLS | NextDo.CHECKPOINT | NextDo.SET_QUORUM:
             changed = _told(facts, given["instance"], **_news(facts, action))
         case NextDo.PROMOTE:
             changed = _promoted(facts, given)
@@ -59,6 +59,8 @@ def _news(facts: Facts, action: Action) -> dict[str, Any]:
     match action.verb:
         case NextDo.SET_ACCESS:
             return {"hba": hba_digest(given["hba"])}
+        case NextDo.SET_TLS:
+            return {"tls": {"on": True, "seen": True, "stale": False}}
         case NextDo.SET_QUORUM:
             return {"synchronous": given["setting"]}
         case _:
@@ -114,10 +116,15 @@ def once_running(spec: MyDatabaseSpec, owned: Owned, facts: Facts, ctx: Context)
         **facts,
         "pods": pods,
         "writable": ",".join(writable),
-        "secrets": {name: secrets.get(name, ABSENT) for name in (secret_of(ctx, each) for each in (SUPERUSER, *spec.roles))},
+        "secrets": {name: secrets.get(name, ABSENT) for name in _secrets(spec, ctx)},
         "followers": {name: {"state": "streaming", "lagBytes": 0} for name in replicas if writable},
         "slots": {name: {**map_at(slots, name), "active": name in active} for name in slots},
     }  # fmt: skip
+
+
+def _secrets(spec: MyDatabaseSpec, ctx: Context) -> tuple[str, ...]:
+    own = (secret_of(ctx, each) for each in (SUPERUSER, *spec.roles))
+    return (*own, *((spec.tls.secret_name,) if spec.tls else ()))
 
 
 def _quiet(pods: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,7 +144,7 @@ def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dic
     settings = {name: value[1:-1].replace("''", "'").replace("\\\\", "\\") for name, _, value in lines}
     return {
         "recovery": begun.get("BEGIN") in {Begin.REPLICA, Begin.REWIND}, "system": system, "timeline": 1, "checkpointed": 1, "synchronous": begun.get("SYNCHRONOUS", ""), "version": str(spec.version), "major": str(spec.version),
-        "settings": settings, "restarts": [], "limits": {}, "pending": [], "hba": hba_digest(begun.get("HBA", "")), "error": "",
+        "settings": settings, "restarts": [], "limits": {}, "pending": [], "hba": hba_digest(begun.get("HBA", "")), "tls": {"on": False, "seen": spec.tls is not None, "stale": False}, "error": "",
     }  # fmt: skip
 
 

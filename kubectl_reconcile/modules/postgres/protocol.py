@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _PROTOCOL = 196_608  # 3.0
+_TLS = 80_877_103
 _MESSAGE_MAX = 1 << 20
 _MECHANISM = b"SCRAM-SHA-256"
 _ITERATIONS = 4096
@@ -51,6 +52,11 @@ def startup(parameters: Mapping[str, str]) -> bytes:
     """Return the message that begins a session."""
     pairs = b"".join(_text(part) for pair in parameters.items() for part in pair)
     return _sized(_PROTOCOL.to_bytes(4) + pairs + b"\0")
+
+
+def tls_request() -> bytes:
+    """Return the message that asks whether TLS is offered; the answer is one letter, S where it is."""
+    return _sized(_TLS.to_bytes(4))
 
 
 def query(sql: str) -> bytes:

@@ -19,13 +19,16 @@ from kubectl_reconcile.module_api import (
     map_at,
     maps_in,
     spec_of,
+    text_at,
 )
 from kubectl_reconcile.modules.postgres.access.hba import HbaRule, check_rules
+from kubectl_reconcile.modules.postgres.access.spec import TlsWish
 from kubectl_reconcile.modules.postgres.backup.spec import BackupWish, BootstrapWish, FromBackup
 
 REPOSITORY = "docker.io/library/postgres"
 MAJORS = (14, 15, 16, 17, 18)
 SUPERUSER, REPLICATOR = "postgres", "replicator"
+TLS_VOLUME = "tls"
 NAME = r"[a-z](?:[a-z0-9_]*[a-z0-9])?"
 NAME_MAX = 30
 REPLICAS_MAX = 7
@@ -57,7 +60,7 @@ OWNED_PARAMETERS: Mapping[str, str] = {
         "it runs programs in the server's name",
     ),
     **dict.fromkeys(("fsync", "full_page_writes"), "without it a crash can destroy the database"),
-    **dict.fromkeys(("ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file", "ssl_crl_file"), "it takes files that the pod hasn't got"),
+    **dict.fromkeys(("ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file", "ssl_crl_file"), ".spec.tls says which certificate there is"),
     "password_encryption": "passwords are stored as SCRAM-SHA-256 asks",
     "allow_alter_system": "parameters are set by it",
     "logging_collector": "the log goes to the pod's output",
@@ -124,10 +127,11 @@ class SynchronousWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseAccess:
-    """Who may log in, and from where."""
+    """Who may log in, from where, and how."""
 
     users: tuple[UserWish, ...] = ()
     hba: tuple[HbaRule, ...] = ()
+    tls: TlsWish | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,8 @@ def database_spec(cr: Manifest) -> MyDatabaseSpec:
     _check_names(".spec.users", [each.name for each in spec.users])
     _check_names(".spec.databases", [each.name for each in spec.databases])
     _check_owners(spec)
+    if spec.tls:
+        spec.tls.check()
     check_rules(spec.hba, {SUPERUSER, REPLICATOR})
     if spec.backup:
         spec.backup.check()
@@ -263,4 +269,6 @@ def secrets_named(cr: Manifest) -> Select:
     ctx = Context("", "mydatabase", cr)
     users = (each.get("name") for each in maps_in(map_at(cr, "spec").get("users")))
     known = (name for name in users if isinstance(name, str) and re.fullmatch(NAME, name) and len(name) <= NAME_MAX)
-    return Select(names=tuple(secret_of(ctx, name) for name in (SUPERUSER, REPLICATOR, *known)))
+    certificate = text_at(cr, "spec", "tls", "secretName")
+    names = (secret_of(ctx, name) for name in (SUPERUSER, REPLICATOR, *known))
+    return Select(names=(*names, *((certificate,) if certificate else ())))

@@ -46,6 +46,8 @@ class NextDo(StrEnum):
     SET_PARAMETERS = "set-parameters"
     SET_ACCESS = "set-access"
     """Say who may come in from where."""
+    SET_TLS = "set-tls"
+    """Offer TLS with the certificate that the pod has now."""
     MAKE_SLOT = "make-slot"
     """Have the primary keep what a replica hasn't got yet."""
     DROP_SLOT = "drop-slot"
@@ -70,6 +72,7 @@ ACTIONS = frozenset(
         NextDo.SET_OWNER,
         NextDo.SET_PARAMETERS,
         NextDo.SET_ACCESS,
+        NextDo.SET_TLS,
         NextDo.MAKE_SLOT,
         NextDo.DROP_SLOT,
         NextDo.CHECKPOINT,
@@ -122,11 +125,11 @@ SETTLED = DatabaseStep(NextDo.NOTHING, Purpose.SETTLED, "")
 # --- steps that are taken in several places -------------------------------------------------------
 
 
-def secret_made(ctx: Context, user: str, why: Purpose) -> DatabaseStep:
-    """Make a user's Secret."""
+def secret_made(ctx: Context, user: str, why: Purpose, *, sslmode: str = "") -> DatabaseStep:
+    """Make a user's Secret, with the *sslmode* that its user is to connect by."""
     name = secret_of(ctx, user)
     text = f"make Secret {name} with a random password"
-    parameters = {"secret": name, "user": user, "host": f"{ctx.name()}.{ctx.namespace}.svc"}
+    parameters = {"secret": name, "user": user, "host": f"{ctx.name()}.{ctx.namespace}.svc", "sslmode": sslmode}
     return DatabaseStep(NextDo.MAKE_SECRET, why, text, user, parameters=parameters)
 
 

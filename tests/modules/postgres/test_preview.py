@@ -76,6 +76,9 @@ CHANGES = st.fixed_dictionaries(
         "databases": st.sampled_from([[], [{"name": "a"}], [{"name": "a"}, {"name": "b"}]]),
         "image": st.sampled_from(["", "postgres:17.6"]),
         "hba": st.sampled_from([[], [{"method": "reject", "users": ["shop"]}]]),
+        "tls": st.sampled_from(
+            [{"secretName": "certificate"}, {"secretName": "certificate", "mode": "Require"}, {"secretName": "none"}]
+        ),
         "replicas": st.integers(1, 4),
     },
 )
@@ -119,6 +122,7 @@ def is_part(steps, of):
 @given(CHANGES, CHANGES, st.integers(0, 9), st.sampled_from(["", "db-1"]))
 def test_a_change_takes_the_steps_that_were_shown_before(before, change, later, to):
     world = World(**before)
+    world.secrets["certificate"] = "tls.crt"
     world.settle(200)
     world.cr["spec"] |= change
     world.cr["metadata"]["annotations"] = {"example.com/switchover-to": to}

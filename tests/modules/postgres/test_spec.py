@@ -68,6 +68,9 @@ REFUSED = {
         {"hba": [{"method": "reject", "address": "fe80::%eth0/64"}]}, ".spec.hba[0].address: must be all or a network such as",
     ),
     "too many rules": ({"hba": [{"method": "reject"}] * 51}, ".spec.hba: has 51 rules, more than 50"),
+    "a certificate of no Secret": ({"tls": {}}, ".spec.tls.secretName: is required"),
+    "a certificate of what can't be a Secret": ({"tls": {"secretName": "A b"}}, ".spec.tls.secretName: must be the name of a Secret, not 'A b'"),
+    "a way of TLS that is none": ({"tls": {"secretName": "a", "mode": "Maybe"}}, ".spec.tls.mode: must be one of Allow, Require"),
     "a policy that is none": ({"deletionPolicy": "Keep"}, ".spec.deletionPolicy: must be one of Retain, Delete"),
 }  # fmt: skip
 
@@ -97,17 +100,22 @@ def test_rules_come_after_ours_and_before_the_one_that_lets_everybody_in():
         {"databases": ["orders", "all-of-it"], "users": ["shop"], "address": "10.1.0.0/16", "method": "scram-sha-256"},
         {"method": "reject", "users": ["replication"]},
     ]
-    lines = hba_text(database_spec(cr(hba=rules)).hba).splitlines()
-    assert lines[:4] == hba_text(()).splitlines()[:4]
-    assert lines[4:] == [
+    found = database_spec(cr(hba=rules)).hba
+    lines = hba_text(found, is_tls_required=False).splitlines()
+    assert lines[:5] == hba_text((), is_tls_required=False).splitlines()[:5]
+    assert lines[5:] == [
         'host "orders","all-of-it" "shop" 10.1.0.0/16 scram-sha-256', 'host all "replication" all reject', "host all all all scram-sha-256",
     ]  # fmt: skip
+    required = hba_text(found, is_tls_required=True).splitlines()
+    plain = [line for line in required if line.startswith("host ") and not line.endswith("reject")]
+    assert plain == ["host all postgres all scram-sha-256"]
 
 
 def test_secrets_are_named_whatever_the_spec_looks_like():
     assert secrets_named(cr(users=[{"name": "my_shop"}, {"name": "A"}, {}, 3, {"name": 4}])).names == (
         "db-superuser", "db-replication", "db-user-my-shop",
     )  # fmt: skip
+    assert secrets_named(cr(tls={"secretName": "mine"})).names == ("db-superuser", "db-replication", "mine")
     assert secrets_named({"metadata": {"name": "db"}, "spec": 3}).names == ("db-superuser", "db-replication")
 
 

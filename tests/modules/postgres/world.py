@@ -135,6 +135,7 @@ class World:
             "settings": settings,
             "synchronous": told["SYNCHRONOUS"],
             "hba": told["HBA"],
+            "tls": {"on": False, "stale": False},
             "room": room(settings),
             "pending": [],
         }
@@ -217,7 +218,7 @@ class World:
                 continue
             pods[name] = {
                 "uid": uid_of(pod), "error": "", "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
-                "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "synchronous": server["synchronous"], "hba": hba_digest(server["hba"]), "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
+                "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "synchronous": server["synchronous"], "hba": hba_digest(server["hba"]), "tls": self.tls(pod, server), "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
                 "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]},
             }  # fmt: skip
         writable = sorted(name for name, each in pods.items() if not each["error"] and not each["recovery"])
@@ -226,13 +227,14 @@ class World:
             if not each["error"] and each["recovery"] and not (writable and follows):
                 disk = self.disks[self.running[uid_of(self.pods[name])]["disk"]]
                 each.update({"lsn": position(disk)} | ({} if writable else {"receives": False}))
+        certificate = self.cr["spec"].get("tls", {}).get("secretName", "db-superuser")
         within = self.disks[self.running[uid_of(self.pods[writable[0]])]["disk"]] if writable else {}
         users = {each["name"]: secret_of(each["name"]) for each in self.cr["spec"].get("users", ())}
         if self.cr["spec"].get("replicas", 1) > 1 or "backup" in self.cr["spec"]:
             users["replicator"] = "db-replication"
         following = {name for name in pods if writable and self.follows(name)}
         return {
-            "secrets": {name: "ok" if name in self.secrets else "absent" for name in ("db-superuser", *users.values())},
+            "secrets": {name: "ok" if name in self.secrets else "absent" for name in ("db-superuser", certificate, *users.values())},
             "pods": pods,
             "writable": ",".join(writable),
             "roles": {
@@ -246,6 +248,11 @@ class World:
                 slot: {"active": slot.replace("_", "-") in following, "status": "reserved"} for slot in within.get("slots", ())
             },
         }  # fmt: skip
+
+    def tls(self, pod, server):
+        """What a server says of TLS: its pod sees the Secret that it mounts, if that is there."""
+        mounted = [each["secret"]["secretName"] for each in pod["spec"]["volumes"] if "secret" in each]
+        return {**server["tls"], "seen": any(name in self.secrets for name in mounted)}
 
     # --- what the module does -----------------------------------------------------------------------
 
@@ -364,8 +371,10 @@ class World:
                 pass
             case "checkpoint":
                 disk["checkpointed"] = disk["timeline"]
-            case "set-quorum" | "set-access":
-                server |= {"synchronous": given["setting"]} if "setting" in given else {"hba": given["hba"]}
+            case "set-quorum" | "set-access" | "set-tls":
+                named = {"setting": "synchronous", "hba": "hba"}
+                news = {to: given[name] for name, to in named.items() if name in given}
+                server |= news or {"tls": {"on": True, "stale": False}}
             case "promote":
                 server["synchronous"] = given["synchronous"]
                 assert self.primary is None, "there is a primary already"

@@ -36,10 +36,10 @@ class HbaRule:
     users: tuple[str, ...] = (ALL,)
     address: str = ALL
 
-    @property
-    def line(self) -> str:
-        """The rule as a server reads it."""
-        return f"host {_listed(self.databases)} {_listed(self.users)} {self.address} {self.method}"
+    def line(self, *, is_tls_required: bool = False) -> str:
+        """Return the rule as a server reads it."""
+        way = "hostssl" if is_tls_required and self.method != "reject" else "host"
+        return f"{way} {_listed(self.databases)} {_listed(self.users)} {self.address} {self.method}"
 
 
 def check_rules(rules: Collection[HbaRule], ours: Collection[str], where: str = ".spec.hba") -> None:
@@ -102,15 +102,17 @@ def _listed(names: Collection[str]) -> str:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def hba_text(rules: Collection[HbaRule]) -> str:
-    """Return what a server reads, without the end of its last line."""
+def hba_text(rules: Collection[HbaRule], *, is_tls_required: bool) -> str:
+    """Return what a server reads, without the end of its last line. The superuser gets in without TLS too: it is us, who prove that we know a password without telling it."""
+    way = "hostssl" if is_tls_required else "host"
     lines = (
         "local all postgres trust",
         "local all all scram-sha-256",
-        "host replication replicator all scram-sha-256",
-        "host all postgres,replicator all scram-sha-256",
-        *(each.line for each in rules),
-        "host all all all scram-sha-256",
+        "host all postgres all scram-sha-256",
+        f"{way} replication replicator all scram-sha-256",
+        f"{way} all replicator all scram-sha-256",
+        *(each.line(is_tls_required=is_tls_required) for each in rules),
+        f"{way} all all all scram-sha-256",
     )
     return "\n".join(lines)
 

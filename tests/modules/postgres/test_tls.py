@@ -1,0 +1,109 @@
+"""Servers offer TLS with the certificate of a Secret, in a model of Kubernetes and PostgreSQL."""
+
+from kubectl_reconcile.core.annotations import ACTIONS
+from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
+from tests.modules.postgres.test_preview import foreseen
+from tests.modules.postgres.world import World, condition
+
+TLS = {"secretName": "certificate"}
+REPLACED = ["delete db-1", "create db-1", "set-tls db-1"]
+
+
+def formed(**spec):
+    world = World(users=[{"name": "shop"}], **spec)
+    world.settle()
+    world.taken.clear()
+    return world
+
+
+def lines(world, slot):
+    pod = world.pods[slot]["metadata"]["uid"]
+    return world.running[pod]["hba"].splitlines()
+
+
+def offers(world):
+    return {name: world.running[pod["metadata"]["uid"]]["tls"]["on"] for name, pod in world.pods.items()}
+
+
+def test_pods_are_replaced_one_by_one_and_offer_it_before_they_require_it():
+    world = formed(replicas=2)
+    world.secrets["certificate"] = "tls.crt"
+    world.cr["spec"]["tls"] = {**TLS, "mode": "Require"}
+    shown = foreseen(world)
+    outcome = world.settle()
+    assert condition(outcome, "Ready").status == "True"
+    assert shown == world.taken
+    assert world.taken[:3] == REPLACED
+    assert offers(world) == {"db-0": True, "db-1": True}
+    assert all("host all all all scram-sha-256" not in lines(world, slot) for slot in world.pods)
+
+
+def test_another_certificate_is_read_without_a_restart():
+    world = formed(tls=TLS)
+    world.secrets["certificate"] = "tls.crt"
+    world.settle()
+    world.taken.clear()
+    world.server["tls"]["stale"] = True
+    (step,) = world.step().actions
+    assert step.summary == "have db-0 read its certificate again"
+    world.settle()
+    assert world.taken == ["set-tls db-0"]
+
+
+def test_a_secret_that_is_not_there_is_told_and_the_database_stays_as_it_is():
+    world = formed()
+    world.cr["spec"] |= {"tls": {**TLS, "mode": "Require"}, "databases": [{"name": "orders"}]}
+    outcome = world.settle()
+    told = condition(outcome, "Degraded")
+    assert (told.status, told.reason) == ("True", "TlsRefused")
+    assert told.message.startswith(".spec.tls.secretName: Secret certificate isn't there (hint: ")
+    assert outcome.warnings == (told.message,)
+    assert world.taken == ["make-database orders"]
+    assert "host all all all scram-sha-256" in lines(world, "db-0")
+    world.secrets["certificate"] = "tls.crt"
+    outcome = world.settle()
+    assert condition(outcome, "Ready").status == "True"
+    assert offers(world) == {"db-0": True}
+
+
+def test_what_was_required_stays_required_when_the_secret_goes():
+    world = formed(tls={**TLS, "mode": "Require"})
+    world.secrets["certificate"] = "tls.crt"
+    world.settle()
+    del world.secrets["certificate"]
+    world.kill("db-0")
+    outcome = world.settle()
+    assert condition(outcome, "Degraded").reason == "TlsRefused"
+    assert condition(outcome, "Available").status == "True"
+    assert (offers(world), lines(world, "db-0")[-1]) == ({"db-0": False}, "hostssl all all all scram-sha-256")
+
+
+def test_without_it_all_get_in_again():
+    world = formed(tls={**TLS, "mode": "Require"})
+    world.secrets["certificate"] = "tls.crt"
+    world.settle()
+    del world.cr["spec"]["tls"]
+    world.settle()
+    assert (offers(world), lines(world, "db-0")[-1]) == ({"db-0": False}, "host all all all scram-sha-256")
+
+
+def test_secrets_of_users_say_that_it_is_to_be_asked_for():
+    world = World(users=[{"name": "shop"}], tls=TLS)
+    world.secrets["certificate"] = "tls.crt"
+    made = [action.parameters for _ in range(8) for action in world.step().actions if action.verb == "make-secret"]
+    assert {each["secret"]: each["sslmode"] for each in made} == {"db-superuser": "", "db-user-shop": "require"}
+
+
+def test_a_server_that_does_not_take_the_certificate_holds_up_nothing_else():
+    world = World(tls=TLS)
+    world.secrets["certificate"] = "tls.crt"
+    offer = next(action for _ in range(8) for action in world.step().actions if action.verb == "set-tls")
+    world.server["tls"]["on"] = False
+    failed = ActionJournal.of(world.cr).ended(offer, world.now, ActionProgress.FAILED, f"{offer.key}: it doesn't")
+    world.cr["metadata"]["annotations"][ACTIONS] = failed.text()
+    world.cr["spec"]["databases"] = [{"name": "orders"}]
+    world.taken.clear()
+    world.step()
+    outcome = world.step()
+    assert world.taken == ["make-database orders", "set-tls db-0"]
+    assert condition(outcome, "Degraded").message == "have db-0 offer TLS: it doesn't"
