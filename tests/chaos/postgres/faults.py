@@ -54,6 +54,12 @@ class Scene:
         except SandboxError:
             return  # it has ended before
 
+    def wish(self, to: str) -> None:
+        """Ask for another primary; what was asked for before is forgotten first, so that the same one may be asked for again."""
+        self.live.annotate(switchover_to="")
+        soon(lambda: self.live.cr["status"].get("switchoverAnswered", "") != to, "the wish before is forgotten")
+        self.live.annotate(switchover_to=to)
+
     def replaced(self, before: dict[str, Any]) -> None:
         """Wait until pods are others, or gone."""
 
@@ -142,12 +148,12 @@ def replica_volume_lost(scene: Scene) -> None:
 
 def switchover(scene: Scene) -> None:
     to = scene.dice.choice(scene.replicas)
-    scene.live.annotate(switchover_to=to)
+    scene.wish(to)
     soon(lambda: scene.live.cr["status"].get("switchoverAnswered") == to, f"{to} has taken over")
 
 
 def primary_killed_in_a_switchover(scene: Scene) -> None:
-    scene.live.annotate(switchover_to=scene.dice.choice(scene.replicas))
+    scene.wish(scene.dice.choice(scene.replicas))
     scene.pause(1.0)
     for slot in scene.dice.sample(sorted(scene.live.pods()), 1):
         scene.signal(slot)
@@ -200,7 +206,7 @@ def daemon_killed_in_a_failover(scene: Scene) -> None:
 def daemon_killed_in_a_switchover(scene: Scene) -> None:
     live, primary, to = scene.live, scene.live.primary, scene.dice.choice(scene.replicas)
     step = scene.dice.choice(list(_FAILING_OVER))
-    live.annotate(switchover_to=to)
+    scene.wish(to)
     _kill_at(scene, step, lambda: _FAILING_OVER[step](live, primary))
     soon(lambda: live.cr["status"].get("switchoverAnswered") == to, f"{to} has taken over")
 
