@@ -1,4 +1,4 @@
-"""A Checkup's load on a real server: a Job sends the requests, and what it tells is the result."""
+"""Checkups by Jobs that really run: load on a real server, and what a program of somebody's own leaves behind."""
 
 import pytest
 
@@ -13,6 +13,42 @@ while True:
     except OSError:
         time.sleep(0.1)  # until nodes have heard of the Service
 """
+
+LEAVES = """
+import json, os, ssl, time, urllib.request as u
+account = "/var/run/secrets/kubernetes.io/serviceaccount/"
+left = {"data": {os.environ["CHECKUP_KEY"]: json.dumps({"open": 3, "pages": ["x" * 99] * 100})}}
+ask = u.Request(
+    f"https://kubernetes.default.svc/api/v1/namespaces/{os.environ['PLACE']}/configmaps/{os.environ['CHECKUP_CONFIGMAP']}",
+    data=json.dumps(left).encode(),
+    method="PATCH",
+    headers={"Authorization": "Bearer " + open(account + "token").read(), "Content-Type": "application/merge-patch+json"},
+)
+while True:
+    try:
+        u.urlopen(ask, context=ssl.create_default_context(cafile=account + "ca.crt"), timeout=60).read()
+        break
+    except OSError:
+        time.sleep(0.1)  # until the rights are known everywhere
+"""
+API = "checks.reconcile.dev/v1alpha1"
+
+
+def result_of(real, name, what="result"):
+    """The status of a Checkup once a run has ended, which says *what*."""
+    at = f"/apis/{API}/namespaces/{real.namespace}/checkups/{name}"
+
+    def told():
+        status = real.get(at).get("status", {})
+        return status if "result" in status or "failure" in status else None
+
+    status = real.eventually(told, f"a run of {name} has ended")
+    assert what in status, status
+    return status
+
+
+def passed(status):
+    return next(each for each in status["conditions"] if each["type"] == "Passed")
 
 
 @pytest.mark.usefixtures("crds")
@@ -33,14 +69,43 @@ def test_load_is_sent_to_a_service_and_told(real, new_daemon):  # noqa: F811 - a
     real.phase("Succeeded", "client")
     load = {"service": "web", "port": 8080, "path": "/?q=1", "ratePerSecond": 10, "durationSeconds": 2}
     spec = {"load": {**load, "timeoutSeconds": 120, "image": "python"}, "passes": "result.errors == 0"}
-    api = "checks.reconcile.dev/v1alpha1"
-    real.apply({"apiVersion": api, "kind": "Checkup", "metadata": {"name": "speed"}, "spec": spec})
+    real.apply({"apiVersion": API, "kind": "Checkup", "metadata": {"name": "speed"}, "spec": spec})
 
-    at = f"/apis/{api}/namespaces/{real.namespace}/checkups/speed"
-    status = real.eventually(lambda: (found := real.get(at)["status"]).get("result") and found, "it has a result")
-    result, conditions = status["result"], {each["type"]: each for each in status["conditions"]}
+    status = result_of(real, "speed")
+    result = status["result"]
     assert (result["requests"], result["statuses"]) == (20, {"200": 20})
     assert 0 < result["p50_ms"] <= result["p99_ms"] <= result["max_ms"]
-    assert conditions["Passed"]["status"] == "True", conditions
+    assert passed(status)["status"] == "True", status
     asked = [line for line in real.logs("web") if "/?q=1" in line]
     assert len(asked) == 20
+
+
+@pytest.mark.usefixtures("crds")
+def test_a_program_leaves_its_result_as_its_last_words_or_in_a_config_map(real, new_daemon):  # noqa: F811 - a fixture
+    group, place = "rbac.authorization.k8s.io", {"name": "leaver"}
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["much-result"], "verbs": ["patch"]}
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": real.namespace}
+    binding = {"roleRef": {"apiGroup": group, "kind": "Role", "name": "leaver"}, "subjects": [subject]}
+    real.apply(
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {**place}, "rules": [rule]},
+        {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": {**place}, **binding},
+    )
+    new_daemon(real.kubectl.kubeconfig, real.namespace).start()
+    words = """echo '{"open": 7}' > /dev/termination-log"""
+    programs = {
+        "few": {"image": "system", "command": ["sh", "-c", words]},
+        "much": {"image": "python", "command": ["python", "-c", LEAVES], "env": [{"name": "PLACE", "value": real.namespace}]},
+        "none": {"image": "system", "command": ["sh", "-c", "echo sorry > /dev/termination-log"]},
+    }  # fmt: skip
+    for name, program in programs.items():
+        spec = {
+            "job": {"template": {"spec": {"containers": [{"name": "main", **program}]}}},
+            "passes": "result.open < 5",
+        }
+        real.apply({"apiVersion": API, "kind": "Checkup", "metadata": {"name": name}, "spec": spec})
+    few, much, none = result_of(real, "few"), result_of(real, "much"), result_of(real, "none", "failure")
+    assert (few["result"]["open"], passed(few)["reason"]) == (7, "NotPassed")
+    assert (much["result"]["open"], len(much["result"]["pages"]), passed(much)["reason"]) == (3, 100, "Passed")
+    assert (none["failure"]["reason"], passed(none)["status"]) == ("NotAResult", "False")
+    at = f"/api/v1/namespaces/{real.namespace}/configmaps/much-result"
+    real.eventually(lambda: not real.get(at), "the ConfigMap goes once its result is written down")

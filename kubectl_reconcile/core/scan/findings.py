@@ -61,6 +61,8 @@ class ScanFinding:
     severity: ScanSeverity = field(compare=False, default=ScanSeverity.MEDIUM)
 
 
+CHECKUP: Final = GroupKind("checks.reconcile.dev", "Checkup")
+"""Whose Jobs come and go: what makes them is looked at instead."""
 _TEMPLATE: Final = ("spec", "template")
 PODS: Final[Mapping[GroupKind, tuple[str, ...]]] = {
     GroupKind("", "Pod"): (),
@@ -71,6 +73,7 @@ PODS: Final[Mapping[GroupKind, tuple[str, ...]]] = {
     GroupKind("apps", "StatefulSet"): _TEMPLATE,
     GroupKind("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
     GroupKind("batch", "Job"): _TEMPLATE,
+    CHECKUP: ("spec", "job", "template"),
 }
 """Where objects say which pods they make."""
 _RUN_ON: Final = frozenset({"DaemonSet", "Deployment", "ReplicationController", "ReplicaSet", "StatefulSet"})
@@ -87,6 +90,8 @@ def findings_of(manifest: Manifest, profile: Profile) -> Iterator[ScanFinding]:
     group_kind = GroupKind(ref.group, ref.kind)
     if (place := PODS.get(group_kind)) is not None:
         pod = map_at(manifest, *place) if place else manifest
+        if "spec" not in pod:
+            return  # a Checkup that makes no pods of its own
         for each, severity in _violated(pod, profile):
             check = f"{POD_SECURITY}{each.control}"
             yield ScanFinding(ref, check, _below(place, each.path), each.demand, severity)

@@ -22,7 +22,7 @@ from kubectl_reconcile.core.objects import (
     map_at,
     maps_in,
 )
-from kubectl_reconcile.core.scan.findings import PODS, ScanFinding, endpoints_finding, findings_of
+from kubectl_reconcile.core.scan.findings import CHECKUP, PODS, ScanFinding, endpoints_finding, findings_of
 from kubectl_reconcile.core.scan.pod_security import keyed
 from kubectl_reconcile.core.scan.rules import ScanRules
 
@@ -37,6 +37,7 @@ SCANNED: Final = (
     ("apps/v1", "StatefulSet"),
     ("batch/v1", "CronJob"),
     ("batch/v1", "Job"),
+    ("checks.reconcile.dev/v1alpha1", "Checkup"),
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
 )
@@ -64,7 +65,7 @@ def findings_among(manifests: Iterable[Manifest], rules: ScanRules) -> list[Scan
 def _is_check(ref: ObjectRef, maker: ObjectRef | None) -> bool:
     """Tell whether an object is the Job of a check, which comes and goes."""
     is_job = ref.group_kind == GroupKind("batch", "Job")
-    return is_job and maker is not None and maker.group_kind == GroupKind("checks.reconcile.dev", "Checkup")
+    return is_job and maker is not None and maker.group_kind == CHECKUP
 
 
 def maker_of(ref: ObjectRef, manifest: Manifest) -> ObjectRef | None:

@@ -1,4 +1,4 @@
-"""Checkup: a CR ``Checkup`` is a security scan of its namespace, on a schedule or whenever something changes, or load on one of its Services.
+"""Checkup: a CR ``Checkup`` is a security scan of its namespace, on a schedule or whenever something changes, load on one of its Services, or a Job of somebody's own.
 
 For a scan nothing is made and nothing is written but the status; for the rest see ``measured``. A result stays until another one differs, or until its next slot; what it means is told each time.
 
@@ -41,7 +41,7 @@ _MESSAGE_MAX = 600
 @module(
     api="checks.reconcile.dev/v1alpha1",
     kind="Checkup",
-    owns=["batch/v1/Job"],
+    owns=["batch/v1/Job", "v1/ConfigMap"],
     reads=[Reads(api, kind, whole_namespace=True) for api, kind in SCANNED],
     health=[
         {"Failed": {"Degraded": "True"}},
@@ -51,14 +51,14 @@ _MESSAGE_MAX = 600
     ],
 )
 def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-    """Look at all workloads, Services, Roles and RoleBindings of the namespace, or send requests to a Service, and say what changed.
+    """Look at all workloads, Services, Roles and RoleBindings of the namespace, send requests to a Service, or run a Job of your own, and say what changed.
 
     A scan looks again whenever something changes, some seconds later; with a schedule, at its slots alone. The status has the findings, the most severe
-    first, which of them are new and which are fixed, and a history. Load is sent by a Job: at the slots of a schedule, or once for each spec.
+    first, which of them are new and which are fixed, and a history. Load is sent by a Job, and a Job of your own is run, at the slots of a schedule, or once for each spec.
     """
     spec = checkup_spec(cr, ctx.ceilings)
-    if spec.load:
-        return measured(cr, spec, spec.load, owned, ctx)
+    if check := spec.load or spec.job:
+        return measured(cr, spec, check, owned, ctx)
     test, calendar, basis = spec.test, spec.calendar, spec.basis
     before = status_of(cr, basis)
     if owned.unread and not spec.suspend:

@@ -26,6 +26,7 @@ from kubectl_reconcile.module_api import (
     maps_in,
     restricted_container,
     restricted_pod,
+    shortened,
 )
 
 FIELD = ".spec.load"
@@ -95,7 +96,7 @@ class LoadWish:
             return f"{FIELD}.port: Service {self.service} has no port {self.port} (hint: it has {told})"
         return ""
 
-    def template(self, ctx: Context) -> dict[str, Any]:
+    def template_of(self, ctx: Context, _job: str) -> dict[str, Any]:
         """Return the pod that sends the requests."""
         url = f"http://{self.service}.{ctx.namespace}.svc:{self.port}{self.path}"
         arguments = [
@@ -125,6 +126,11 @@ class LoadWish:
         found = last_words(said)
         is_whole = all(isinstance(found.get(name), int | float) for name in ("requests", "errors", "p50_ms", "p99_ms"))
         return dict(found) if is_whole else {}
+
+    @staticmethod
+    def why_none(said: str) -> tuple[str, str]:
+        """Return why there is no result in what was said: in one word, and in a sentence."""
+        return "NotAResult", f"what its pod told is no result: {shortened(' '.join(said.split()), 100)!r}"
 
     @staticmethod
     def summary(result: Mapping[str, Any]) -> str:

@@ -26,11 +26,13 @@ from kubectl_reconcile.module_api import (
     shortened,
     untouched_in,
 )
+from kubectl_reconcile.modules.checkup.job import results_name
 from kubectl_reconcile.modules.checkup.runs import (
     SPEC_CHANGED,
     CheckRun,
     due_slot,
     handled_slot,
+    job_name,
     job_of,
     last_run,
 )
@@ -58,11 +60,14 @@ class Measurement(Protocol):
     def missing(self, owned: Owned) -> str:
         """Return what is in the way of it."""
 
-    def template(self, ctx: Context) -> dict[str, Any]:
-        """Return the template of the pod."""
+    def template_of(self, ctx: Context, job: str) -> dict[str, Any]:
+        """Return the template of the pod of the Job of that name."""
 
     def result_of(self, said: str) -> dict[str, Any]:
         """Return the result; nothing where there is none in what was *said*."""
+
+    def why_none(self, said: str) -> tuple[str, str]:
+        """Return why there is none: in one word, and in a sentence."""
 
     def summary(self, result: Mapping[str, Any]) -> str:
         """Return a result in a few words."""
@@ -83,12 +88,13 @@ def status_of(cr: Manifest, basis: str) -> dict[str, Any]:
 
 def _kind(basis: object) -> str:
     word = str(basis).partition("-")[0]
-    return word if word == "load" else "scan"
+    return word if word in {"load", "job"} else "scan"
 
 
 def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, ctx: Context) -> Outcome:
     """Begin what is due; tell what became of what was begun."""
-    status, run, calendar = status_of(cr, spec.basis), last_run(owned, ctx.now), spec.calendar
+    status, run, calendar = status_of(cr, spec.basis), last_run(owned, results_name(ctx), ctx.now), spec.calendar
+    was_told = run is None or status.get("job") == run.name
     if run and run.ended and run.name != status.get("job"):
         status = _recorded(status, spec, check, run)
     is_at_work = run is not None and not run.ended
@@ -110,14 +116,23 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
     begins = bool(occasion) and not (spec.suspend or is_at_work or obstacle)
     kept = (named("batch/v1", "Job", run.name),) if run and not begins else ()
     deadline_s = spec.deadline_seconds or check.deadline_s
-    begun = (job_of(ctx, occasion, spec.basis, check.template(ctx), deadline_s),) if begins else ()
+    job = job_name(ctx, occasion)
+    begun = (job_of(ctx, occasion, spec.basis, check.template_of(ctx, job), deadline_s),) if begins else ()
+    # It goes only once it is known that what it holds was written down.
+    results = (_results(ctx),) if spec.job and (begins or not was_told) else ()
     return Outcome(
-        children=(*kept, *begun),
+        children=(*kept, *results, *begun),
         untouched=untouched_in(kept),
         status=status,
         conditions=tuple(_conditions(status, spec.test, check, run, obstacle)),
         requeue_after_s=_wait_s(status, ctx.now, is_soon=is_at_work or begins, is_blocked=bool(obstacle)),
     )
+
+
+def _results(ctx: Context) -> Manifest:
+    """Return the ConfigMap that a pod may leave its result in."""
+    metadata = {"name": results_name(ctx), "labels": ctx.labels()}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
 def _obstacle(check: Measurement, owned: Owned) -> str:
@@ -156,7 +171,7 @@ def _recorded(status: Mapping[str, Any], spec: CheckupSpec, check: Measurement, 
         before = map_at(status, "result") if status.get("basis") == run.basis else {}
         found["result"] = _compared(result, before)
     else:
-        found["failure"] = _failure(run)
+        found["failure"] = _failure(run, check)
         if status.get("basis") != run.basis:
             found.pop("result", None)
     line: dict[str, Any] = {"time": run.ended, **{name: result[name] for name in _OF_HISTORY if name in result}}
@@ -166,13 +181,13 @@ def _recorded(status: Mapping[str, Any], spec: CheckupSpec, check: Measurement, 
     return found
 
 
-def _failure(run: CheckRun) -> dict[str, str]:
+def _failure(run: CheckRun, check: Measurement) -> dict[str, str]:
     if run.failed:
         return {"reason": "JobFailed", "message": f"Job {run.name}: {run.failed}"}
     if not run.said:
         return {"reason": "NoResult", "message": f"Job {run.name}: its pod is gone, or told nothing"}
-    told = shortened(" ".join(run.said.split()), 100)
-    return {"reason": "NotAResult", "message": f"Job {run.name}: what its pod told is no result: {told!r}"}
+    reason, message = check.why_none(run.said)
+    return {"reason": reason, "message": f"Job {run.name}: {message}"}
 
 
 def _compared(result: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,20 +89,22 @@ def job_of(ctx: Context, occasion: str, basis: str, template: Mapping[str, Any],
     }
 
 
-def last_run(owned: Owned, now: str) -> CheckRun | None:
-    """Return the run that was begun last, if its Job is there."""
+def last_run(owned: Owned, results: str, now: str) -> CheckRun | None:
+    """Return the run that was begun last, if its Job is there; what it left in the ConfigMap called *results* comes before what its pod said."""
     jobs = [each for each in owned.of("Job") if OCCASION in annotations_of(each)]
     if not jobs:
         return None
     job = max(jobs, key=lambda each: (str(each["metadata"].get("creationTimestamp") or "~"), each["metadata"]["name"]))
-    return _run(job, pods_of_job(job["metadata"]["name"], owned.read("Pod")), now)
+    name = job["metadata"]["name"]
+    left = map_at(owned.get("ConfigMap", results) or {}, "data").get(name)
+    return _run(job, left if isinstance(left, str) else "", pods_of_job(name, owned.read("Pod")), now)
 
 
-def _run(job: Manifest, pods: Iterable[Manifest], now: str) -> CheckRun:
+def _run(job: Manifest, left: str, pods: Iterable[Manifest], now: str) -> CheckRun:
     pods = tuple(pods)
     told = annotations_of(job)
     name, occasion, basis = job["metadata"]["name"], told.get(OCCASION, ""), told.get(BASIS, "")
-    said = next((words for each in pods if (words := _said(each))), "")
+    said = left or next((words for each in pods if (words := _said(each))), "")
     if has_condition(job, "Complete"):
         ended = str(map_at(job, "status").get("completionTime") or now)
         if not said and seconds_between(ended, now) < _PATIENCE_S:

@@ -23,6 +23,7 @@ from kubectl_reconcile.module_api import (
     schedule_if_any,
     spec_of,
 )
+from kubectl_reconcile.modules.checkup.job import JobWish
 from kubectl_reconcile.modules.checkup.load import LoadWish
 
 _LEAST_DEADLINE_S = 10
@@ -34,6 +35,7 @@ class CheckupSpec:
 
     scan: Mapping[str, Any] | None = None
     load: LoadWish | None = None
+    job: JobWish | None = None
     schedule: str = ""
     time_zone: str = "UTC"
     passes: str = ""
@@ -77,8 +79,8 @@ class CheckupSpec:
     @property
     def basis(self) -> str:
         """What tells results that can be compared from others: the profile, and what is left out; of a Job, what it does."""
-        if self.load:
-            return self.load.basis
+        if measurement := self.load or self.job:
+            return measurement.basis
         rules = self.rules
         left_out = [[each.check, each.kind, each.name] for each in rules.exclude]
         digest = hashlib.sha256(json.dumps(left_out).encode()).hexdigest()
@@ -92,12 +94,14 @@ def checkup_spec(cr: Manifest, ceilings: Mapping[str, int]) -> CheckupSpec:
         SpecError: it makes no sense; the field is named.
     """
     spec = spec_of(cr, CheckupSpec)
-    if sum(each is not None for each in (spec.scan, spec.load)) != 1:
-        raise SpecError(".spec", "must have one of scan and load")
+    if sum(each is not None for each in (spec.scan, spec.load, spec.job)) != 1:
+        raise SpecError(".spec", "must have one of scan, load and job")
     if spec.load:
         spec.load.check(ceilings)
+    elif spec.job:
+        spec.job.check()
     elif spec.deadline_seconds:
-        raise SpecError(".spec.deadlineSeconds", "goes with a load alone: a scan makes no Job")
+        raise SpecError(".spec.deadlineSeconds", "goes with load and job: a scan makes no Job")
     if 0 < spec.deadline_seconds < _LEAST_DEADLINE_S:
         raise SpecError(".spec.deadlineSeconds", f"must be {_LEAST_DEADLINE_S} or more, not {spec.deadline_seconds}")
     return spec

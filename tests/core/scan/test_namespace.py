@@ -38,6 +38,15 @@ def test_the_jobs_of_checks_are_not_looked_at_and_what_else_says_to_be_of_one_is
     assert [each[0] for each in found(pod)] == ["Pod/web-0"]
 
 
+def test_the_pod_of_a_check_is_looked_at_where_the_checkup_says_it():
+    checkup = {"apiVersion": "checks.reconcile.dev/v1alpha1", "kind": "Checkup", "metadata": meta("audit")}
+    template = {"spec": {"containers": [SOUND], "hostPID": True}}
+    assert found({**checkup, "spec": {"job": {"template": template}}}) == [
+        ("Checkup/audit", "pod-security/hostNamespaces", ".spec.job.template.spec.hostPID")
+    ]
+    assert found({**checkup, "spec": {"load": {"service": "web"}}}) == []
+
+
 def test_what_is_being_deleted_is_not_looked_at():
     assert found({**role("*"), "metadata": meta("web", deletionTimestamp="now")}) == []
 

@@ -24,7 +24,7 @@ class Jobs:
 
     def __init__(self, *around, **spec):
         self.around, self.now, self.unread, self.ceilings = list(around), CREATED, {}, CEILINGS
-        self.jobs, self.pods, self.begun, self.outcome = {}, {}, [], None
+        self.jobs, self.maps, self.pods, self.begun, self.outcome = {}, {}, {}, [], None
         self.cr = {
             "apiVersion": "checks.reconcile.dev/v1alpha1",
             "kind": "Checkup",
@@ -36,7 +36,7 @@ class Jobs:
         self.now = now
         around = [*self.around, *self.pods.values()]
         owned = Owned(
-            copy.deepcopy(list(self.jobs.values())),
+            copy.deepcopy([*self.jobs.values(), *self.maps.values()]),
             around=[SimpleNamespace(ref=ObjectRef.of(each), manifest=lambda each=each: each) for each in around],
             unread=self.unread,
         )
@@ -45,7 +45,9 @@ class Jobs:
         before = (self.cr.get("status") or {}).get("conditions")
         conditions = merge_conditions(before, outcome.conditions, generation=1, now=now)
         self.cr = {**self.cr, "status": json.loads(json.dumps({**outcome.status, "conditions": conditions}))}
-        wanted = {each["metadata"]["name"]: each for each in outcome.children}
+        maps = {each["metadata"]["name"]: each for each in outcome.children if each["kind"] == "ConfigMap"}
+        self.maps = {name: self.maps.get(name) or copy.deepcopy(each) for name, each in maps.items()}
+        wanted = {each["metadata"]["name"]: each for each in outcome.children if each["kind"] == "Job"}
         self.jobs = {name: job for name, job in self.jobs.items() if name in wanted}
         for name, job in wanted.items():
             if name not in self.jobs:

@@ -1,0 +1,127 @@
+"""Checkups by a Job of somebody's own, on plain values: what its pod is told, where its result may be, and what is no result."""
+
+import json
+
+import pytest
+
+from kubectl_reconcile.core.module.specs import SpecError
+from kubectl_reconcile.module_testing import asked
+from kubectl_reconcile.modules.checkup.job import MOST_BYTES
+from tests.modules.checkup.jobs import Jobs
+
+SOON, LATER = "2026-11-20T12:01:00Z", "2026-11-20T13:00:00Z"
+MAIN = {"name": "main", "image": "audit:1.2", "env": [{"name": "LEVEL", "value": "2"}]}
+TEMPLATE = {"metadata": {"labels": {"team": "a"}}, "spec": {"containers": [MAIN], "serviceAccountName": "audit"}}
+
+
+def job(template=TEMPLATE, **more):
+    return Jobs(job={"template": template}, **more)
+
+
+def left(world, text):
+    """What the pod of the Job that is at work leaves in the ConfigMap."""
+    world.maps["check-result"]["data"] = {"before": "{}", world.begun[-1]: text}
+
+
+def test_the_pod_is_as_it_is_asked_for_and_is_told_where_a_result_may_go():
+    world = job(deadlineSeconds=60)
+    world.at(SOON, asked)
+    (made,) = world.jobs.values()
+    template = made["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    told = {each["name"]: each["value"] for each in container["env"]}
+    assert told == {"LEVEL": "2", "CHECKUP_CONFIGMAP": "check-result", "CHECKUP_KEY": made["metadata"]["name"]}
+    assert (template["spec"]["restartPolicy"], template["spec"]["serviceAccountName"]) == ("Never", "audit")
+    assert template["metadata"]["labels"].items() > {"team": "a", "app.kubernetes.io/name": "checkup"}.items()
+    assert (made["spec"]["activeDeadlineSeconds"], made["spec"]["backoffLimit"]) == (60, 0)
+    assert set(world.maps) == {"check-result"}
+
+
+def test_a_variable_that_the_container_names_itself_stays():
+    own = {"name": "CHECKUP_KEY", "value": "mine"}
+    world = job({"spec": {"containers": [{**MAIN, "env": [own]}]}})
+    world.at(SOON)
+    (made,) = world.jobs.values()
+    assert own in made["spec"]["template"]["spec"]["containers"][0]["env"]
+
+
+def test_what_its_pod_said_is_the_result_and_its_numbers_are_compared():
+    world = job(schedule="0 * * * *", passes="result.open < 5 && result.by.web == 'ok'")
+    world.begin("2026-11-20T13:00:00Z")
+    world.end({"open": 3, "by": {"web": "ok"}, "sure": True})
+    world.at(world.now)
+    assert world.told("Passed") == ("True", "Passed")
+    world.begin("2026-11-20T14:00:00Z")
+    world.end({"open": 7, "by": {"web": "ok"}, "sure": True})
+    status = world.at(world.now)
+    assert (status["result"]["change"], status["result"]["by"]) == ({"open": 4}, {"web": "ok"})
+    assert (world.told("Passed"), world.told("Regressed")) == (("False", "NotPassed"), ("True", "Worse"))
+    assert "open 7" in world.message("Passed")
+
+
+def test_what_is_left_in_the_config_map_counts_more_and_goes_once_it_is_written_down():
+    world = job()
+    world.begin()
+    left(world, json.dumps({"pages": ["x" * 90] * 600}))
+    world.end("it is in the ConfigMap")
+    assert len(world.at(SOON)["result"]["pages"]) == 600
+    assert world.maps, "nobody knows yet whether the status was written"
+    world.at(SOON)
+    assert (world.maps, world.told("Passed")) == ({}, ("True", "Passed"))
+
+
+def test_what_another_run_left_is_not_the_result_of_this_one():
+    world = job()
+    world.begin()
+    world.maps["check-result"]["data"] = {"check-20251120120000": '{"open": 1}'}
+    world.end("hello")
+    world.at(SOON)
+    assert world.told("Passed") == ("False", "NotAResult")
+
+
+NO_RESULT = {
+    "text": ("all is well", "NotAResult", "is no JSON object: 'all is well'"),
+    "a number": ("42", "NotAResult", "no JSON object"),
+    "a list": ("[1, 2]", "NotAResult", "no JSON object"),
+    "what a node has cut off": ('{"open": [1, 2', "NotAResult", "no JSON object"),
+    "too much": (json.dumps({"x": "é" * MOST_BYTES}), "TooLarge", f"{MOST_BYTES} are the most"),
+}
+
+
+@pytest.mark.parametrize(("said", "reason", "words"), NO_RESULT.values(), ids=NO_RESULT)
+def test_what_is_no_result_is_told_and_passes_nothing(said, reason, words):
+    world = job()
+    world.begin()
+    left(world, said)
+    world.end("")
+    status = world.at(SOON)
+    assert (world.told("Passed"), world.health, "result" in status) == (("False", reason), "Failed", False)
+    assert words in world.message("Passed")
+    assert len(json.dumps(status)) < 4096
+    world.at(LATER)
+    assert len(world.begun) == 1, "it isn't tried again until something is different"
+
+
+def test_a_job_that_never_ends_is_ended_by_its_deadline():
+    world = job()
+    world.begin()
+    world.end("", ok=False, reason="DeadlineExceeded", message="Job was active longer than specified deadline")
+    world.at(SOON)
+    assert "DeadlineExceeded" in world.message("Passed")
+
+
+BAD = {
+    "no containers": ({"spec": {}}, ".spec.job.template.spec.containers"),
+    "nothing at all": ({}, ".spec.job.template.spec.containers"),
+    "pods that are always restarted": (
+        {"spec": {"containers": [MAIN], "restartPolicy": "Always"}},
+        ".spec.job.template.spec.restartPolicy",
+    ),
+}
+
+
+@pytest.mark.parametrize(("template", "field"), BAD.values(), ids=BAD)
+def test_a_template_that_makes_no_sense_is_told_with_its_place(template, field):
+    with pytest.raises(SpecError) as refused:
+        job(template).at(SOON)
+    assert refused.value.field == field
