@@ -174,20 +174,18 @@ class SyncWork:
     ) -> None:
         """Ask the source when it is its turn, and have what it says taken in by the next turn of the Sync."""
         git, before = sync.git or GitSpec(url=""), _tip(target)
-        live = self.context.live(ref)
-        applied = str(((live or {}).get("status") or {}).get("lastAppliedRevision") or "")
-        passed = passed_before(live, sync.generation)
+        applied, passed = _revisions(self.context.live(ref), sync)
         earlier = passed if sync.depends_on and followed.desired is None else ""
-        beside = self.context.session.reader()
+        readers = [target.reader, self.context.session.reader()] if earlier else [target.reader]
 
         def read() -> Awaitable[tuple[Desired, Desired | None]]:
             return self.lanes.run(
-                lambda: self._read_both(target, applied, earlier, beside),
+                lambda: self._read_both(target, applied, earlier, readers[-1]),
                 who=ref, url=git.url, tenant=ref.namespace, is_urgent=is_urgent, timeout_s=sync.timeout_s,
             )  # fmt: skip
 
         try:
-            newest, kept = await lookups.answered(self.context.session_of(sync), [target.reader, beside], read)
+            newest, kept = await lookups.answered(self.context.session_of(sync), readers, read)
             found = verification_of(target.source)
             is_news = _asks_for_else(newest, followed) or found != followed.verification
             if _tells_of_move(target, before):
@@ -215,7 +213,7 @@ class SyncWork:
     ) -> tuple[Desired, Desired | None]:
         """Return what the source asks for now, and what it asked for at the commit *earlier* where that is another one, by a reader *beside*. Blocks."""
         newest = read_with_bases(target, applied)
-        if newest.revision.sha == earlier:
+        if not earlier or newest.revision.sha == earlier:
             return newest, None
         return newest, read_at(target, earlier, beside)
 
@@ -382,6 +380,12 @@ class SyncWork:
             if live is not None:
                 is_read = target is not None and target.sync.generation == live["metadata"].get("generation")
                 await self.health.learn(target.sync if target and is_read else Sync.of(live), live)
+
+
+def _revisions(live: Manifest | None, sync: Sync) -> tuple[str, str]:
+    """Return what was applied last, and what was tried last by this spec. At a start each Sync waits for its turn to read: none of them holds its object meanwhile."""
+    applied = str(map_at(live or {}, "status").get("lastAppliedRevision") or "")
+    return applied, passed_before(live, sync.generation)
 
 
 def _asks_for_else(newest: Desired, followed: FollowedSync) -> bool:
