@@ -159,7 +159,7 @@ async def live_sync(request: web.Request) -> tuple[Session, Manifest]:
         NotInstalled, NoSuchSync: there is none.
         ApiError: the server refuses, or doesn't answer.
     """
-    session = asker().session
+    session = await asker().knowing_kinds()
     return session, await targets.live_sync(session, _named(request, "name"), _named(request, "namespace"))
 
 
@@ -171,7 +171,7 @@ async def live_object(request: web.Request) -> tuple[Session, Manifest]:
         NoSuchKind: the cluster serves no such kind.
         ApiError: there is no such object, or the server refuses.
     """
-    session = asker().session
+    session = await asker().knowing_kinds()
     kind, namespace, name = (_named(request, part) for part in ("kind", "namespace", "name"))
     return session, await find_object.live(session, f"{kind}/{name}", "" if namespace == "-" else namespace)
 

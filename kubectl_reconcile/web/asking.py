@@ -8,8 +8,10 @@ The application knows no other identity: where it runs, and by what people are k
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -18,15 +20,31 @@ from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.web.fleet_feed import FleetFeed
 
+_KINDS_S = 30.0
+
 Document = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asker:
     """A person at a browser: the session with their rights, and the Syncs that they may see."""
 
     session: Session
     fleet: FleetFeed
+    _looked_s: float = field(default_factory=time.monotonic)
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def knowing_kinds(self) -> Session:
+        """Return the session, which knows the kinds that the cluster had half a minute ago at the latest: CRDs come and go.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        async with self._looking:
+            if time.monotonic() - self._looked_s > _KINDS_S:
+                await self.session.refresh()
+                self._looked_s = time.monotonic()
+        return self.session
 
 
 class Door(Protocol):

@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,10 @@ def debugging_port(process: subprocess.Popen[str]) -> int:
     raise AssertionError("".join(said))
 
 
+class UntoldError(Exception):
+    """The browser didn't do what it was told."""
+
+
 @dataclass
 class Tab:
     """One tab. *complaints* are exceptions of scripts, and what the browser refused or couldn't load."""
@@ -70,7 +74,8 @@ class Tab:
             said = await self.socket.receive_json(timeout=PATIENCE_S)
             self._hear(said)
             if said.get("id") == mine:
-                assert "error" not in said, said["error"]
+                if "error" in said:
+                    raise UntoldError(said["error"]["message"])
                 return said["result"]
 
     def _hear(self, said: Any) -> None:
@@ -81,7 +86,10 @@ class Tab:
             self.complaints.append(said["params"]["entry"]["text"])
 
     async def open(self, url: str) -> None:
+        """Go to *url*, and return once what was shown before is gone."""
+        await self.value("window.before = true")
         await self.tell("Page.navigate", url=url)
+        await self.until("!window.before && document.readyState === 'complete'")
 
     async def value(self, script: str) -> Any:
         """What a script's expression is."""
@@ -91,9 +99,11 @@ class Tab:
     async def until(self, script: str) -> Any:
         """What a script's expression is, once it is true."""
         async with asyncio.timeout(PATIENCE_S):
-            while not (found := await self.value(script)):
+            while True:
+                with suppress(UntoldError):  # a page that is just being left can't say anything
+                    if found := await self.value(script):
+                        return found
                 await asyncio.sleep(0.05)
-        return found
 
     async def sees(self, text: str, where: str = "main") -> None:
         """Return once *text* is to be read."""

@@ -86,8 +86,9 @@ async def test_only_rows_in_sight_are_there_however_many_syncs_there_are(tab, mo
     monkeypatch.setattr(FleetFeed, "rows", all_of_them)
     await tab.open(f"{tab.origin}/?sort=name")
     await tab.sees("sync-00000")
-    await tab.value("window.scrollTo(0, document.body.scrollHeight)")
-    await tab.sees("sync-09999")
+    await tab.until(
+        "scrollTo(0, document.body.scrollHeight), document.querySelector('main').innerText.includes('sync-09999')"
+    )
     assert await tab.value("document.querySelectorAll('[role=row]').length") < 100
     await tab.press("/")
     await tab.until("document.activeElement.type === 'search'")

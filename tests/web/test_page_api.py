@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from kubectl_reconcile.web import asking
+
 SECRET = "correct-horse-battery"
 ENCODED = base64.b64encode(SECRET.encode()).decode()
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe\u2066"
@@ -156,3 +158,28 @@ async def test_everybody_sees_what_they_may_and_no_more(served, session_of, foll
     assert "bob" in refused["error"]["message"]
     assert (await others.ask(followed.path)).status == 403
     assert (await page.ask(f"/api/v1/objects/ConfigMap/{namespace}/kube-root-ca.crt")).status == 403
+
+
+async def test_kinds_that_come_while_the_page_is_open_are_known(page, followed, kubectl, monkeypatch):
+    group = f"{followed.namespace}.page-room.test"
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"lamps.{group}"},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"plural": "lamps", "kind": "Lamp"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    }  # fmt: skip
+    place = f"/api/v1/objects/Lamp.{group}/{followed.namespace}/one"
+    assert "no kind" in (await page.get(place, status=404))["error"]["message"]
+    kubectl.apply(crd)
+    kubectl("wait", "--for=condition=Established", "--timeout=300s", f"crd/lamps.{group}")
+    monkeypatch.setattr(asking, "_KINDS_S", 0.0)
+
+    async def known():
+        async with await page.ask(place) as answer:
+            return "no kind" not in await answer.text()
+
+    async with asyncio.timeout(150):  # until the server lists it
+        while not await known():
+            await asyncio.sleep(0.1)
+    kubectl("delete", f"crd/lamps.{group}", "--wait=false")

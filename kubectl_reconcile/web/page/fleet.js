@@ -6,12 +6,12 @@ const PAGE = 100;
 const COLUMNS = [['state', 'State'], ['name', 'Sync'], ['repository', 'Repository'], ['revision', 'Revision'], ['changed', 'Changed'], ['', 'Message']];
 const KEPT = ['q', 'state', 'namespace', 'sort', 'group'];
 
-const addressOf = query => `/${query.toString() ? `?${query}` : ''}`;
+const keptOf = query => new URLSearchParams(KEPT.filter(each => query.get(each)).map(each => [each, query.get(each)]));
 
 function change(query, name, value) {
-  const next = new URLSearchParams(KEPT.filter(each => query.get(each)).map(each => [each, query.get(each)]));
+  const next = keptOf(query);
   if (value) next.set(name, value); else next.delete(name);
-  go(addressOf(next), {replace: true});
+  go(`/${next.toString() && `?${next}`}`, {replace: true});
 }
 
 // The rows that were asked for so far, by the page that they are on.
@@ -74,7 +74,7 @@ function Row({row, style, index, narrow}) {
 }
 
 export function Fleet({query}) {
-  const search = new URLSearchParams(KEPT.filter(each => query.get(each)).map(each => [each, query.get(each)])).toString();
+  const search = keptOf(query).toString();
   const {pages = {}, error, busy, length = 0, matching = 0, total = 0, states = [], namespaces = [], only, seen, again, put} = useRows(search);
   const [at, setAt] = useState(-1);
   const list = useRef(), timer = useRef(0);

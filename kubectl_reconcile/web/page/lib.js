@@ -30,19 +30,27 @@ export const get = (path, signal) => asked(path, {signal});
 export const post = (path, body) =>
   asked(path, {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}});
 
-// Returns {data, error, busy, again} of what is at a path; asks again when the path or `version` changes.
-export function useData(path, version = 0) {
+// Returns {data, error, busy, again} of what is at a path. It asks again when `version` changes, one question at a time, with a pause between.
+export function useData(path, version = 0, pauseMs = 300) {
   const [state, set] = useState({busy: true});
-  const [round, setRound] = useState(0);
+  const ask = useRef();
   useEffect(() => {
     const stop = new AbortController();
-    set(before => ({...(before.path === path ? before : {}), path, busy: true}));
-    get(path, stop.signal).then(
-      data => stop.signal.aborted || set({path, data, busy: false}),
-      error => stop.signal.aborted || set(before => ({...before, error, busy: false})));
+    let busy = false, wanted = false;
+    ask.current = async () => {
+      wanted = busy;
+      if (busy || stop.signal.aborted) return;
+      busy = true;
+      set(before => ({...(before.path === path && before), path, busy}));
+      const found = await get(path, stop.signal).then(data => ({data}), error => ({error}));
+      if (stop.signal.aborted) return;
+      set(before => ({...before, error: null, ...found, busy: false}));
+      setTimeout(() => { busy = false; if (wanted) ask.current(); }, pauseMs);
+    };
     return () => stop.abort();
-  }, [path, version, round]);
-  return {...state, again: () => setRound(number => number + 1)};
+  }, [path]);
+  useEffect(() => { ask.current(); }, [path, version]);
+  return {...state, again: () => ask.current()};
 }
 
 export const syncPath = ({namespace, name}) => `${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;

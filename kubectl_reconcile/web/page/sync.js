@@ -27,7 +27,7 @@ function Facts({sync}) {
 }
 
 function History({path, version, may}) {
-  const {data, error, again} = useData(`/api/v1/syncs/${path}/history`, version);
+  const {data, error, again} = useData(`/api/v1/syncs/${path}/history`, version, 2000);
   if (error) return html`<${Trouble} error=${error} again=${again}/>`;
   if (!data) return html`<${Waiting}/>`;
   return html`${data.trouble && html`<p class="aside">Who committed what can’t be told: ${data.trouble}</p>`}
@@ -44,7 +44,7 @@ function History({path, version, may}) {
 }
 
 function Events({path, version}) {
-  const {data, error, again} = useData(`/api/v1/syncs/${path}/events`, version);
+  const {data, error, again} = useData(`/api/v1/syncs/${path}/events`, version, 2000);
   if (error) return html`<${Trouble} error=${error} again=${again}/>`;
   if (!data) return html`<${Waiting}/>`;
   if (!data.events.length) return html`<p class="nothing">Nothing was said of it lately.</p>`;
@@ -56,7 +56,7 @@ function Events({path, version}) {
 }
 
 function Objects({path, version, home}) {
-  const {data, error, busy, again} = useData(`/api/v1/syncs/${path}/tree`, version);
+  const {data, error, busy, again} = useData(`/api/v1/syncs/${path}/tree`, version, 2000);
   if (error && !data) return html`<${Trouble} error=${error} again=${again}/>`;
   if (!data) return html`<${Waiting}/>`;
   return html`<div aria-busy=${busy}>

@@ -35,12 +35,11 @@ export function Tree({root, home}) {
   };
   useKeys({j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
     ArrowRight: () => rows[at] && turn(rows[at].node, rows[at].level, true), ArrowLeft: () => rows[at] && turn(rows[at].node, rows[at].level, false)});
-  const all = to => setTurned(() => {
-    const next = new Map();
-    const each = node => { if (node.children.length) next.set(keyOf(node), to); node.children.forEach(each); };
-    root.children.forEach(each);
-    return next;
-  });
+  const unfold = () => {
+    const next = new Map(), each = node => { next.set(keyOf(node), true); node.children.forEach(each); };
+    each(root);
+    setTurned(next);
+  };
   const row = (index, style) => {
     const {node, level} = rows[index], open = isOpen(node, level), [group] = node.apiVersion.includes('/') ? node.apiVersion.split('/') : [''];
     return html`<div key=${keyOf(node)} class="node" role="treeitem" aria-level=${level - 1} aria-expanded=${node.children.length ? open : null} style=${style}>
@@ -54,7 +53,7 @@ export function Tree({root, home}) {
   };
   if (!root.children.length) return html`<p class="nothing">Nothing belongs to it.</p>`;
   return html`<div ref=${box}>
-    <p class="tools"><button type="button" class="quiet" onClick=${() => all(true)}>Unfold all</button>
+    <p class="tools"><button type="button" class="quiet" onClick=${unfold}>Unfold all</button>
       <button type="button" class="quiet" onClick=${() => setTurned(new Map())}>Fold what is well</button></p>
     <${LongList} role="tree" aria-label="Objects" count=${rows.length} height=${HEIGHT} row=${row}/>
   </div>`;
