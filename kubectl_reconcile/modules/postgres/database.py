@@ -134,9 +134,7 @@ class MyDatabase:
             status={**_status(cr, s, step, ctx), **tls_told(spec), **backups.status},
             conditions=(*_conditions(asked, s, step, ctx), *backups.conditions),
             warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1],))),
-            requeue_after_s=min(
-                _IDLE_S if step.do in {NextDo.NOTHING, NextDo.STOP} else _BUSY_S, backups.wait_s or _IDLE_S
-            ),
+            requeue_after_s=min(_IDLE_S if _is_at_rest(spec, s, step) else _BUSY_S, backups.wait_s or _IDLE_S),
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
@@ -160,6 +158,11 @@ class MyDatabase:
             conditions=(Condition("Ready", "False", "Deleting", text if left else "everything is gone"),),
             finalized=not left,
         )
+
+
+def _is_at_rest(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep) -> bool:
+    """Tell whether nothing follows by itself: a failover may, once nobody has served for long enough."""
+    return step.do in {NextDo.NOTHING, NextDo.STOP} and not (spec.failover and s.is_formed and not s.writable)
 
 
 # --- children -------------------------------------------------------------------------------------

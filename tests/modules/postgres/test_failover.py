@@ -85,6 +85,19 @@ def test_it_is_shown_before_it_is_done(mode, steps):
         assert shown[:2] == world.taken[:2] == ["delete db-0", "promote db-1"]
 
 
+def test_one_whose_volume_is_lost_is_looked_at_again_soon_while_another_may_take_over():
+    world = formed()
+    world.delete("Pod", "db-0")
+    del world.objects["PersistentVolumeClaim", "db-0-data"]
+    outcome = world.step()
+    assert (condition(outcome, "Degraded").reason, outcome.requeue_after_s) == ("DataLost", 2.0)
+    world.later(30)
+    world.step()
+    world.step()
+    assert world.primary["name"] == "db-1"
+    assert world.settle().requeue_after_s == 15.0
+
+
 def test_without_the_field_nobody_takes_over():
     world = World(replicas=2)
     world.settle()
