@@ -47,6 +47,7 @@ VERBS = {
     "events": Verb("inspect.events", "Show what daemons report. Writes nothing."),
     "logs": Verb("inspect.events", "The same as events."),
     "ui": Verb("operate.ui", "Serve a page about Syncs to yourself."),
+    "report": Verb("inspect.report", "Report on a namespace or a Sync. Writes nothing."),
     "suspend": Verb("change.suspend", "Tell Syncs to leave the cluster as it is."),
     "resume": Verb("change.suspend", "Resume Syncs after suspend or rollback."),
     "history": Verb("change.history", "Show which revisions a Sync has applied. Writes nothing."),

@@ -1,6 +1,6 @@
-"""Checkup: a CR ``Checkup`` is a security scan of its namespace, on a schedule or whenever something changes, load on one of its Services, or a Job of somebody's own.
+"""Checkup: a CR ``Checkup`` is a security scan of its namespace, on a schedule or whenever something changes, load on one of its Services, a Job of somebody's own, or a report.
 
-For a scan nothing is made and nothing is written but the status; for the rest see ``measured``. A result stays until another one differs, or until its next slot; what it means is told each time.
+For a scan nothing is made and nothing is written but the status; for the rest see ``measured`` and ``reported``. A result stays until another one differs, or until its next slot; what it means is told each time.
 
 Conditions: ``Passed`` (what ``spec.passes`` asks for; without it, that nothing was found), ``Regressed`` (there are findings that the result before hadn't),
 and ``Stalled`` where objects can't be read.
@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from kubectl_reconcile.module_api import (
+    REPORTED,
     SCANNED,
     Condition,
     Context,
@@ -30,11 +31,14 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile.modules.checkup.measured import measured, status_of
 from kubectl_reconcile.modules.checkup.record import is_same, recorded
+from kubectl_reconcile.modules.checkup.reported import reported
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec, checkup_spec
 from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, passed, regressed
 
 _REST_S, _BLOCKED_S = 3600.0, 30.0
 _KINDS = tuple(kind for _, kind in SCANNED)
+_NEEDED = frozenset(f"{kind}.{api.rpartition('/')[0]}".rstrip(".") for api, kind in SCANNED)
+_READ = tuple(dict.fromkeys((*SCANNED, *REPORTED)))
 _MESSAGE_MAX = 600
 
 
@@ -42,7 +46,7 @@ _MESSAGE_MAX = 600
     api="checks.reconcile.dev/v1alpha1",
     kind="Checkup",
     owns=["batch/v1/Job", "v1/ConfigMap"],
-    reads=[Reads(api, kind, whole_namespace=True) for api, kind in SCANNED],
+    reads=[Reads(api, kind, whole_namespace=True) for api, kind in _READ],
     health=[
         {"Failed": {"Degraded": "True"}},
         {"Failed": {"Passed": "False"}},
@@ -51,18 +55,21 @@ _MESSAGE_MAX = 600
     ],
 )
 def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-    """Look at all workloads, Services, Roles and RoleBindings of the namespace, send requests to a Service, or run a Job of your own, and say what changed.
+    """Look at all workloads, Services, Roles and RoleBindings of the namespace, send requests to a Service, run a Job of your own, or write a report, and say what changed.
 
     A scan looks again whenever something changes, some seconds later; with a schedule, at its slots alone. The status has the findings, the most severe
-    first, which of them are new and which are fixed, and a history. Load is sent by a Job, and a Job of your own is run, at the slots of a schedule, or once for each spec.
+    first, which of them are new and which are fixed, and a history. Load is sent by a Job, a Job of your own is run, and a report is written at the slots of a schedule, or once for each spec.
     """
     spec = checkup_spec(cr, ctx.ceilings)
     if check := spec.load or spec.job:
         return measured(cr, spec, check, owned, ctx)
+    if spec.report:
+        return reported(cr, spec, spec.report, owned, ctx)
     test, calendar, basis = spec.test, spec.calendar, spec.basis
     before = status_of(cr, basis)
-    if owned.unread and not spec.suspend:
-        return Outcome(status=before, conditions=tuple(_stalled(owned.unread)), requeue_after_s=_BLOCKED_S)
+    unread = {kind: why for kind, why in owned.unread.items() if kind in _NEEDED}
+    if unread and not spec.suspend:
+        return Outcome(status=before, conditions=tuple(_stalled(unread)), requeue_after_s=_BLOCKED_S)
     slot = _slot(cr, before, calendar, ctx.now)
     status = before if spec.suspend else _status(spec, before, basis, owned, slot, ctx.now)
     if spec.suspend:

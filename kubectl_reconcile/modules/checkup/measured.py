@@ -46,7 +46,20 @@ _NEEDED: Final = frozenset({"Pod", "Service"})
 _OF_HISTORY: Final = ("p50_ms", "p99_ms", "errors", "requests")
 
 
-class Measurement(Protocol):
+class Judge(Protocol):
+    """What a result means."""
+
+    def summary(self, result: Mapping[str, Any]) -> str:
+        """Return a result in a few words."""
+
+    def is_good(self, result: Mapping[str, Any]) -> bool:
+        """Tell whether a result passes where nobody says what does."""
+
+    def is_worse(self, result: Mapping[str, Any]) -> bool:
+        """Tell whether a result, which has been compared, is worse than the one before."""
+
+
+class Measurement(Judge, Protocol):
     """What the pod of a Job does, and what its last words mean."""
 
     @property
@@ -69,15 +82,6 @@ class Measurement(Protocol):
     def why_none(self, said: str) -> tuple[str, str]:
         """Return why there is none: in one word, and in a sentence."""
 
-    def summary(self, result: Mapping[str, Any]) -> str:
-        """Return a result in a few words."""
-
-    def is_good(self, result: Mapping[str, Any]) -> bool:
-        """Tell whether a result passes where nobody says what does."""
-
-    def is_worse(self, result: Mapping[str, Any]) -> bool:
-        """Tell whether a result, which has been compared, is worse than the one before."""
-
 
 def status_of(cr: Manifest, basis: str) -> dict[str, Any]:
     """Return the status so far; nothing where that is of a check of another kind."""
@@ -88,7 +92,7 @@ def status_of(cr: Manifest, basis: str) -> dict[str, Any]:
 
 def _kind(basis: object) -> str:
     word = str(basis).partition("-")[0]
-    return word if word in {"load", "job"} else "scan"
+    return word if word in {"load", "job", "report"} else "scan"
 
 
 def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, ctx: Context) -> Outcome:
@@ -111,7 +115,7 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
         occasion = due_slot(calendar, handled, created, ctx.now)
     elif status.get("basis") != spec.basis:
         occasion = f"{SPEC_CHANGED} {spec.basis}"
-    for name in _of_schedule(spec):
+    for name in outdated(spec):
         status.pop(name, None)
     begins = bool(occasion) and not (spec.suspend or is_at_work or obstacle)
     kept = (named("batch/v1", "Job", run.name),) if run and not begins else ()
@@ -125,7 +129,7 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
         untouched=untouched_in(kept),
         status=status,
         conditions=tuple(_conditions(status, spec.test, check, run, obstacle)),
-        requeue_after_s=_wait_s(status, ctx.now, is_soon=is_at_work or begins, is_blocked=bool(obstacle)),
+        requeue_after_s=wait_s(status, ctx.now, is_soon=is_at_work or begins, is_blocked=bool(obstacle)),
     )
 
 
@@ -144,14 +148,14 @@ def _obstacle(check: Measurement, owned: Owned) -> str:
     return check.missing(owned)
 
 
-def _of_schedule(spec: CheckupSpec) -> tuple[str, ...]:
+def outdated(spec: CheckupSpec) -> tuple[str, ...]:
     """Return what isn't said of slots now."""
     if not spec.schedule:
         return "nextScheduleTime", "lastScheduleTime"
     return ("nextScheduleTime",) if spec.suspend else ()
 
 
-def _wait_s(status: Mapping[str, Any], now: str, *, is_soon: bool, is_blocked: bool) -> float | None:
+def wait_s(status: Mapping[str, Any], now: str, *, is_soon: bool, is_blocked: bool) -> float | None:
     """Return when to look again, if nothing happens until then; Jobs and pods are watched."""
     if is_soon or is_blocked:
         return _WORKING_S if is_soon else _BLOCKED_S
@@ -169,14 +173,14 @@ def _recorded(status: Mapping[str, Any], spec: CheckupSpec, check: Measurement, 
     result = {} if run.failed else check.result_of(run.said)
     if result:
         before = map_at(status, "result") if status.get("basis") == run.basis else {}
-        found["result"] = _compared(result, before)
+        found["result"] = compared_with(result, before)
     else:
         found["failure"] = _failure(run, check)
         if status.get("basis") != run.basis:
             found.pop("result", None)
     line: dict[str, Any] = {"time": run.ended, **{name: result[name] for name in _OF_HISTORY if name in result}}
     line |= {"failed": found["failure"]["message"]} if "failure" in found else {}
-    line["passed"] = _passed(found, spec.test, check).status == "True"
+    line["passed"] = passes(found, spec.test, check).status == "True"
     found["history"] = [*map(dict, maps_in(status.get("history"))), line][-spec.keep :]
     return found
 
@@ -190,7 +194,7 @@ def _failure(run: CheckRun, check: Measurement) -> dict[str, str]:
     return {"reason": reason, "message": f"Job {run.name}: {message}"}
 
 
-def _compared(result: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def compared_with(result: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result with by how much its numbers have changed."""
     change = {
         name: round(value - before[name], 3)
@@ -215,11 +219,12 @@ def _conditions(
     else:
         yield Condition("Running", "False", "Idle", "")
     yield Condition("Stalled", "True", "InTheWay", obstacle) if obstacle else NOT_STALLED
-    yield _passed(status, test, check)
-    yield _regressed(status, check)
+    yield passes(status, test, check)
+    yield has_regressed(status, check)
 
 
-def _passed(status: Mapping[str, Any], test: CelTest | None, check: Measurement) -> Condition:
+def passes(status: Mapping[str, Any], test: CelTest | None, check: Judge) -> Condition:
+    """Return whether the last result passes: by *test*, or without one as *check* has it."""
     if failure := map_at(status, "failure"):
         return Condition("Passed", "False", str(failure.get("reason") or "Failed"), str(failure.get("message") or ""))
     result = map_at(status, "result")
@@ -234,7 +239,8 @@ def _passed(status: Mapping[str, Any], test: CelTest | None, check: Measurement)
     return Condition("Passed", "False", "NotPassed", shortened(told, _MESSAGE_MAX))
 
 
-def _regressed(status: Mapping[str, Any], check: Measurement) -> Condition:
+def has_regressed(status: Mapping[str, Any], check: Judge) -> Condition:
+    """Return whether the last result is worse than the one before."""
     result, history = map_at(status, "result"), list(maps_in(status.get("history")))
     if "failure" in status or not result.get("compared"):
         return Condition("Regressed", "False", "NothingToCompareWith", "there is no earlier result of the same check")

@@ -25,6 +25,7 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile.modules.checkup.job import JobWish
 from kubectl_reconcile.modules.checkup.load import LoadWish
+from kubectl_reconcile.modules.checkup.report import ReportWish
 
 _LEAST_DEADLINE_S = 10
 
@@ -36,6 +37,7 @@ class CheckupSpec:
     scan: Mapping[str, Any] | None = None
     load: LoadWish | None = None
     job: JobWish | None = None
+    report: ReportWish | None = None
     schedule: str = ""
     time_zone: str = "UTC"
     passes: str = ""
@@ -79,7 +81,7 @@ class CheckupSpec:
     @property
     def basis(self) -> str:
         """What tells results that can be compared from others: the profile, and what is left out; of a Job, what it does."""
-        if measurement := self.load or self.job:
+        if measurement := self.load or self.job or self.report:
             return measurement.basis
         rules = self.rules
         left_out = [[each.check, each.kind, each.name] for each in rules.exclude]
@@ -94,14 +96,16 @@ def checkup_spec(cr: Manifest, ceilings: Mapping[str, int]) -> CheckupSpec:
         SpecError: it makes no sense; the field is named.
     """
     spec = spec_of(cr, CheckupSpec)
-    if sum(each is not None for each in (spec.scan, spec.load, spec.job)) != 1:
-        raise SpecError(".spec", "must have one of scan, load and job")
+    if sum(each is not None for each in (spec.scan, spec.load, spec.job, spec.report)) != 1:
+        raise SpecError(".spec", "must have one of scan, load, job and report")
     if spec.load:
         spec.load.check(ceilings)
     elif spec.job:
         spec.job.check()
-    elif spec.deadline_seconds:
-        raise SpecError(".spec.deadlineSeconds", "goes with load and job: a scan makes no Job")
+    if spec.report:
+        spec.report.check()
+    if spec.deadline_seconds and not (spec.load or spec.job):
+        raise SpecError(".spec.deadlineSeconds", "goes with load and job: nothing else makes a Job")
     if 0 < spec.deadline_seconds < _LEAST_DEADLINE_S:
         raise SpecError(".spec.deadlineSeconds", f"must be {_LEAST_DEADLINE_S} or more, not {spec.deadline_seconds}")
     return spec

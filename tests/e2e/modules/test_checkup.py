@@ -61,3 +61,15 @@ def test_who_may_not_read_all_of_a_namespace_says_nothing_of_it(cluster, plugin,
     told = {each["type"]: each for each in json.loads((tmp_path / "case.json").read_text())["outcome"]["conditions"]}
     assert told["Passed"]["status"] == "Unknown"
     assert "Role.rbac.authorization.k8s.io, RoleBinding.rbac.authorization.k8s.io" in told["Stalled"]["message"]
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_report_is_in_its_config_map_and_goes_with_its_checkup(cluster, eventually):
+    cluster.apply(role("get"))
+    cluster.apply({**checkup(), "spec": {"report": {"of": "namespace"}}})
+    text = eventually(
+        lambda: ((cluster.get("ConfigMap", "security-report") or {}).get("data") or {}).get("report.md"),
+        "the report is written",
+    )
+    assert text.startswith(f"# Report: namespace {cluster.namespace}\n")
+    eventually(lambda: condition(cluster.get("Checkup", "security"), "Passed").get("status") == "True", "it passes")

@@ -46,7 +46,9 @@ class Jobs:
         conditions = merge_conditions(before, outcome.conditions, generation=1, now=now)
         self.cr = {**self.cr, "status": json.loads(json.dumps({**outcome.status, "conditions": conditions}))}
         maps = {each["metadata"]["name"]: each for each in outcome.children if each["kind"] == "ConfigMap"}
-        self.maps = {name: self.maps.get(name) or copy.deepcopy(each) for name, each in maps.items()}
+        self.maps = {
+            name: copy.deepcopy(each if "data" in each else self.maps.get(name, each)) for name, each in maps.items()
+        }
         wanted = {each["metadata"]["name"]: each for each in outcome.children if each["kind"] == "Job"}
         self.jobs = {name: job for name, job in self.jobs.items() if name in wanted}
         for name, job in wanted.items():

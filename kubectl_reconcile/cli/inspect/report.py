@@ -1,0 +1,29 @@
+"""``kubectl reconcile report``: what there is in a namespace, or of a Sync, at this moment."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import json
+
+import click
+
+from kubectl_reconcile.cli.options.connection import Connection
+from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.output.terminal import clean
+from kubectl_reconcile.cli.session import run
+from kubectl_reconcile.core.report.markdown import markdown_of
+from kubectl_reconcile.engine.commands.scanning import reporting
+
+
+def report(connection: Connection, name: str | None, *, since: str, output: str) -> int:
+    """Report on a namespace or a Sync."""
+    try:
+        after = dt.datetime.fromisoformat(since).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if since else ""
+    except ValueError as error:
+        raise click.BadParameter("must be as in 2026-11-20T12:00:00Z", param_hint="--since") from error
+    found = run(connection, functools.partial(reporting.reported, name=name or "", since=after))
+    text = json.dumps(found, indent=2) if output == "json" else markdown_of(found).rstrip("\n")
+    for line in text.splitlines():
+        click.echo(clean(line))
+    return ExitStatus.OK

@@ -1,0 +1,216 @@
+"""What a report says of a namespace, or of one Sync in it: what there is and how it is, what was changed, and what waits for somebody.
+
+It is told from what objects say of themselves: no Secret is looked at. Each list has a limit; how many more there are is told.
+
+Pure: live objects and a time in, JSON out. The order of the objects doesn't matter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.module.schedules import seconds_between
+from kubectl_reconcile.core.objects import (
+    GroupKind,
+    Manifest,
+    ObjectRef,
+    condition_of,
+    controller_of,
+    labels_of,
+    map_at,
+    maps_in,
+    text_at,
+)
+from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
+from kubectl_reconcile.core.scan.findings import PODS
+from kubectl_reconcile.core.scan.namespace import SCANNED
+
+SYNC: Final = GroupKind("reconcile.dev", "Sync")
+CERTIFICATE: Final = GroupKind("cert-manager.io", "Certificate")
+SOON_DAYS: Final = 30
+"""Certificates that end within so many days are told of."""
+_MOST: Final = 100
+_MOST_USERS: Final = 10
+_LONGEST: Final = 200
+_DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class ReportScope:
+    """What is reported of: a *namespace*, or one *sync* in it; *since* is when that was done last."""
+
+    namespace: str
+    sync: str = ""
+    since: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return f"Sync {self.namespace}/{self.sync}" if self.sync else f"namespace {self.namespace}"
+
+
+REPORTED: Final = (
+    *(each for each in SCANNED if not each[1].startswith("Role")),
+    ("reconcile.dev/v1alpha1", "Sync"),
+    ("cert-manager.io/v1", "Certificate"),
+)
+"""The kinds of a namespace that a report tells of, by version and kind; there need not be such."""
+
+
+def report_of(
+    objects: Iterable[Manifest], scope: ReportScope, now: str, put_back: Iterable[Mapping[str, str]] = ()
+) -> dict[str, Any]:
+    """Return the report of *now*. *put_back* is drift that was put back, as events tell of it: the ``sync``, the ``time`` and a ``message`` each."""
+    everything = sorted((each for each in objects if _is_of(each, scope)), key=ObjectRef.of)
+    syncs = [each for each in everything if ObjectRef.of(each).group_kind == SYNC]
+    names = {each["metadata"]["name"] for each in syncs}
+    members = [each for each in everything if ObjectRef.of(each).group_kind != SYNC and controller_of(each) is None]
+    lists = {
+        "unhealthy": [*_unhealthy(members)],
+        "images": [*_images(members)],
+        "syncs": [*map(_sync, syncs)],
+        "changes": [line for each in syncs for line in _changes(each, scope.since)],
+        "putBack": [dict(each) for each in put_back if each["sync"] in names],
+        "drift": [*_conditions(everything, "Drifted")],
+        "contested": [*_conditions(everything, "Contended")],
+        "held": [line for each in syncs for line in _held(each)],
+        "problems": [line for each in syncs for line in _problems(each)],
+        "certificates": [*_certificates(everything, now)],
+    }
+    return {
+        "of": scope.title,
+        "time": now,
+        **({"since": scope.since} if scope.since else {}),
+        "counts": {"objects": len(members), **{name: len(lines) for name, lines in lists.items()}},
+        "inventory": [*_inventory(members)],
+        **{name: lines[:_MOST] for name, lines in lists.items()},
+    }
+
+
+def _is_of(manifest: Manifest, scope: ReportScope) -> bool:
+    ref = ObjectRef.of(manifest)
+    if ref.namespace != scope.namespace or not scope.sync:
+        return ref.namespace == scope.namespace
+    sync = ObjectRef(SYNC.group, SYNC.kind, scope.namespace, scope.sync)
+    return ref == sync or labels_of(manifest).get(PART_OF) == applyset_id(sync)
+
+
+def _named(manifest: Manifest) -> str:
+    ref = ObjectRef.of(manifest)
+    return f"{ref.group_kind}/{ref.name}"
+
+
+def _cut(text: object) -> str:
+    found = " ".join(str(text or "").split())
+    return found if len(found) <= _LONGEST else f"{found[: _LONGEST - 1]}…"
+
+
+# --- what there is --------------------------------------------------------------------------------
+
+
+def _inventory(members: Sequence[Manifest]) -> Iterator[dict[str, Any]]:
+    count, well = Counter[str](), Counter[str]()
+    for each in members:
+        kind = str(ObjectRef.of(each).group_kind)
+        count[kind] += 1
+        well[kind] += not health(each).status.holds_up
+    for kind in sorted(count):
+        yield {"kind": kind, "count": count[kind], "healthy": well[kind]}
+
+
+def _unhealthy(members: Sequence[Manifest]) -> Iterator[dict[str, Any]]:
+    for each in members:
+        found = health(each)
+        if found.status.holds_up and found.status is not HealthStatus.NOT_FOUND:
+            yield {"object": _named(each), "health": str(found.status), "message": _cut(found.message)}
+
+
+def _images(members: Sequence[Manifest]) -> Iterator[dict[str, Any]]:
+    users: dict[str, list[str]] = defaultdict(list)
+    for each in members:
+        place = PODS.get(ObjectRef.of(each).group_kind)
+        spec = map_at(each, *(place or ()), "spec") if place is not None else {}
+        for kind in ("initContainers", "containers"):
+            for container in maps_in(spec.get(kind)):
+                image = container.get("image")
+                if isinstance(image, str) and _named(each) not in users[image]:
+                    users[image].append(_named(each))
+    for image in sorted(users):
+        plain, _, digest = image.partition("@")
+        name, _, version = plain.rpartition(":") if ":" in plain.rpartition("/")[2] else (plain, "", "")
+        line = {"image": name, "version": version, "digest": digest}
+        yield {**{key: _cut(value) for key, value in line.items() if value}, "objects": _few(users[image])}
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    left = len(names) - _MOST_USERS
+    return [*names[:_MOST_USERS], *([f"{left} more"] if left > 0 else [])]
+
+
+# --- what was changed, and what waits -------------------------------------------------------------
+
+
+def _sync(sync: Manifest) -> dict[str, Any]:
+    ready = condition_of(sync, "Ready") or {}
+    git = map_at(sync, "spec", "source", "git")
+    line = {
+        "sync": sync["metadata"]["name"],
+        "url": _cut(git.get("url")),
+        "path": _cut(git.get("path")),
+        "revision": text_at(sync, "status", "lastAppliedRevision"),
+        "ready": str(ready.get("status") or "Unknown"),
+        "message": _cut(ready.get("message")),
+    }
+    return {name: value for name, value in line.items() if value}
+
+
+def _changes(sync: Manifest, since: str) -> Iterator[dict[str, Any]]:
+    """Yield the commits that a Sync's history has of the time *since*, the newest first."""
+    for each in maps_in(map_at(sync, "status").get("history")):
+        if str(each.get("time") or "") > since:
+            line = {"sync": sync["metadata"]["name"]}
+            line |= {name: _cut(each.get(name)) for name in ("revision", "time", "result", "signer")}
+            counts = {name: each[name] for name in ("created", "updated", "deleted", "failed") if each.get(name)}
+            yield {**{name: value for name, value in line.items() if value}, **counts}
+
+
+def _conditions(manifests: Sequence[Manifest], type_: str) -> Iterator[dict[str, Any]]:
+    for each in manifests:
+        found = condition_of(each, type_)
+        if found is not None and found.get("status") == "True":
+            yield {"object": _named(each), "message": _cut(found.get("message"))}
+
+
+def _held(sync: Manifest) -> Iterator[dict[str, Any]]:
+    name, spec = sync["metadata"]["name"], map_at(sync, "spec")
+    if spec.get("suspend") is True:
+        yield {"sync": name, "message": "it is suspended: nothing is applied"}
+    synced = condition_of(sync, "Synced") or {}
+    if synced.get("reason") == "Held":
+        yield {"sync": name, "message": _cut(synced.get("message"))}
+    for each in map_at(sync, "status").get("undeletable") or ():
+        yield {"sync": name, "message": _cut(f"{each} may not be deleted by the Sync's account")}
+
+
+def _problems(sync: Manifest) -> Iterator[dict[str, Any]]:
+    for each in map_at(sync, "status").get("problems") or ():
+        yield {"sync": sync["metadata"]["name"], "message": _cut(each)}
+
+
+def _certificates(manifests: Sequence[Manifest], now: str) -> Iterator[dict[str, Any]]:
+    for each in manifests:
+        ends = text_at(each, "status", "notAfter") if ObjectRef.of(each).group_kind == CERTIFICATE else ""
+        days = _days_left(now, ends)
+        if days is not None and days <= SOON_DAYS:
+            yield {"object": _named(each), "ends": ends, "days": days}
+
+
+def _days_left(now: str, ends: str) -> int | None:
+    try:
+        return int(seconds_between(now, ends) // _DAY_S) if ends else None
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,76 @@
+"""A report when it is due: at a slot of the schedule, or once for each spec.
+
+Pure: a spec, live objects and a time in; a ConfigMap, a status and conditions out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Condition,
+    Context,
+    Manifest,
+    Outcome,
+    Owned,
+    map_at,
+    maps_in,
+    named,
+    untouched_in,
+)
+from kubectl_reconcile.modules.checkup.measured import (
+    compared_with,
+    has_regressed,
+    outdated,
+    passes,
+    status_of,
+    wait_s,
+)
+from kubectl_reconcile.modules.checkup.report import ReportWish, report_name
+from kubectl_reconcile.modules.checkup.runs import due_slot
+from kubectl_reconcile.modules.checkup.spec import CheckupSpec
+from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED
+
+_OF_HISTORY = ("objects", "unhealthy", "changes", "problems")
+
+
+def reported(cr: Manifest, spec: CheckupSpec, wish: ReportWish, owned: Owned, ctx: Context) -> Outcome:
+    """Write the report where one is due; the one before stays until then."""
+    status, calendar = status_of(cr, spec.basis), spec.calendar
+    obstacle = "" if spec.suspend else wish.missing(owned)
+    created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
+    slot = due_slot(calendar, str(status.get("lastScheduleTime") or ""), created, ctx.now) if calendar else ""
+    is_due = bool(slot) if calendar else status.get("basis") != spec.basis
+    children: tuple[Manifest, ...] = ()
+    if is_due and not spec.suspend and not obstacle:
+        is_same = status.get("basis") == spec.basis
+        made, counts = wish.made(owned, ctx, str(status.get("lastResultTime") or "") if is_same else "")
+        children, status = (made,), _recorded(status, spec, wish, counts, ctx.now, is_same=is_same)
+        status |= {"configMap": report_name(ctx), **({"lastScheduleTime": slot} if slot else {})}
+    elif owned.get("ConfigMap", report_name(ctx)) is not None:
+        children = (named("v1", "ConfigMap", report_name(ctx)),)
+    if calendar:
+        status["nextScheduleTime"] = calendar.after(ctx.now)
+    for name in outdated(spec):
+        status.pop(name, None)
+    stalled = Condition("Stalled", "True", "InTheWay", obstacle) if obstacle else NOT_STALLED
+    return Outcome(
+        children=children,
+        untouched=untouched_in(children),
+        status=status,
+        conditions=(stalled, passes(status, spec.test, wish), has_regressed(status, wish)),
+        requeue_after_s=wait_s(status, ctx.now, is_soon=False, is_blocked=bool(obstacle)),
+    )
+
+
+def _recorded(
+    status: dict[str, Any], spec: CheckupSpec, wish: ReportWish, counts: dict[str, Any], now: str, *, is_same: bool
+) -> dict[str, Any]:
+    """Return the status with the report of now."""
+    result = compared_with(counts, map_at(status, "result") if is_same else {})
+    found = {**status, "basis": spec.basis, "lastResultTime": now, "result": result}
+    line = {"time": now, **{name: counts[name] for name in _OF_HISTORY}}
+    line["passed"] = passes(found, spec.test, wish).status == "True"
+    before = [dict(each) for each in maps_in(status.get("history"))]
+    found["history"] = [*before, line][-spec.keep :]
+    return found

@@ -1,0 +1,145 @@
+"""Reports on plain values: what is told of a namespace and of a Sync, and how it is written."""
+
+import json
+
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.report.contents import ReportScope, report_of
+from kubectl_reconcile.core.report.markdown import markdown_of
+from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
+from tests.modules.checkup.world import deployment, meta, pod_of, service
+
+NOW, BEFORE = "2026-11-20T12:00:00Z", "2026-11-19T12:00:00Z"
+SHOP = ReportScope("shop")
+OF_SYNC = {PART_OF: applyset_id(ObjectRef("reconcile.dev", "Sync", "shop", "web"))}
+
+
+def condition(type_, status="True", reason="X", message=""):
+    return {"type": type_, "status": status, "reason": reason, "message": message}
+
+
+def sync(name="web", spec=None, **status):
+    git = {"url": "https://git.example.com/shop", "path": "apps"}
+    spec = {"source": {"git": git}, **(spec or {})}
+    return {
+        "apiVersion": "reconcile.dev/v1alpha1",
+        "kind": "Sync",
+        "metadata": meta(name),
+        "spec": spec,
+        "status": status,
+    }
+
+
+def entry(revision, time, **counts):
+    return {"revision": revision, "time": time, "result": "Synced", "message": "…", "total": 3, **counts}
+
+
+def broken(name="web", message="it has no more time"):
+    found = deployment(name)
+    conditions = [condition("Progressing", "False", "ProgressDeadlineExceeded", message)]
+    return {**found, "status": {"observedGeneration": 1, "conditions": conditions}}
+
+
+def test_objects_are_counted_by_kind_and_what_others_make_is_theirs():
+    found = report_of([deployment("a"), deployment("b"), service(), pod_of("ReplicaSet", "x")], SHOP, NOW)
+    assert [(each["kind"], each["count"]) for each in found["inventory"]] == [("Deployment.apps", 2), ("Service", 1)]
+    assert found["counts"]["objects"] == 3
+
+
+def test_what_is_not_healthy_is_told_with_its_reason():
+    (line,) = report_of([broken(), service()], SHOP, NOW)["unhealthy"]
+    assert (line["object"], line["health"]) == ("Deployment.apps/web", "Failed")
+    assert "it has no more time" in line["message"]
+
+
+def test_images_are_told_with_their_versions_and_who_runs_them():
+    objects = [
+        deployment("a", image="reg:5000/nginx:1.29@sha256:ab"),
+        deployment("b", image="reg:5000/nginx:1.29@sha256:ab"),
+        deployment("c", image="reg:5000/plain"),
+    ]
+    assert report_of(objects, SHOP, NOW)["images"] == [
+        {"image": "reg:5000/nginx", "version": "1.29", "digest": "sha256:ab", "objects": ["Deployment.apps/a", "Deployment.apps/b"]},
+        {"image": "reg:5000/plain", "objects": ["Deployment.apps/c"]},
+    ]  # fmt: skip
+
+
+def test_changes_are_those_since_the_last_report():
+    history = [entry("bbb", "2026-11-20T08:00:00Z", created=2, signer="ann"), entry("aaa", "2026-11-18T08:00:00Z")]
+    told = sync(lastAppliedRevision="bbb", history=history)
+    assert [each["revision"] for each in report_of([told], SHOP, NOW)["changes"]] == ["bbb", "aaa"]
+    (line,) = report_of([told], ReportScope("shop", since=BEFORE), NOW)["changes"]
+    assert line == {
+        "sync": "web", "revision": "bbb", "time": "2026-11-20T08:00:00Z", "result": "Synced", "signer": "ann", "created": 2,
+    }  # fmt: skip
+
+
+def test_what_waits_for_somebody_is_told():
+    held = condition("Synced", "False", "Held", "4 deletions are held")
+    conditions = [held, condition("Drifted", message="Deployment.apps shop/web: .spec.replicas")]
+    odd = sync(
+        spec={"suspend": True}, undeletable=["ConfigMap shop/x"], problems=["a.yaml:1: no"], conditions=conditions
+    )
+    contested = {**deployment(), "status": {"conditions": [condition("Contended", message=".spec.replicas with hpa")]}}
+    found = report_of([odd, contested], SHOP, NOW)
+    assert [each["message"] for each in found["held"]] == [
+        "it is suspended: nothing is applied",
+        "4 deletions are held",
+        "ConfigMap shop/x may not be deleted by the Sync's account",
+    ]
+    assert found["problems"] == [{"sync": "web", "message": "a.yaml:1: no"}]
+    assert found["drift"] == [
+        {"object": "Sync.reconcile.dev/web", "message": "Deployment.apps shop/web: .spec.replicas"}
+    ]
+    assert found["contested"] == [{"object": "Deployment.apps/web", "message": ".spec.replicas with hpa"}]
+
+
+def test_drift_that_was_put_back_is_that_of_the_syncs_that_are_told_of():
+    told = [{"sync": name, "time": NOW, "message": "put back"} for name in ("web", "other")]
+    assert report_of([sync()], SHOP, NOW, told)["putBack"] == told[:1]
+
+
+def test_certificates_are_told_that_end_soon():
+    def certificate(name, ends):
+        api = "cert-manager.io/v1"
+        return {"apiVersion": api, "kind": "Certificate", "metadata": meta(name), "status": {"notAfter": ends}}
+
+    objects = [certificate("soon", "2026-12-01T12:00:00Z"), certificate("later", "2027-12-01T12:00:00Z")]
+    objects += [certificate("odd", "tomorrow"), certificate("over", "2026-11-19T11:00:00Z")]
+    found = report_of(objects, SHOP, NOW)["certificates"]
+    assert [(each["object"], each["days"]) for each in found] == [
+        ("Certificate.cert-manager.io/over", -2),
+        ("Certificate.cert-manager.io/soon", 11),
+    ]
+
+
+def test_of_a_sync_its_members_are_told_and_nothing_else():
+    member = deployment("mine")
+    member["metadata"]["labels"] = OF_SYNC
+    elsewhere = {**deployment("far"), "metadata": {"name": "far", "namespace": "stall", "labels": OF_SYNC}}
+    found = report_of([sync(), sync("other"), member, deployment("theirs"), elsewhere], ReportScope("shop", "web"), NOW)
+    assert (found["of"], found["counts"]["objects"], found["counts"]["syncs"]) == ("Sync shop/web", 1, 1)
+
+
+def test_lists_have_a_limit_and_what_is_more_is_counted():
+    found = report_of([deployment(f"d-{number}", image=f"i:{number}") for number in range(500)], SHOP, NOW)
+    assert (len(found["images"]), found["counts"]["images"]) == (100, 500)
+    assert "\n400 more.\n" in markdown_of(found)
+    assert len(json.dumps(found)) < 256 * 1024
+
+
+def test_markdown_has_what_there_is_to_say_and_no_markup_of_others():
+    odd = broken(message="a | <b> [c](d) `e` @f\n# g")
+    text = markdown_of(report_of([odd, sync(lastAppliedRevision="abc")], SHOP, NOW))
+    assert text.startswith(
+        "# Report: namespace shop\n\nAs of 2026-11-20T12:00:00Z: 1 object, 1 not healthy, 0 changes.\n"
+    )
+    assert "## Not healthy" in text
+    assert "## Problems" not in text
+    (line,) = (each for each in text.splitlines() if each.startswith("| Deployment.apps/web | Failed"))
+    assert line.count("|") == 4
+    assert not set("<>[]`@") & set(line)
+
+
+def test_the_order_of_objects_does_not_matter():
+    objects = [deployment("a"), broken("b"), sync(), sync("z"), service()]
+    assert report_of(objects, SHOP, NOW) == report_of(objects[::-1], SHOP, NOW)
