@@ -32,6 +32,7 @@ from kubectl_reconcile.module_api import (
 from kubectl_reconcile.modules.checkup.measured import measured, status_of
 from kubectl_reconcile.modules.checkup.record import is_same, recorded
 from kubectl_reconcile.modules.checkup.reported import reported
+from kubectl_reconcile.modules.checkup.runs import applied
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec, checkup_spec
 from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, passed, regressed
 
@@ -88,13 +89,16 @@ def _status(
 ) -> dict[str, Any]:
     """Return the status with the result that counts now: the one before, unless it is time for another one."""
     is_other = before.get("basis") != basis
-    if spec.schedule and not slot and not is_other:
+    synced = applied(owned) if spec.on_sync else ""
+    is_due = bool(slot) or is_other or (bool(synced) and synced != before.get("applied"))
+    if (spec.schedule or spec.on_sync) and not is_due:
         return dict(before)
     findings = findings_among(chain.from_iterable(map(owned.read, _KINDS)), spec.rules)
-    if not slot and is_same(before, basis, findings):
+    if not is_due and is_same(before, basis, findings):
         return {name: value for name, value in before.items() if name not in _OF_SCHEDULE or spec.schedule}
     found = recorded(before, basis, findings, now=now, keep=spec.keep)
     found["history"][-1]["passed"] = passed(found, spec.test).status == "True"
+    found |= {"applied": synced} if synced else {}
     if last := slot or (before.get("lastScheduleTime") if spec.schedule else ""):
         found["lastScheduleTime"] = last
     return found

@@ -28,13 +28,15 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile.modules.checkup.job import results_name
 from kubectl_reconcile.modules.checkup.runs import (
-    SPEC_CHANGED,
+    SYNCED,
     CheckRun,
+    applied,
     due_slot,
     handled_slot,
     job_name,
     job_of,
     last_run,
+    occasion_of,
 )
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec
 from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, judged
@@ -107,14 +109,21 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
     status |= {"active": run.name} if run and is_at_work else {}
     if not is_at_work:
         status.pop("active", None)
-    occasion = ""
+    slot = ""
     if calendar:
         handled = handled_slot(status, run, calendar, created, ctx.now)
         status |= {"lastScheduleTime": handled} if handled else {}
         status["nextScheduleTime"] = calendar.after(ctx.now)
-        occasion = due_slot(calendar, handled, created, ctx.now)
-    elif status.get("basis") != spec.basis:
-        occasion = f"{SPEC_CHANGED} {spec.basis}"
+        slot = due_slot(calendar, handled, created, ctx.now)
+    synced = applied(owned) if spec.on_sync else ""
+    occasion = occasion_of(
+        slot=slot,
+        basis=spec.basis,
+        synced=synced,
+        status=status,
+        run=run,
+        has_schedule=calendar is not None or spec.on_sync,
+    )
     for name in outdated(spec):
         status.pop(name, None)
     begins = bool(occasion) and not (spec.suspend or is_at_work or obstacle)
@@ -169,6 +178,7 @@ def wait_s(status: Mapping[str, Any], now: str, *, is_soon: bool, is_blocked: bo
 def _recorded(status: Mapping[str, Any], spec: CheckupSpec, check: Measurement, run: CheckRun) -> dict[str, Any]:
     """Return the status with what became of a run."""
     found = {**status, "job": run.name, "lastResultTime": run.ended, "basis": run.basis}
+    found |= {"applied": run.occasion} if run.occasion.startswith(SYNCED) else {}
     found.pop("failure", None)
     result = {} if run.failed else check.result_of(run.said)
     if result:

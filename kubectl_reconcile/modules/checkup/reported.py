@@ -1,4 +1,4 @@
-"""A report when it is due: at a slot of the schedule, or once for each spec.
+"""A report when it is due: at a slot of the schedule, after a Sync has applied something, or once for each spec.
 
 Pure: a spec, live objects and a time in; a ConfigMap, a status and conditions out.
 """
@@ -27,7 +27,7 @@ from kubectl_reconcile.modules.checkup.measured import (
     wait_s,
 )
 from kubectl_reconcile.modules.checkup.report import ReportWish, report_name
-from kubectl_reconcile.modules.checkup.runs import due_slot
+from kubectl_reconcile.modules.checkup.runs import applied, due_slot, occasion_of
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec
 from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED
 
@@ -40,13 +40,22 @@ def reported(cr: Manifest, spec: CheckupSpec, wish: ReportWish, owned: Owned, ct
     obstacle = "" if spec.suspend else wish.missing(owned)
     created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
     slot = due_slot(calendar, str(status.get("lastScheduleTime") or ""), created, ctx.now) if calendar else ""
-    is_due = bool(slot) if calendar else status.get("basis") != spec.basis
+    synced = applied(owned) if spec.on_sync else ""
+    occasion = occasion_of(
+        slot=slot,
+        basis=spec.basis,
+        synced=synced,
+        status=status,
+        run=None,
+        has_schedule=calendar is not None or spec.on_sync,
+    )
     children: tuple[Manifest, ...] = ()
-    if is_due and not spec.suspend and not obstacle:
+    if occasion and not spec.suspend and not obstacle:
         is_same = status.get("basis") == spec.basis
         made, counts = wish.made(owned, ctx, str(status.get("lastResultTime") or "") if is_same else "")
         children, status = (made,), _recorded(status, spec, wish, counts, ctx.now, is_same=is_same)
         status |= {"configMap": report_name(ctx), **({"lastScheduleTime": slot} if slot else {})}
+        status |= {"applied": synced} if synced else {}
     elif owned.get("ConfigMap", report_name(ctx)) is not None:
         children = (named("v1", "ConfigMap", report_name(ctx)),)
     if calendar:

@@ -1,6 +1,6 @@
 """Checks that a Job makes: which one is due, and what became of those that were begun.
 
-A run is begun for one *occasion*: a slot of the schedule, or that the spec is another one. An occasion has one name forever, that of its Job, so nobody begins it
+A run is begun for one *occasion*: a slot of the schedule, that the spec is another one, or that a Sync has applied another revision. An occasion has one name forever, that of its Job, so nobody begins it
 twice, whoever is killed between two steps. One Job is at work at a time; slots that come meanwhile, or that nobody was there for, aren't made up for.
 
 Pure: live objects and a time in, runs out.
@@ -9,6 +9,7 @@ Pure: live objects and a time in, runs out.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,13 +31,16 @@ from kubectl_reconcile.module_api import (
     seconds_between,
     shortened,
     slot_suffix,
+    text_at,
     why_waiting,
 )
 
 OCCASION: Final = "checks.reconcile.dev/occasion"
 BASIS: Final = "checks.reconcile.dev/basis"
 SPEC_CHANGED: Final = "spec"
-"""What the occasion is called that isn't a slot; its basis follows."""
+"""What the occasion is called that the spec is another one; its basis follows."""
+SYNCED: Final = "sync"
+"""What the occasion is called that Syncs have applied other revisions; a digest of these follows."""
 LATEST_START_S: Final = 300.0
 """How late a slot may begin; one that is older was missed."""
 _PATIENCE_S: Final = 30.0
@@ -59,14 +63,14 @@ class CheckRun:
     @property
     def slot(self) -> str:
         """The slot that it was begun for, if it was one."""
-        return "" if self.occasion.startswith(SPEC_CHANGED) else self.occasion
+        return self.occasion if self.occasion[:1].isdecimal() else ""
 
 
 def job_name(ctx: Context, occasion: str) -> str:
     """Return the name of the Job of an occasion: the same forever."""
-    if occasion.startswith(SPEC_CHANGED):
-        return ctx.name(hashlib.sha256(occasion.encode()).hexdigest()[:10])
-    return ctx.name(slot_suffix(occasion))
+    if occasion[:1].isdecimal():
+        return ctx.name(slot_suffix(occasion))
+    return ctx.name(hashlib.sha256(occasion.encode()).hexdigest()[:10])
 
 
 def job_of(ctx: Context, occasion: str, basis: str, template: Mapping[str, Any], deadline_s: int) -> Manifest:
@@ -147,3 +151,30 @@ def handled_slot(
 def due_slot(calendar: CronSchedule, handled: str, created: str, now: str) -> str:
     """Return the slot to begin now, nothing where none is due. One that has waited for too long was missed."""
     return latest_slot(calendar, max(handled, created, later(now, -LATEST_START_S)), now)
+
+
+def applied(owned: Owned) -> str:
+    """Return the occasion that Syncs of the namespace have applied what they have by now; nothing where none has applied anything."""
+    found = {
+        each["metadata"]["name"]: text_at(each, "status", "lastAppliedRevision")
+        for each in owned.read("Sync.reconcile.dev")
+    }
+    revisions = sorted((name, revision) for name, revision in found.items() if revision)
+    digest = hashlib.sha256(json.dumps(revisions).encode()).hexdigest()[:16]
+    return f"{SYNCED} {digest}" if revisions else ""
+
+
+def occasion_of(
+    *, slot: str, basis: str, synced: str, status: Mapping[str, Any], run: CheckRun | None, has_schedule: bool
+) -> str:
+    """Return what a check is to be made for now, nothing where it isn't.
+
+    *synced* is the occasion that Syncs have applied something, where that counts. Without it and without a schedule a spec is one occasion.
+    """
+    if slot:
+        return slot
+    if synced:
+        made = {str(status.get("applied") or ""), run.occasion if run else ""}
+        return "" if synced in made else synced
+    is_other = not has_schedule and status.get("basis") != basis
+    return f"{SPEC_CHANGED} {basis}" if is_other else ""

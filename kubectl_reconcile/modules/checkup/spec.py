@@ -43,6 +43,7 @@ class CheckupSpec:
     passes: str = ""
     keep: Annotated[int, Between(1, 50)] = 10
     suspend: bool = False
+    on_sync: bool = False
     deadline_seconds: Annotated[int, Between(0, 86_400)] = 0
 
     @property

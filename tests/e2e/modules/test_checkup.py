@@ -73,3 +73,24 @@ def test_a_report_is_in_its_config_map_and_goes_with_its_checkup(cluster, eventu
     )
     assert text.startswith(f"# Report: namespace {cluster.namespace}\n")
     eventually(lambda: condition(cluster.get("Checkup", "security"), "Passed").get("status") == "True", "it passes")
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_revision_that_a_sync_has_applied_is_reported_of(cluster, eventually):
+    api = "reconcile.dev/v1alpha1"
+    cluster.apply({"apiVersion": api, "kind": "Sync", "metadata": {"name": "web"}, "spec": {}})  # nobody follows it
+    cluster.apply({**checkup(), "spec": {"report": {"of": "sync", "sync": "web", "format": "json"}, "onSync": True}})
+    eventually(lambda: condition(cluster.get("Checkup", "security"), "Passed").get("reason") == "NoResult", "it waits")
+
+    def applied(revision):
+        patch = json.dumps({"status": {"lastAppliedRevision": revision}})
+        words = ("patch", "sync", "web", "-n", cluster.namespace, "--subresource=status", "--type=merge", "-p", patch)
+        cluster.kubectl(*words)
+
+    def told():
+        data = (cluster.get("ConfigMap", "security-report") or {}).get("data") or {}
+        return data and json.loads(data["report.json"])["syncs"][0]["revision"]
+
+    for revision in ("aaa", "bbb"):
+        applied(revision)
+        eventually(lambda revision=revision: told() == revision, f"{revision} is reported of")
