@@ -2,7 +2,7 @@
 
 Run it by ``make demo``. It starts a sandbox and a Git server on this machine, lets a daemon follow a
 repository made of ``examples/shop``, two overlays over one base, and then does what people do: push, promote, edit by hand,
-remove, break.
+remove, weaken, break.
 Every line below a ``$`` is the real output of that command. ``--keep`` leaves all of it running.
 """
 
@@ -187,6 +187,7 @@ def play(stage: Stage) -> None:
     promote(stage)
     drift(stage)
     remove(stage)
+    weaken(stage)
     break_something(stage)
 
 
@@ -277,8 +278,43 @@ def remove(stage: Stage) -> None:
     stage.show("kubectl -n shop get memcached,deployments")
 
 
+CHECKUP = """apiVersion: checks.reconcile.dev/v1alpha1
+kind: Checkup
+metadata:
+  name: security
+  namespace: shop
+spec:
+  scan:
+    profile: baseline
+  passes: result.high == 0
+"""
+
+
+def weaken(stage: Stage) -> None:
+    say("6. A Checkup looks at production for weaknesses. Somebody wants a privileged container …", stage.pace_s)
+    (stage.folder / "checkup.yaml").write_text(CHECKUP)
+    stage.show(f"kubectl apply -f {stage.folder}/checkup.yaml")
+    stage.wait("it was looked at", lambda: verdict(stage) == "True")
+    privileged = "        - name: web\n          securityContext:\n            privileged: true\n"
+    stage.write("shop/base/web.yaml", lambda text: text.replace("        - name: web\n", privileged, 1))
+    stage.show("kubectl reconcile diff shop --local . -o summary --fail-on new-findings", cwd=stage.repository)
+    say("… which that would have told CI by its exit status. Pushed all the same, it is what the Checkup finds.")
+    stage.push("It needs more rights")
+    stage.wait("the Checkup has found it", lambda: verdict(stage) == "False")
+    stage.show("kubectl -n shop get checkup security")
+    stage.run("git revert --no-edit HEAD", cwd=stage.repository)
+    print(styled("$ git revert --no-edit HEAD", "36"))
+    stage.show("git push --quiet origin main", cwd=stage.repository)
+    stage.wait("it passes again", lambda: verdict(stage) == "True")
+
+
+def verdict(stage: Stage) -> str:
+    path = "{.status.conditions[?(@.type=='Passed')].status}"
+    return stage.run(f'kubectl -n shop get checkup security -o "jsonpath={path}"').stdout.strip()
+
+
 def break_something(stage: Stage) -> None:
-    say("6. A mistake in production's own patch: wrong indentation.", stage.pace_s)
+    say("7. A mistake in production's own patch: wrong indentation.", stage.pace_s)
     stage.write("shop/prod/greeting.yaml", lambda text: text.replace("  GREETING", " GREETING:\n  -"))
     stage.show("kubectl reconcile diff shop --local .", cwd=stage.repository)
     stage.push("Oops")
