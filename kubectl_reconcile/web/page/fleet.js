@@ -17,23 +17,24 @@ function change(query, name, value) {
 // The rows that were asked for so far, by the page that they are on.
 function useRows(search) {
   const [state, set] = useState({busy: true});
-  const held = useRef({}), asked = useRef(new Set()), inSight = useRef([0]), round = useRef(0);
+  const held = useRef({}), asked = useRef(new Set()), inSight = useRef([0]), current = useRef();
   const ask = useCallback(async page => {
-    const mine = round.current, next = new URLSearchParams(search);
+    if (current.current !== search) return;
+    const next = new URLSearchParams(search);
     asked.current.add(page);
     next.set('offset', page * PAGE);
     next.set('limit', PAGE);
     try {
       const found = await get(`/api/v1/syncs?${next}`);
-      if (mine !== round.current) return;
+      if (current.current !== search) return;
       held.current[page] = found.rows;
       set({...found, pages: {...held.current}, busy: false});
     } catch (error) {
-      if (mine === round.current) set(before => ({...before, error, busy: false}));
+      if (current.current === search) set(before => ({...before, error, busy: false}));
     }
   }, [search]);
   useEffect(() => {
-    round.current += 1;
+    current.current = search;
     held.current = {};
     asked.current = new Set();
     inSight.current = [0];

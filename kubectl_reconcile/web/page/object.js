@@ -26,7 +26,7 @@ export function Thing({kind, namespace, name}) {
     <nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / ${namespace === '-' ? 'cluster' : namespace} / ${kind}</nav>
     <header class="title"><h1>${name}</h1> <button type="button" onClick=${again}>Look again</button></header>
     ${error && html`<${Trouble} error=${error} again=${again}/>`}
-    ${!found && busy && html`<${Waiting} text="Explaining: what its Sync asks for is planned …"/>`}
+    ${!found && busy && html`<${Waiting} text="Explaining …"/>`}
     ${found && html`
       <p class="said">${found.asker}${found.file && html`, from <span class="place">${found.file}${found.line ? `:${found.line}` : ''}</span>`}
         ${found.commit && html`, last changed by <code>${found.commit.sha.slice(0, 7)}</code> of ${found.commit.author}, <${Age} time=${found.commit.committedAt} ago/>: ${found.commit.subject}`}</p>

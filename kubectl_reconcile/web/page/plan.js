@@ -1,6 +1,6 @@
 // What the next sync would do, read like a code review: object by object, each field with its why.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Crumbs, Out, State, Trouble, Waiting, counted, go, objectPath, summaryOf, syncPath, useData} from './lib.js';
+import {A, Age, Crumbs, Out, State, Trouble, Waiting, counted, go, objectPath, summaryOf, syncPath, useChangesOf, useData} from './lib.js';
 import {Doing, SyncNow} from './doings.js';
 
 const OPEN_AT_FIRST = 15;
@@ -93,7 +93,7 @@ const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2
 
 export function Plan({namespace, name, query}) {
   const path = syncPath({namespace, name}), revision = query.get('revision') || '', beside = query.get('view') === 'beside';
-  const {data: plan, error, busy, again} = useData(`/api/v1/syncs/${path}/plan${revision ? `?revision=${encodeURIComponent(revision)}` : ''}`);
+  const {data: plan, error, busy, again} = useData(`/api/v1/syncs/${path}/plan${revision ? `?revision=${encodeURIComponent(revision)}` : ''}`, useChangesOf(namespace, name), 5000);
   const {data: sync} = useData(`/api/v1/syncs/${path}`);
   const own = sync && plan && !revision;
   const held = own ? heldActions(plan.changes) : [];
@@ -112,10 +112,10 @@ export function Plan({namespace, name, query}) {
       <button type="button" aria-pressed=${beside} onClick=${() => to(revision, !beside)}>Side by side</button>
       <button type="button" onClick=${again}>Plan again</button>
     </form>
-    ${busy && html`<${Waiting} text=${plan ? 'Planning again …' : 'Planning: the source is read, and the server tries each change …'}/>`}
+    ${busy && !plan && html`<${Waiting} text="Planning …"/>`}
     ${error && html`<${Trouble} error=${error} again=${again}/>`}
     ${plan && html`
-      <p class="said">${!plan.changes.length && html`<${State} grade="good" text="No changes"/>`} ${summaryOf(plan)}
+      <p class="said">${!plan.changes.length && html`<${State} grade=${plan.problems.length ? 'warn' : 'good'} text="No changes"/>`} ${summaryOf(plan)}
         <span class="aside"> at <${Out} href=${plan.link}><code>${plan.revision.slice(0, 7)}</code><//>, plan <code>${plan.hash.slice(0, 12)}</code></span></p>
       ${plan.problems.length > 0 && html`<section class="card bad"><h2>Problems <span class="aside">${plan.problems.length}</span></h2><ul class="plain">${plan.problems.map(one => html`<li>
         <span class="place">${one.path}${one.line ? `:${one.line}` : ''}</span> ${one.message} ${one.hint && html`<span class="aside">${one.hint}</span>`}</li>`)}</ul></section>`}
