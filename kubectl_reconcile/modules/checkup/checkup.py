@@ -39,6 +39,7 @@ from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, passed, regre
 _REST_S, _BLOCKED_S = 3600.0, 30.0
 _KINDS = tuple(kind for _, kind in SCANNED)
 _NEEDED = frozenset(f"{kind}.{api.rpartition('/')[0]}".rstrip(".") for api, kind in SCANNED)
+_SYNC = "Sync.reconcile.dev"
 _READ = tuple(dict.fromkeys((*SCANNED, *REPORTED)))
 _MESSAGE_MAX = 600
 
@@ -68,7 +69,7 @@ def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
         return reported(cr, spec, spec.report, owned, ctx)
     test, calendar, basis = spec.test, spec.calendar, spec.basis
     before = status_of(cr, basis)
-    unread = {kind: why for kind, why in owned.unread.items() if kind in _NEEDED}
+    unread = {kind: why for kind, why in owned.unread.items() if kind in _NEEDED or (spec.on_sync and kind == _SYNC)}
     if unread and not spec.suspend:
         return Outcome(status=before, conditions=tuple(_stalled(unread)), requeue_after_s=_BLOCKED_S)
     slot = _slot(cr, before, calendar, ctx.now)

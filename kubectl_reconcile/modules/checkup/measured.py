@@ -104,7 +104,7 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
     if run and run.ended and run.name != status.get("job"):
         status = _recorded(status, spec, check, run)
     is_at_work = run is not None and not run.ended
-    obstacle = "" if spec.suspend else _obstacle(check, owned)
+    obstacle = "" if spec.suspend else unreadable(owned, spec, _NEEDED) or check.missing(owned)
     created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
     status |= {"active": run.name} if run and is_at_work else {}
     if not is_at_work:
@@ -148,13 +148,12 @@ def _results(ctx: Context) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
-def _obstacle(check: Measurement, owned: Owned) -> str:
-    unread = {kind: why for kind, why in owned.unread.items() if kind in _NEEDED}
-    if unread:
-        return shortened(
-            f"can't be read in this namespace: {', '.join(unread)}: {next(iter(unread.values()))}", _MESSAGE_MAX
-        )
-    return check.missing(owned)
+def unreadable(owned: Owned, spec: CheckupSpec, needed: frozenset[str]) -> str:
+    """Return why kinds can't be read that are *needed*, or Syncs where these say when it is due; nothing where all can."""
+    wanted = needed | ({"Sync.reconcile.dev"} if spec.on_sync else set())
+    unread = {kind: why for kind, why in owned.unread.items() if kind in wanted}
+    told = f"can't be read in this namespace: {', '.join(unread)}: {next(iter(unread.values()), '')}"
+    return shortened(told, _MESSAGE_MAX) if unread else ""
 
 
 def outdated(spec: CheckupSpec) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from kubectl_reconcile.modules.checkup.measured import (
     outdated,
     passes,
     status_of,
+    unreadable,
     wait_s,
 )
 from kubectl_reconcile.modules.checkup.report import ReportWish, report_name
@@ -37,7 +38,7 @@ _OF_HISTORY = ("objects", "unhealthy", "changes", "problems")
 def reported(cr: Manifest, spec: CheckupSpec, wish: ReportWish, owned: Owned, ctx: Context) -> Outcome:
     """Write the report where one is due; the one before stays until then."""
     status, calendar = status_of(cr, spec.basis), spec.calendar
-    obstacle = "" if spec.suspend else wish.missing(owned)
+    obstacle = "" if spec.suspend else unreadable(owned, spec, frozenset()) or wish.missing(owned)
     created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
     slot = due_slot(calendar, str(status.get("lastScheduleTime") or ""), created, ctx.now) if calendar else ""
     synced = applied(owned) if spec.on_sync else ""

@@ -91,3 +91,18 @@ def test_a_scan_looks_after_each_revision_and_not_in_between(schedule):
     assert world.look(LATER)["result"]["new"] == 1
     world.change(sync(lastAppliedRevision="bbb"))
     assert world.look(LATER_STILL)["lastResultTime"] == LATER
+
+
+def test_who_may_not_see_syncs_can_t_tell_when_it_is_due_and_says_so():
+    unread = {"Sync.reconcile.dev": "syncs is forbidden"}
+    jobs, scan = load(), World(onSync=True)
+    jobs.unread, scan.unread = unread, unread
+    jobs.at(SOON)
+    scan.look()
+    for world in (jobs, scan):
+        assert (world.told("Stalled")[0], world.told("Passed")[0]) == ("True", "Unknown")
+        assert "syncs is forbidden" in world.message("Stalled")
+    plain = World()
+    plain.unread = unread
+    plain.look()
+    assert plain.told("Passed") == ("True", "Passed"), "who doesn't ask for Syncs doesn't need them"
