@@ -142,7 +142,7 @@ def test_events_of_any_shape_are_shown(event, width):
         options = SimpleNamespace(everywhere=everywhere, out=Terminal(width=width), warnings=True, since_s=60.0)
         shown(events._lines(said, options))
         events._is_wanted(said, options)
-    assert json.loads(shown([(events.Span(events._json(said)),)]))["message"] == said.note
+    assert json.loads(shown([(events.Span(json.dumps(events.document(said))),)]))["message"] == said.note
 
 
 @settings(deadline=None, max_examples=200)
