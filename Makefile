@@ -15,7 +15,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-operands mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check docs format lock manifests dist clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check docs format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ test: sandbox render s3-server ## Run all tests, on a real API server and a real
 test-operands: sandbox s3-server ## Run the tests on pods that run as processes, etcd among them (its programs are built the first time: minutes)
 	@$(BIN)/kubectl-reconcile sandbox build --image all
 	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal tests/operands
+
+screenshots: $(READY) ## Take pictures of the page on the cluster of KUBECONFIG, in build/screenshots (make demo KEEP=1 runs one; SYNC=default/shop)
+	@$(BIN)/python -m tests.web.screenshots build/screenshots $(SYNC)
 
 test-core: $(READY) ## Run the tests of the pure core: no cluster, seconds
 	@$(BIN)/pytest tests/core

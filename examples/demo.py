@@ -339,6 +339,7 @@ def keep_on(stage: Stage) -> None:
         f"  export KUBECONFIG={stage.sandbox.kubeconfig} PATH={stage.sandbox.programs}:{Path(sys.executable).parent}:$PATH"
     )
     print(f"  cd {stage.repository}      # edit, commit, push; then: kubectl reconcile status")
+    print("  kubectl reconcile ui      # all of it as a page in your browser")
     print(f"  tail -f {stage.folder}/daemon.log")
     signal.pause()
 

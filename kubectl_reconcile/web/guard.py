@@ -70,7 +70,7 @@ def guarded(door: Door, limit: RateLimit) -> Middleware:
             return refused(429, "too many requests", "wait for a second")
         who = await door.asker(request)
         if who is None and not request.path.startswith(_PUBLIC):
-            hint = "use the address that kubectl reconcile ui has printed; it counts once, so start it again if need be"
+            hint = "use the address that kubectl reconcile ui has printed; it works once, so start the command again if need be"
             return refused(401, "this page doesn't know you", hint)
         if who is not None:
             _ASKER.set(who)

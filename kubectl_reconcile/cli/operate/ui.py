@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import signal
 import webbrowser
 
@@ -25,7 +26,7 @@ _GRACE_S = 1.0
 
 
 def ui(connection: Connection, *, port: int, browser: bool, color: str) -> int:
-    """Serve a page about Syncs to yourself."""
+    """Serve a page about Syncs to whoever started it."""
     out, err = terminals(color)
     work = functools.partial(_served, port=port, browser=browser, out=out, err=err)
     run_until_interrupted(connection, work)
@@ -42,9 +43,11 @@ async def _served(session: Session, *, port: int, browser: bool, out: Terminal, 
             await _listen(runner, port)
             door.port = runner.addresses[0][1]
             out.write([line(door.url)])
-            err.write([line("this address counts once, and for you alone; Ctrl-C ends it", Tone.ASIDE)])
+            err.write([line("the address works once, for you alone; Ctrl-C ends it", Tone.ASIDE)])
             if browser and not await asyncio.to_thread(webbrowser.open, door.url):
-                err.write([line("no browser could be opened: open the address in one of this machine", Tone.WARNING)])
+                err.write(
+                    [line("no browser could be opened: open the address in a browser on this machine", Tone.WARNING)]
+                )
             await _until_ended()
         finally:
             await runner.cleanup()
@@ -55,7 +58,9 @@ async def _listen(runner: web.AppRunner, port: int) -> None:
         await web.TCPSite(runner, _LOOPBACK, port).start()
     except OSError as error:
         hint = "choose another with --port, or leave it to the system"
-        raise Failure(f"port {port} can't be listened on: {error.strerror}", hint, status=ExitStatus.USAGE) from None
+        raise Failure(
+            f"can't listen on port {port}: {os.strerror(error.errno or 0).lower()}", hint, status=ExitStatus.USAGE
+        ) from None
 
 
 async def _until_ended() -> None:

@@ -20,15 +20,16 @@ Examples:
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
-    help="Port of 127.0.0.1 to serve it at; 0 chooses one.",
+    help="Port of 127.0.0.1 to listen on; 0 chooses one.",
 )  # fmt: skip
-@click.option("--browser/--no-browser", default=True, show_default=True, help="Open it in your browser.")
+@click.option("--browser/--no-browser", default=True, show_default=True, help="Open the page in your browser.")
 @colour
 @common
 @loaded
 def ui() -> None:
-    """Serve a page about Syncs to yourself: how they are, why, and what comes next.
+    """Open a page about your Syncs: what is broken, why, and what comes next.
 
-    It is served on this machine alone, with your kubeconfig and your rights, until Ctrl-C. It writes only what you tell it
-    to, and says before what that is. The address counts once.
+    The page runs on this machine until Ctrl-C, with your kubeconfig and your rights. It
+    changes something only if you tell it to, and says first what that is. Its address
+    works once.
     """
