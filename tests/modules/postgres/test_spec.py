@@ -67,6 +67,9 @@ REFUSED = {
     "a rule for a network of an interface": (
         {"hba": [{"method": "reject", "address": "fe80::%eth0/64"}]}, ".spec.hba[0].address: must be all or a network such as",
     ),
+    "rules of too many names": (
+        {"hba": [{"method": "reject", "users": [f"u{'x' * 60}{at:02}" for at in range(20)]}] * 40}, ".spec.hba: would be a file of ",
+    ),
     "too many rules": ({"hba": [{"method": "reject"}] * 51}, ".spec.hba: has 51 rules, more than 50"),
     "a certificate of no Secret": ({"tls": {}}, ".spec.tls.secretName: is required"),
     "a certificate of what can't be a Secret": ({"tls": {"secretName": "A b"}}, ".spec.tls.secretName: must be the name of a Secret, not 'A b'"),

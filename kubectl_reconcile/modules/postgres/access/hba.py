@@ -18,6 +18,8 @@ from kubectl_reconcile.module_api import SpecError
 
 ALL = "all"
 _RULES_MAX, _NAMES_MAX = 50, 20
+_FILE_MAX_BYTES = 32 * 1024
+"""A server is asked for the digest of its file's first 64 KiB, and a pod's variables hold no more than 128 KiB."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 _METHODS = ("scram-sha-256", "reject")
 _HINTS: Mapping[str, str] = {
@@ -52,6 +54,12 @@ def check_rules(rules: Collection[HbaRule], ours: Collection[str], where: str = 
         raise SpecError(where, f"has {len(rules)} rules, more than {_RULES_MAX}")
     for at, each in enumerate(rules):
         _check(each, ours, f"{where}[{at}]")
+    size = len(hba_text(rules, is_tls_required=True))
+    if size > _FILE_MAX_BYTES:
+        raise SpecError(
+            where,
+            f"would be a file of {size} bytes, more than {_FILE_MAX_BYTES} (hint: fewer rules, or all instead of many names)",
+        )
 
 
 def _check(rule: HbaRule, ours: Collection[str], where: str) -> None:
