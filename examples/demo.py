@@ -111,6 +111,7 @@ def main(described: str, name: str, fill: Callable[[Path], None], play: Callable
         "--pace", type=float, default=1.0, metavar="SECONDS", help="pause after each command (default: 1)"
     )
     chosen = arguments.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever is told to end cleans up as well
     with suppress(KeyboardInterrupt), staged(chosen.pace, name, fill) as stage:
         try:
             started = time.monotonic()
