@@ -80,7 +80,14 @@ from kubectl_reconcile.core.module.inputs import (
     Reads,
     Select,
 )
-from kubectl_reconcile.core.module.jobs import container_states, last_words, pods_of_job, shortened, why_waiting
+from kubectl_reconcile.core.module.jobs import (
+    MOST_NESTED,
+    container_states,
+    last_words,
+    pods_of_job,
+    shortened,
+    why_waiting,
+)
 from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn, kept_status, key_of, named, untouched_in
 from kubectl_reconcile.core.module.s3 import (
     S3Place,
@@ -138,6 +145,7 @@ __all__ = [
     "INSTANCE_LABEL",
     "MANAGED_BY_LABEL",
     "MODULE_LABEL",
+    "MOST_NESTED",
     "NAME_LABEL",
     "REPORTED",
     "SCANNED",

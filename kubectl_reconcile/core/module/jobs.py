@@ -7,13 +7,16 @@ Pure: live objects in, values out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
+
+import orjson
 
 from kubectl_reconcile.core.objects import Manifest, condition_of, labels_of, map_at, mapping_of, maps_in
 
 _JOB_NAME = "batch.kubernetes.io/job-name"
+MOST_NESTED: Final = 20
+"""How deep last words may be nested."""
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
@@ -47,11 +50,30 @@ def _words(said: Mapping[str, Any]) -> list[str]:
 
 
 def last_words(message: str) -> Mapping[str, Any]:
-    """Return what a program ended with by its termination message; nothing where that is no JSON object."""
+    """Return what a program ended with by its termination message; nothing where that is no JSON object, or one that is nested too deep.
+
+    Whatever is returned can be written down again: numbers are finite, and text is whole characters.
+    """
     try:
-        return mapping_of(json.loads(message))
+        found = mapping_of(
+            orjson.loads(message)
+        )  # unlike json it refuses what it couldn't write, and nesting without end
     except ValueError:
         return {}
+    return found if _is_shallow(found) else {}
+
+
+def _is_shallow(tree: object) -> bool:
+    layer = [tree]
+    for _ in range(MOST_NESTED + 1):
+        layer = [each for node in layer for each in _inner(node)]
+    return not layer
+
+
+def _inner(node: object) -> Iterable[object]:
+    if isinstance(node, Mapping):
+        return node.values()
+    return node if isinstance(node, list) else ()
 
 
 def shortened(text: str, most: int) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubectl_reconcile.module_api import (
+    MOST_NESTED,
     Context,
     Owned,
     SpecError,
@@ -100,7 +101,11 @@ class JobWish:
         """Return why there is no result in what was said: in one word, and in a sentence."""
         if len(said.encode()) > MOST_BYTES:
             return "TooLarge", f"its result is {len(said.encode())} bytes long; {MOST_BYTES} are the most"
-        return "NotAResult", f"what it left is no JSON object: {shortened(' '.join(said.split()), 100)!r}"
+        hint = f"it may be nested {MOST_NESTED} deep, and JSON has neither NaN nor halves of characters"
+        return (
+            "NotAResult",
+            f"what it left is no JSON object: {shortened(' '.join(said.split()), 100)!r} (hint: {hint})",
+        )
 
 
 def _told_to(container: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, Any]:

@@ -44,8 +44,13 @@ from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, judged
 _REST_S, _WORKING_S, _BLOCKED_S = 3600.0, 5.0, 30.0
 _MESSAGE_MAX: Final = 400
 _MOST_COMPARED: Final = 50
+_MOST_CHANGED: Final = 2**63
+"""How far apart numbers may be and still be compared: a difference beyond that nobody could write down."""
 _NEEDED: Final = frozenset({"Pod", "Service"})
-_OF_HISTORY: Final = ("p50_ms", "p99_ms", "errors", "requests")
+_OF_HISTORY: Final = ("p50_ms", "p99_ms")
+_COUNTS_OF_HISTORY: Final = ("errors", "requests")
+_MOST_COUNTED: Final = 2**53
+"""Up to where the API server takes whole numbers for such."""
 
 
 class Judge(Protocol):
@@ -187,7 +192,7 @@ def _recorded(status: Mapping[str, Any], spec: CheckupSpec, check: Measurement, 
         found["failure"] = _failure(run, check)
         if status.get("basis") != run.basis:
             found.pop("result", None)
-    line: dict[str, Any] = {"time": run.ended, **{name: result[name] for name in _OF_HISTORY if name in result}}
+    line: dict[str, Any] = {"time": run.ended, **_figures(result)}
     line |= {"failed": found["failure"]["message"]} if "failure" in found else {}
     line["passed"] = passes(found, spec.test, check).status == "True"
     found["history"] = [*map(dict, maps_in(status.get("history"))), line][-spec.keep :]
@@ -205,12 +210,26 @@ def _failure(run: CheckRun, check: Measurement) -> dict[str, str]:
 
 def compared_with(result: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result with by how much its numbers have changed."""
+    own = {name: value for name, value in result.items() if name not in {"compared", "change"}}
     change = {
-        name: round(value - before[name], 3)
-        for name, value in list(result.items())[:_MOST_COMPARED]
+        name: difference
+        for name, value in list(own.items())[:_MOST_COMPARED]
         if _is_number(value) and _is_number(before.get(name))
+        if abs(difference := round(value - before[name], 3)) < _MOST_CHANGED
     }
-    return {**result, "compared": bool(change), **({"change": change} if change else {})}
+    return {**own, "compared": bool(change), **({"change": change} if change else {})}
+
+
+def _figures(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the history keeps of a result; one of somebody's own may mean something else by these names."""
+    counts = {name: result.get(name) for name in _COUNTS_OF_HISTORY}
+    return {name: result[name] for name in _OF_HISTORY if _is_number(result.get(name))} | {
+        name: value for name, value in counts.items() if _is_count(value)
+    }
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST_COUNTED
 
 
 def _is_number(value: object) -> bool:

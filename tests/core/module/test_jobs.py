@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from kubectl_reconcile.core.module.jobs import container_states, last_words, pods_of_job, shortened, why_waiting
@@ -60,6 +61,29 @@ def test_what_keeps_a_pod_from_running_is_said_in_the_words_of_its_node(status, 
 )
 def test_last_words_are_those_of_a_json_object(message, found):
     assert last_words(message) == found
+
+
+UNWRITABLE = {
+    "no number": '{"ratio": NaN}',
+    "no end": '{"ratio": -Infinity}',
+    "a number beyond all": '{"ratio": 1e400}',
+    "half a character": '{"name": "\\ud800"}',
+    "half a character as a name": '{"\\ud800": 1}',
+    "brackets without end": '{"x": ' + "[" * 1900 + "]" * 1900 + "}",
+    "too many brackets": '{"x": ' + "[" * 21 + "]" * 21 + "}",
+    "too many braces": '{"x":' * 21 + "1" + "}" * 21,
+}
+
+
+@pytest.mark.parametrize("message", UNWRITABLE.values(), ids=UNWRITABLE)
+def test_last_words_that_nobody_could_write_down_are_none(message):
+    assert last_words(message) == {}
+
+
+def test_last_words_may_be_nested_and_have_large_numbers():
+    deep = '{"x":' * 20 + "1" + "}" * 20
+    assert orjson.dumps(last_words(deep)).decode() == deep
+    assert last_words('{"n": 18446744073709551616}') == {"n": 2.0**64}
 
 
 def test_what_is_too_long_is_cut_with_an_ellipsis():

@@ -1,14 +1,18 @@
 """Checkups by a Job of somebody's own, on plain values: what its pod is told, where its result may be, and what is no result."""
 
 import json
+from pathlib import Path
 
+import orjson
 import pytest
+import yaml
 
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.module_testing import asked
 from kubectl_reconcile.modules.checkup.job import MOST_BYTES
 from tests.modules.checkup.jobs import Jobs
 
+ROOT = Path(__file__).parents[3]
 SOON, LATER = "2026-11-20T12:01:00Z", "2026-11-20T13:00:00Z"
 MAIN = {"name": "main", "image": "audit:1.2", "env": [{"name": "LEVEL", "value": "2"}]}
 TEMPLATE = {"metadata": {"labels": {"team": "a"}}, "spec": {"containers": [MAIN], "serviceAccountName": "audit"}}
@@ -100,6 +104,76 @@ def test_what_is_no_result_is_told_and_passes_nothing(said, reason, words):
     assert len(json.dumps(status)) < 4096
     world.at(LATER)
     assert len(world.begun) == 1, "it isn't tried again until something is different"
+
+
+ODD = {
+    "no number": '{"ratio": NaN}',
+    "a number beyond all": '{"ratio": 1e400}',
+    "half a character": '{"name": "\\ud800"}',
+    "brackets without end": '{"x": ' + "[" * 1900 + "]" * 1900 + "}",
+    "too many brackets": '{"x": ' + "[" * 21 + "]" * 21 + "}",
+}
+
+
+@pytest.mark.parametrize("said", ODD.values(), ids=ODD)
+def test_what_nobody_could_write_down_is_no_result_and_blocks_nothing(said):
+    world = job(schedule="0 * * * *")
+    world.begin("2026-11-20T13:00:00Z")
+    world.end(said)
+    orjson.dumps(world.at(world.now))
+    assert world.told("Passed") == ("False", "NotAResult")
+    assert "nested" in world.message("Passed")
+    world.begin("2026-11-20T14:00:00Z")
+    world.end(said, ok=False, reason="BackoffLimitExceeded")
+    orjson.dumps(world.at(world.now))
+    assert (len(world.begun), world.told("Passed")) == (2, ("False", "JobFailed"))
+
+
+LARGE = {
+    "what no integer holds": ('{"n": 18446744073709551616}', '{"n": -18446744073709551616}'),
+    "the most that one holds": ('{"n": -9223372036854775808}', '{"n": 18446744073709551615}'),
+    "further apart than numbers go": ('{"n": -1.7e308}', '{"n": 1.7e308}'),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("passes", ["", "result.n > 0 && (!result.compared || result.change.n > 0)"])
+def test_numbers_of_any_size_are_a_result_and_compared_where_that_can_be_written(first, second, passes):
+    world = job(schedule="0 * * * *", passes=passes)
+    for hour, said in ((13, first), (14, second)):
+        world.begin(f"2026-11-20T{hour}:00:00Z")
+        world.end(said)
+        orjson.dumps(world.at(world.now))
+    assert world.cr["status"]["result"]["n"] == json.loads(second)["n"]
+    assert len(world.begun) == 2
+
+
+def test_a_result_may_use_names_that_mean_something_in_results_of_others():
+    own = {"errors": ["x"], "requests": 2.5, "p99_ms": "slow", "p50_ms": True, "checks": {"db": "ok"}, "total": 3.5}
+    world = job(passes="result.checks.db == 'ok' && result.errors[0] == 'x'")
+    world.begin()
+    world.end({**own, "change": "of mind", "compared": "never"})
+    status = world.at(SOON)
+    assert status["result"] == {**own, "compared": False}, "what is compared the Checkup says"
+    assert status["history"] == [{"time": status["lastResultTime"], "passed": True}]
+    assert world.told("Passed") == ("True", "Passed")
+
+
+@pytest.mark.parametrize("errors", [2**53 + 1, -(2**53) - 1, 1.5])
+def test_history_has_whole_numbers_as_far_as_the_server_takes_them(errors):
+    world = job()
+    world.begin()
+    world.end({"errors": errors, "requests": 3, "p99_ms": 7})
+    (line,) = world.at(SOON)["history"]
+    assert (line["requests"], line["p99_ms"], "errors" in line) == (3, 7, False)
+
+
+def test_the_custom_resource_definition_takes_whatever_a_result_has():
+    schema = yaml.safe_load((ROOT / "crds" / "checkups.checks.reconcile.dev.yaml").read_text())
+    status = schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    result = status["properties"]["result"]
+    assert result["x-kubernetes-preserve-unknown-fields"] is True
+    assert result["properties"].keys() == {"compared", "change"}, "what the Checkup itself says of every result"
 
 
 def test_a_job_that_never_ends_is_ended_by_its_deadline():
