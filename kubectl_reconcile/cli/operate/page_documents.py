@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -108,14 +109,7 @@ class PageDocuments:
         metadata = live["metadata"]
         origin = Origin(metadata["name"], namespace=metadata["namespace"], revision=revision)
         made = await preview(session, origin, reasons=True)
-        view, url = render.PlanView(current_time()), self.row(live)["url"]
-        document = plan_document.document(made, view)
-        changes = zip(document["changes"], render.in_order(made), strict=True)
-        return {
-            **document,
-            "link": commit_link(url, made.revision),
-            "changes": [_reviewed(plain, change, depth, made, view, url) for plain, (change, depth) in changes],
-        }
+        return await asyncio.to_thread(_plan_document, made, self.row(live)["url"])
 
     async def explanation(self, session: Session, live: Manifest) -> dict[str, Any]:
         """Return one object as it is, and who asked for each of its fields."""
@@ -143,6 +137,18 @@ def _placed(text: str, url: str, sha: str) -> dict[str, str]:
         return {"text": text}
     link = file_link(url, sha, found["file"], int(found["line"][:9]))
     return {"place": found[0], "link": link, "text": text[found.end() :].removeprefix(": ")}
+
+
+def _plan_document(made: Plan, url: str) -> dict[str, Any]:
+    """Return a plan with a diff for each object, which takes a while for large ones."""
+    view = render.PlanView(current_time())
+    document = plan_document.document(made, view)
+    changes = zip(document["changes"], render.in_order(made), strict=True)
+    return {
+        **document,
+        "link": commit_link(url, made.revision),
+        "changes": [_reviewed(plain, change, depth, made, view, url) for plain, (change, depth) in changes],
+    }
 
 
 def _reviewed(

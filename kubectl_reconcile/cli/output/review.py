@@ -6,14 +6,16 @@ Pure: changes in, rows out.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from kubectl_reconcile.cli.output.render import PlanView, sides
 from kubectl_reconcile.core.planning.plan import Change
 
 _CONTEXT = 4
-_EXACT_LINES = 5000
+_EXACT_LINES = 500
+"""Beyond these, lines that come often count for nothing: to compare them exactly takes the square of their number, and more."""
 _MOST_ROWS = 4000
 _LONGEST_LINE = 2000
 
@@ -32,9 +34,8 @@ def rows_of(change: Change, view: PlanView) -> list[Row]:
 
 
 def _rows(old: list[str], new: list[str]) -> Iterator[Row]:
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > _EXACT_LINES)
     seen = 0
-    for group in matcher.get_grouped_opcodes(_CONTEXT):
+    for group in _groups(old, new):
         if group[0][1] > seen:
             yield ["~", seen + 1, 0, group[0][1] - seen]
         for tag, i, j, k, m in group:
@@ -46,3 +47,20 @@ def _rows(old: list[str], new: list[str]) -> Iterator[Row]:
             seen = j
     if seen and len(old) > seen:
         yield ["~", seen + 1, 0, len(old) - seen]
+
+
+def _groups(old: list[str], new: list[str]) -> Iterator[list[tuple[str, int, int, int, int]]]:
+    """Yield what differs, with its context; what is the same before and after all of it isn't compared again."""
+    alike = _same(zip(old, new, strict=False))
+    rest = min(len(old), len(new)) - alike
+    ending = min(_same(zip(reversed(old), reversed(new), strict=False)), rest)
+    head, tail = max(alike - _CONTEXT, 0), max(ending - _CONTEXT, 0)
+    before, after = old[head : len(old) - tail], new[head : len(new) - tail]
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=len(before) + len(after) > _EXACT_LINES)
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        yield [(tag, i + head, j + head, k + head, m + head) for tag, i, j, k, m in group]
+
+
+def _same(pairs: Iterable[tuple[str, str]]) -> int:
+    """Return how many pairs are alike before the first that isn't."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
