@@ -104,7 +104,8 @@ def _kind(basis: object) -> str:
 
 def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, ctx: Context) -> Outcome:
     """Begin what is due; tell what became of what was begun."""
-    status, run, calendar = status_of(cr, spec.basis), last_run(owned, results_name(ctx), ctx.now), spec.calendar
+    status, calendar = status_of(cr, spec.basis), spec.calendar
+    run = last_run(owned, results_name(ctx), ctx.now, told=status.get("job"))
     was_told = run is None or status.get("job") == run.name
     if run and run.ended and run.name != status.get("job"):
         status = _recorded(status, spec, check, run)
@@ -131,7 +132,9 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
     )
     for name in outdated(spec):
         status.pop(name, None)
-    begins = bool(occasion) and not (spec.suspend or is_at_work or obstacle)
+    is_due = bool(occasion) and not (spec.suspend or is_at_work or obstacle)
+    # What the last run left, or a daemon that was killed before it made the Job, is gone before the next one begins.
+    begins = is_due and not (spec.job and owned.get("ConfigMap", results_name(ctx)))
     kept = (named("batch/v1", "Job", run.name),) if run and not begins else ()
     deadline_s = spec.deadline_seconds or check.deadline_s
     job = job_name(ctx, occasion)
@@ -143,7 +146,7 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
         untouched=untouched_in(kept),
         status=status,
         conditions=tuple(_conditions(status, spec.test, check, run, obstacle)),
-        requeue_after_s=wait_s(status, ctx.now, is_soon=is_at_work or begins, is_blocked=bool(obstacle)),
+        requeue_after_s=wait_s(status, ctx.now, is_soon=is_at_work or is_due, is_blocked=bool(obstacle)),
     )
 
 

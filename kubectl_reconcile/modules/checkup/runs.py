@@ -93,25 +93,29 @@ def job_of(ctx: Context, occasion: str, basis: str, template: Mapping[str, Any],
     }
 
 
-def last_run(owned: Owned, results: str, now: str) -> CheckRun | None:
-    """Return the run that was begun last, if its Job is there; what it left in the ConfigMap called *results* comes before what its pod said."""
+def last_run(owned: Owned, results: str, now: str, *, told: object) -> CheckRun | None:
+    """Return the run that was begun last, if its Job is there; what it left in the ConfigMap called *results* comes before what its pod said.
+
+    Of the Job called *told* the result was written down: what its pod said isn't waited for any more.
+    """
     jobs = [each for each in owned.of("Job") if OCCASION in annotations_of(each)]
     if not jobs:
         return None
     job = max(jobs, key=lambda each: (str(each["metadata"].get("creationTimestamp") or "~"), each["metadata"]["name"]))
     name = job["metadata"]["name"]
     left = map_at(owned.get("ConfigMap", results) or {}, "data").get(name)
-    return _run(job, left if isinstance(left, str) else "", pods_of_job(name, owned.read("Pod")), now)
+    patience_s = 0.0 if name == told else _PATIENCE_S
+    return _run(job, left if isinstance(left, str) else "", pods_of_job(name, owned.read("Pod")), now, patience_s)
 
 
-def _run(job: Manifest, left: str, pods: Iterable[Manifest], now: str) -> CheckRun:
+def _run(job: Manifest, left: str, pods: Iterable[Manifest], now: str, patience_s: float) -> CheckRun:
     pods = tuple(pods)
-    told = annotations_of(job)
-    name, occasion, basis = job["metadata"]["name"], told.get(OCCASION, ""), told.get(BASIS, "")
+    notes = annotations_of(job)
+    name, occasion, basis = job["metadata"]["name"], notes.get(OCCASION, ""), notes.get(BASIS, "")
     said = left or next((words for each in pods if (words := _said(each))), "")
     if has_condition(job, "Complete"):
         ended = str(map_at(job, "status").get("completionTime") or now)
-        if not said and seconds_between(ended, now) < _PATIENCE_S:
+        if not said and seconds_between(ended, now) < patience_s:
             return CheckRun(name, occasion, basis, waits="it is done; what its pod wrote isn't known yet")
         return CheckRun(name, occasion, basis, ended, said)
     failed = condition_of(job, "Failed")

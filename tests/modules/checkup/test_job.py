@@ -10,7 +10,9 @@ import yaml
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.module_testing import asked
 from kubectl_reconcile.modules.checkup.job import MOST_BYTES
+from tests.core.report.test_report import sync
 from tests.modules.checkup.jobs import Jobs
+from tests.modules.checkup.world import meta
 
 ROOT = Path(__file__).parents[3]
 SOON, LATER = "2026-11-20T12:01:00Z", "2026-11-20T13:00:00Z"
@@ -67,11 +69,53 @@ def test_what_is_left_in_the_config_map_counts_more_and_goes_once_it_is_written_
     world = job()
     world.begin()
     left(world, json.dumps({"pages": ["x" * 90] * 600}))
-    world.end("it is in the ConfigMap")
+    world.end("", at=SOON)
     assert len(world.at(SOON)["result"]["pages"]) == 600
     assert world.maps, "nobody knows yet whether the status was written"
     world.at(SOON)
     assert (world.maps, world.told("Passed")) == ({}, ("True", "Passed"))
+    world.at(SOON)
+    assert world.told("Running") == ("False", "Idle"), "what was written down isn't waited for again"
+
+
+def test_what_was_left_goes_before_the_next_run_begins_even_one_of_the_same_name():
+    world = job(onSync=True)
+    world.around = [sync(lastAppliedRevision="aaa")]
+    world.begin()
+    for number, revision in enumerate(("bbb", "aaa"), 1):
+        left(world, json.dumps({"open": number}))
+        world.around = [sync(lastAppliedRevision=revision)]  # it is there already when the result is written down
+        world.end("")
+        assert world.at(SOON)["result"]["open"] == number
+        assert (len(world.begun), world.outcome.requeue_after_s) == (number, 5), "it is looked at again soon"
+        world.at(SOON)
+        assert (world.maps, len(world.begun), world.outcome.requeue_after_s) == ({}, number, 5)
+        world.at(SOON)
+        assert (len(world.begun), "data" in world.maps["check-result"]) == (number + 1, False)
+    assert world.begun[0] == world.begun[2]
+    world.end({"open": 3})
+    assert world.at(SOON)["result"]["open"] == 3
+
+
+def test_a_daemon_that_was_killed_between_config_map_and_job_begins_with_another_config_map():
+    world = job(schedule="0 * * * *")
+    world.begin("2026-11-20T13:00:00Z")
+    world.end({"open": 1})
+    world.at(world.now)
+    world.at("2026-11-20T13:00:10Z")
+    assert (world.maps, len(world.jobs)) == ({}, 1)
+    world.maps["check-result"] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta("check-result")}
+    world.at("2026-11-20T14:00:01Z")
+    assert (world.maps, len(world.begun), world.outcome.requeue_after_s) == ({}, 1, 5)
+    world.at("2026-11-20T14:00:06Z")
+    assert (world.maps.keys(), world.begun[1:]) == ({"check-result"}, ["check-20261120140000"])
+
+
+def test_what_is_suspended_or_blocked_waits_for_no_config_map():
+    world = job(schedule="0 * * * *", suspend=True)
+    world.maps["check-result"] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta("check-result")}
+    world.at("2026-11-20T13:00:00Z")
+    assert (world.begun, world.outcome.requeue_after_s) == ([], None)
 
 
 def test_what_another_run_left_is_not_the_result_of_this_one():
