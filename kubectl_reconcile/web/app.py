@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from kubectl_reconcile import __version__
@@ -22,12 +22,11 @@ from kubectl_reconcile.web import assets, doings, fleet, stream
 from kubectl_reconcile.web.asking import Door, VerbDocuments
 from kubectl_reconcile.web.errors import Refused, refused
 from kubectl_reconcile.web.guard import LARGEST_BODY_BYTES, RateLimit, asker, guarded, with_headers
+from kubectl_reconcile.web.spelling import as_json
 
 _PLANS_AT_ONCE = 2
 _LONGEST_REVISION = _LONGEST_NAME = 253
 _NAME = re.compile(r"[A-Za-z0-9_:@.-]+", re.ASCII)
-_TURNING = re.compile("[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-"""Characters that nobody sees, or that turn the direction of text: by them a name can look like another."""
 
 _PAGES = ("/", "/syncs/{namespace}/{name}", "/syncs/{namespace}/{name}/plan", "/objects/{kind}/{namespace}/{name}")
 
@@ -59,9 +58,7 @@ def application(door: Door, documents: VerbDocuments, limit: RateLimit | None = 
 
 def answered(document: Any) -> web.Response:
     """Return *document* as JSON, in which nothing turns the direction of text."""
-    text = orjson.dumps(document, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    shown = _TURNING.sub(lambda found: f"\\\\u{ord(found[0]):04x}", text)
-    return web.Response(text=shown, content_type="application/json")
+    return web.Response(text=as_json(document), content_type="application/json")
 
 
 class _Page:
@@ -88,10 +85,11 @@ class _Page:
 
 @dataclass(slots=True)
 class _Api:
-    """What the page shows, as JSON. *busy* bounds what takes a processor for long."""
+    """What the page shows, as JSON. *busy* bounds what takes a processor for long, *planning* what waits for Git besides."""
 
     documents: VerbDocuments
     busy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PLANS_AT_ONCE))
+    planning: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PLANS_AT_ONCE))
 
     async def about(self, _request: web.Request) -> web.Response:
         client = asker().session.client
@@ -127,7 +125,7 @@ class _Api:
         if len(revision) > _LONGEST_REVISION:
             raise Refused(400, "that is too long for a revision")
         session, live = await live_sync(request)
-        async with self.busy:
+        async with self.planning:
             return answered(await self.documents.plan(session, live, revision))
 
     async def object(self, request: web.Request) -> web.Response:
@@ -141,14 +139,17 @@ class _Api:
             raise Refused(404, f"a Sync can be told to {', '.join(doings.DOINGS)}")
         asked = await doings.asked_of(request)
         session, live = await live_sync(request)
-        async with self.busy:
-            return answered({"said": await do(session, live, asked)})
+        return answered({"said": await asyncio.shield(self._done(do, session, live, asked))})
 
     async def approve_actions(self, request: web.Request) -> web.Response:
         asked = await doings.asked_of(request)
         session, live = await live_object(request)
-        async with self.busy:
-            return answered({"said": await doings.approve_actions(session, live, asked)})
+        return answered({"said": await asyncio.shield(self._done(doings.approve_actions, session, live, asked))})
+
+    async def _done(self, do: doings.Doing, session: Session, live: Manifest, asked: doings.Asked) -> str:
+        """Have something done, to its end, whether or not the browser waits for it."""
+        async with nullcontext() if do in doings.AT_ONCE else self.planning:
+            return await do(session, live, asked)
 
 
 async def live_sync(request: web.Request) -> tuple[Session, Manifest]:

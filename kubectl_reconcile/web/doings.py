@@ -26,6 +26,9 @@ from kubectl_reconcile.web.errors import Refused
 Asked = Mapping[str, Any]
 """What a page sends with what it wants done."""
 
+Doing = Callable[[Session, Manifest, Asked], Awaitable[str]]
+"""What has something done, and says what that was."""
+
 
 async def may_write(session: Session, live: Manifest) -> bool:
     """Tell whether somebody may have anything done to a Sync.
@@ -130,10 +133,13 @@ async def approve_actions(session: Session, live: Manifest, asked: Asked) -> str
     return f"approved {', '.join(held)}"
 
 
-DOINGS: Mapping[str, Callable[[Session, Manifest, Asked], Awaitable[str]]] = {
+DOINGS: Mapping[str, Doing] = {
     "sync": sync, "suspend": suspend, "resume": resume, "approve": approve, "rollback": rollback,
 }  # fmt: skip
 """What may be done to a Sync, by the name that it is asked for by."""
+
+AT_ONCE = frozenset({sync, suspend, resume})
+"""Those that plan nothing, so that they wait for nobody's plan."""
 
 
 async def asked_of(request: web.Request) -> Asked:

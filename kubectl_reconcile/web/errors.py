@@ -5,16 +5,16 @@ Errors that a user can meet say what is wrong and what to do. Any other is a fau
 
 from __future__ import annotations
 
-import json
 import logging
 
 from aiohttp import web
 
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, Unreachable
+from kubectl_reconcile.cluster.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
 from kubectl_reconcile.core.resources.sync import SyncSpecError
 from kubectl_reconcile.engine.commands.find_object import NoSuchKind
 from kubectl_reconcile.engine.sync.targets import NoSuchSync, NotInstalled
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.web.spelling import as_json
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,6 +33,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (NoSuchSync, 404),
     (NoSuchKind, 404),
     (NotInstalled, 404),
+    (Conflict, 409),
     (Unreachable, 502),
     (SourceError, 422),
     (SyncSpecError, 422),
@@ -56,4 +57,4 @@ def answer_of(error: Exception) -> web.Response:
 def refused(status: int, message: str, hint: str = "") -> web.Response:
     """Return an answer that says why there is no other."""
     body = {"error": {"message": message, **({"hint": hint} if hint else {})}}
-    return web.Response(status=status, text=json.dumps(body), content_type="application/json")
+    return web.Response(status=status, text=as_json(body), content_type="application/json")

@@ -10,12 +10,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import NoReturn
 
-import orjson
 from aiohttp import web
 
 from kubectl_reconcile.web.errors import Refused
 from kubectl_reconcile.web.fleet_feed import FleetFeed
 from kubectl_reconcile.web.guard import asker
+from kubectl_reconcile.web.spelling import as_json
 
 _MOST = 100
 _ALIVE_S = 25.0
@@ -79,4 +79,4 @@ def _seen(text: str, feed: FleetFeed) -> int | None:
 
 
 def _event(kind: str, number: int, feed: FleetFeed, data: object) -> bytes:
-    return b"id: %s.%d\nevent: %s\ndata: %s\n\n" % (feed.era.encode(), number, kind.encode(), orjson.dumps(data))
+    return b"id: %s.%d\nevent: %s\ndata: %s\n\n" % (feed.era.encode(), number, kind.encode(), as_json(data).encode())

@@ -4,7 +4,12 @@ import asyncio
 
 import pytest
 
+from kubectl_reconcile.cli.operate.page_documents import PageDocuments
+from kubectl_reconcile.cluster.errors import Conflict
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, PINNED_FROM, SYNC_REQUESTED_AT
+from kubectl_reconcile.engine.commands import suspend_resume
+from kubectl_reconcile.web import doings
+from kubectl_reconcile.web.errors import answer_of
 
 
 @pytest.fixture
@@ -123,3 +128,56 @@ async def test_held_actions_are_approved_by_the_keys_that_were_shown(page, sessi
     place = f"/api/v1/objects/ConfigMap/{namespace}/plain/approve"
     assert "no module" in (await page.post(place, {"keys": ["x"]}, status=502))["error"]["message"]
     assert (await page.post(place, {"keys": "x"}, status=400))["error"]
+
+
+async def test_what_another_person_has_it_follow_meanwhile_is_not_lost(made):
+    client, seen = made.session.client, await live(made)
+    path = f"/apis/reconcile.dev/v1alpha1/namespaces/{made.namespace}/syncs/shop"
+    await made.status(lastAppliedRevision="f" * 40)  # what a daemon tells takes nothing from anybody
+    pinned = await suspend_resume.pin(client, seen, made.first)
+    await client.patch(path, {"spec": {"source": {"git": {"commit": None, "branch": "paint"}}}})
+    for steer in (suspend_resume.pin(client, seen, made.first), suspend_resume.resume(client, pinned)):
+        with pytest.raises(Conflict, match="follows branch paint") as refused:
+            await steer
+        assert answer_of(refused.value).status == 409
+    assert (await live(made))["spec"]["source"]["git"]["branch"] == "paint"
+
+
+async def test_nothing_waits_for_plans_that_needs_none_and_a_browser_that_goes_ends_them(page, made, monkeypatch):
+    begun, ended = asyncio.Queue(), asyncio.Queue()
+
+    async def endless(*_):
+        begun.put_nowait(None)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.put_nowait(None)
+
+    monkeypatch.setattr(PageDocuments, "plan", endless)
+    plans = [asyncio.create_task(page.ask(f"{made.path}/plan")) for _ in range(2)]
+    async with asyncio.timeout(150):
+        for _ in plans:
+            await begun.get()
+        assert await page.post(f"{made.path}/suspend") == {"said": "suspended"}
+        for plan in plans:
+            plan.cancel()
+            await ended.get()
+
+
+async def test_what_has_begun_is_done_to_its_end_though_the_browser_goes(page, made, monkeypatch):
+    begun, on, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow(*_):
+        begun.set()
+        await on.wait()
+        done.set()
+        return "done"
+
+    monkeypatch.setitem(doings.DOINGS, "rollback", slow)
+    asked = asyncio.create_task(page.post(f"{made.path}/rollback"))
+    async with asyncio.timeout(150):
+        await begun.wait()
+        asked.cancel()
+        await page.get(made.path)  # so that the server has seen it go, or soon will
+        on.set()
+        await done.wait()

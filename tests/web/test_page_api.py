@@ -3,10 +3,12 @@
 import asyncio
 import base64
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from kubectl_reconcile.web import asking
+from kubectl_reconcile.web import asking, stream
+from kubectl_reconcile.web.errors import Refused, answer_of
 
 SECRET = "correct-horse-battery"
 ENCODED = base64.b64encode(SECRET.encode()).decode()
@@ -111,6 +113,14 @@ async def test_what_turns_text_round_is_spelt_out_and_markup_stays_text(page, fo
     sync = json.loads(text)
     assert sync["message"] == r"<img src=x onerror=alert(1)>\u202egnp.exe\u2066"
     assert sync["problems"][0]["place"] == "apps/web.yaml:41"
+
+
+def test_errors_and_events_spell_it_out_too():
+    error = answer_of(Refused(409, HOSTILE, HOSTILE)).text
+    event = stream._event("syncs", 1, SimpleNamespace(era="x"), {"rows": [HOSTILE]}).decode()
+    for text in (error, event):
+        assert not set("\u202e\u2066") & set(text)
+        assert r"\\u202egnp.exe" in text
 
 
 @pytest.mark.parametrize("name", ["a%2F..%2F..%2Fsecrets", "%2e%2e", "a%3Fwatch", "x" * 254, "caf%C3%A9", "a%0d%0ab"])

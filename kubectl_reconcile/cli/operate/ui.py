@@ -37,7 +37,9 @@ async def _served(session: Session, *, port: int, browser: bool, out: Terminal, 
     documents = PageDocuments()
     async with FleetFeed(session, documents.row) as fleet:
         door = LocalDoor(Asker(session, fleet))
-        runner = web.AppRunner(application(door, documents), access_log=None, shutdown_timeout=_GRACE_S)
+        runner = web.AppRunner(
+            application(door, documents), access_log=None, shutdown_timeout=_GRACE_S, handler_cancellation=True
+        )
         await runner.setup()
         try:
             await _listen(runner, port)

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.errors import Conflict
 from kubectl_reconcile.core.annotations import PINNED_FROM, RESUME_REQUESTED_AT, names_of
 from kubectl_reconcile.core.objects import Manifest, annotations_of, labels_of, map_at
 from kubectl_reconcile.core.resources.applyset import PART_OF
@@ -23,6 +24,8 @@ from kubectl_reconcile.engine.api.sync_requests import SYNCS
 
 _MANAGER = "kubectl-reconcile-cli"
 _REFS = ("branch", "tag", "commit")
+_TRIES = 8
+"""How often a Sync is read again that others write to meanwhile."""
 
 
 async def suspend(client: Client, live: Manifest) -> Manifest:
@@ -38,14 +41,19 @@ async def resume(client: Client, live: Manifest) -> Manifest:
     """Tell a Sync to go on: no longer suspended, no longer pinned, and what made the daemon stop is forgotten.
 
     Raises:
+        Conflict: it follows something else by now.
         ApiError: the server refuses, or doesn't answer.
     """
+    return await _steer(client, live, _resumed)
+
+
+def _resumed(live: Manifest) -> Manifest:
     spec: dict[str, Any] = {"suspend": None}
     annotations = _resuming()
     if is_pinned(live):
         spec["source"] = {"git": {**dict.fromkeys(_REFS), **followed_before(live)}}
         annotations[PINNED_FROM] = None
-    return await _patch(client, live, {"metadata": {"annotations": annotations}, "spec": spec})
+    return {"metadata": {"annotations": annotations}, "spec": spec}
 
 
 async def pin(client: Client, live: Manifest, sha: str) -> Manifest:
@@ -54,14 +62,18 @@ async def pin(client: Client, live: Manifest, sha: str) -> Manifest:
     What it followed before the first pin is remembered, however often it is pinned again.
 
     Raises:
+        Conflict: it follows something else by now than *live* does.
         ApiError: the server refuses, or doesn't answer.
     """
+    return await _steer(client, live, lambda now: _pinned(now, sha))
+
+
+def _pinned(live: Manifest, sha: str) -> Manifest:
     before = followed_before(live) if is_pinned(live) else ref_of(live)
-    body = {
+    return {
         "metadata": {"annotations": {**_resuming(), PINNED_FROM: json.dumps(before, sort_keys=True)}},
         "spec": {"suspend": None, "source": {"git": {**dict.fromkeys(_REFS), "commit": sha}}},
     }
-    return await _patch(client, live, body)
 
 
 def is_pinned(live: Manifest) -> bool:
@@ -98,10 +110,35 @@ def is_kept_by_another(live: Manifest) -> bool:
     return PART_OF in labels_of(live)
 
 
-async def _patch(client: Client, live: Manifest, body: Manifest) -> Manifest:
+async def _steer(client: Client, live: Manifest, steered: Callable[[Manifest], Manifest]) -> Manifest:
+    """Patch a Sync as *steered* says, unless it follows something else by now than *live* does; its status may change meanwhile."""
+    now = live
+    for _ in range(_TRIES):
+        body = steered(now)
+        known = {**body["metadata"], "resourceVersion": now["metadata"]["resourceVersion"]}
+        try:
+            return await _patch(client, live, {**body, "metadata": known})
+        except Conflict:
+            now = await client.get(_path(live))
+        if _follows(now) != _follows(live):
+            break
+    raise Conflict(
+        f"Sync {live['metadata']['name']} was changed meanwhile: it follows {ref_text(ref_of(now))}; look again"
+    )
+
+
+def _follows(live: Manifest) -> tuple[Any, ...]:
+    """Return what decides how a Sync is taken back, and forward again."""
+    return live["metadata"]["uid"], is_pinned(live), ref_of(live), followed_before(live)
+
+
+def _path(live: Manifest) -> str:
     metadata = live["metadata"]
-    path = f"{SYNCS}/namespaces/{metadata['namespace']}/syncs/{metadata['name']}"
-    return await client.patch(path, body, manager=_MANAGER)
+    return f"{SYNCS}/namespaces/{metadata['namespace']}/syncs/{metadata['name']}"
+
+
+async def _patch(client: Client, live: Manifest, body: Manifest) -> Manifest:
+    return await client.patch(_path(live), body, manager=_MANAGER)
 
 
 def _resuming() -> dict[str, str | None]:

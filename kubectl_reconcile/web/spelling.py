@@ -1,0 +1,17 @@
+"""JSON as browsers are sent it: nothing in it turns the direction of text, or can't be seen."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+_TURNING = re.compile("[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+"""Characters that nobody sees, or that turn the direction of text: by them a name can look like another."""
+
+
+def as_json(document: Any) -> str:
+    """Return *document* as JSON on one line, in which such characters are spelt out."""
+    text = orjson.dumps(document, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    return _TURNING.sub(lambda found: f"\\\\u{ord(found[0]):04x}", text)
