@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from kubectl_reconcile.core.objects import Manifest, condition_of, labels_of, map_at, mapping_of, maps_in
+from kubectl_reconcile.core.objects import Manifest, condition_of, controller_of, labels_of, map_at, mapping_of, maps_in
 
 _JOB_NAME = "batch.kubernetes.io/job-name"
 MOST_NESTED: Final = 20
@@ -20,9 +20,13 @@ MOST_NESTED: Final = 20
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
-def pods_of_job(job: str, pods: Iterable[Manifest]) -> list[Manifest]:
-    """Return the pods of the Job of that name."""
-    return [pod for pod in pods if labels_of(pod).get(_JOB_NAME) == job]
+def pods_of_job(job: Manifest, pods: Iterable[Manifest]) -> list[Manifest]:
+    """Return the pods that this live Job controls; a pod that only has its label speaks for nobody."""
+    name, uid = job["metadata"]["name"], job["metadata"].get("uid")
+    if not uid:
+        return []
+    labelled = (pod for pod in pods if labels_of(pod).get(_JOB_NAME) == name)
+    return [pod for pod in labelled if (controller_of(pod) or {}).get("uid") == uid]
 
 
 def container_states(pod: Manifest) -> Iterator[tuple[str, Mapping[str, Any]]]:

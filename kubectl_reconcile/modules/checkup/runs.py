@@ -105,7 +105,7 @@ def last_run(owned: Owned, results: str, now: str, *, told: object) -> CheckRun 
     name = job["metadata"]["name"]
     left = map_at(owned.get("ConfigMap", results) or {}, "data").get(name)
     patience_s = 0.0 if name == told else _PATIENCE_S
-    return _run(job, left if isinstance(left, str) else "", pods_of_job(name, owned.read("Pod")), now, patience_s)
+    return _run(job, left if isinstance(left, str) else "", pods_of_job(job, owned.read("Pod")), now, patience_s)
 
 
 def _run(job: Manifest, left: str, pods: Iterable[Manifest], now: str, patience_s: float) -> CheckRun:

@@ -57,9 +57,7 @@ class JobStory:
 def story_of(job: Manifest, pods: Sequence[Manifest]) -> JobStory:
     """Return what became of *job*, whose pods are among *pods*."""
     began = str(job["metadata"].get("creationTimestamp") or "")
-    mine = sorted(
-        pods_of_job(job["metadata"]["name"], pods), key=lambda each: str(each["metadata"].get("creationTimestamp"))
-    )
+    mine = sorted(pods_of_job(job, pods), key=lambda each: str(each["metadata"].get("creationTimestamp")))
     said = [each for pod in mine for each in _messages(pod)]
     if has_condition(job, "Complete"):
         told = next((found for each in said if (found := _told(each))), {})

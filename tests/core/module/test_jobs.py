@@ -8,18 +8,32 @@ import pytest
 from kubectl_reconcile.core.module.jobs import container_states, last_words, pods_of_job, shortened, why_waiting
 
 
-def pod(name="a", job="backup", **status):
+def pod(name="a", job="backup", uid="u-backup", **status):
     labels = {"batch.kubernetes.io/job-name": job}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "status": status}
+    owners = [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": True}]
+    metadata = {"name": name, "labels": labels, "ownerReferences": owners}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}
 
 
 def waiting(name, reason, message=""):
     return {"name": name, "state": {"waiting": {"reason": reason, "message": message}}}
 
 
-def test_pods_belong_to_the_job_that_they_are_labelled_with():
-    mine, others = pod(), pod("b", "another")
-    assert pods_of_job("backup", [others, mine]) == [mine]
+BACKUP = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "backup", "uid": "u-backup"}}
+
+
+def test_pods_belong_to_the_job_that_controls_them():
+    mine, others, earlier = pod(), pod("b", "another"), pod("c", uid="u-earlier")
+    assert pods_of_job(BACKUP, [others, earlier, mine]) == [mine]
+
+
+def test_a_pod_that_only_has_the_label_of_a_job_is_none_of_its_pods():
+    forged, claimed = pod(), pod()
+    del forged["metadata"]["ownerReferences"]
+    del claimed["metadata"]["ownerReferences"][0]["controller"]
+    assert pods_of_job(BACKUP, [forged, claimed]) == []
+    unknown = {**BACKUP, "metadata": {"name": "backup"}}
+    assert pods_of_job(unknown, [forged, pod(uid=None)]) == [], "a Job that isn't there yet has no pods"
 
 
 def test_containers_are_told_in_the_order_in_which_they_run():

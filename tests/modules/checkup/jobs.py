@@ -13,6 +13,7 @@ from kubectl_reconcile.module_api import Context, Owned
 from kubectl_reconcile.module_testing import outcome_of
 from kubectl_reconcile.modules.checkup import checkup
 from tests.modules.checkup.world import meta, service
+from tests.modules.job_pods import of_job
 
 CREATED = "2026-11-20T12:00:00Z"
 RESULT = {"requests": 300, "errors": 0, "p50_ms": 1.5, "p99_ms": 8.25, "statuses": {"200": 300}}
@@ -54,8 +55,9 @@ class Jobs:
         for name, job in wanted.items():
             if name not in self.jobs:
                 self.jobs[name] = copy.deepcopy(job)
-                self.jobs[name]["metadata"] |= {"creationTimestamp": now, "namespace": "shop"}
                 self.begun.append(name)
+                uid = f"u-{name}-{len(self.begun)}"
+                self.jobs[name]["metadata"] |= {"creationTimestamp": now, "namespace": "shop", "uid": uid}
         return self.cr["status"]
 
     def begin(self, now=CREATED):
@@ -69,7 +71,7 @@ class Jobs:
         name, ended = self.begun[-1], at or self.now
         message = said if isinstance(said, str) else json.dumps(said)
         state = {"terminated": {"exitCode": 0 if ok else 1, "message": message}}
-        metadata = meta(f"{name}-x", labels={"batch.kubernetes.io/job-name": name})
+        metadata = meta(f"{name}-x", **of_job(self.jobs[name]))
         status = {"containerStatuses": [{"name": "load", "state": state}]}
         self.pods[name] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}
         said = {"type": "Complete" if ok else "Failed", "status": "True", "lastTransitionTime": ended, **condition}

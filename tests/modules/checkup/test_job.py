@@ -118,6 +118,15 @@ def test_what_is_suspended_or_blocked_waits_for_no_config_map():
     assert (world.begun, world.outcome.requeue_after_s) == ([], None)
 
 
+def test_a_pod_of_somebody_else_gives_no_verdict():
+    world = job()
+    name = world.begin()
+    world.end({"open": 0})
+    world.pods[name]["metadata"]["ownerReferences"][0]["uid"] = "u-another"
+    world.at(SOON)
+    assert world.told("Passed") == ("False", "NoResult")
+
+
 def test_what_another_run_left_is_not_the_result_of_this_one():
     world = job()
     world.begin()

@@ -21,6 +21,7 @@ from kubectl_reconcile.module_api import (
 from kubectl_reconcile.module_testing import asked, outcome_of
 from kubectl_reconcile.modules.etcd_backup import EtcdBackup
 from kubectl_reconcile.modules.etcd_backup.spec import backup_spec
+from tests.modules.job_pods import of_job
 
 API = "etcd.database.coreos.com/v1beta2"
 CREATED = "2026-11-20T12:00:00Z"
@@ -47,6 +48,7 @@ def named(kind, name, api="v1", **more):
 CLUSTER = named(
     "EtcdCluster", "db", API, spec={"size": 3}, status={"members": {"ready": ["db-1", "db-0"], "unready": ["db-2"]}}
 )
+
 CLAIM = named("PersistentVolumeClaim", "backups")
 
 
@@ -71,15 +73,15 @@ class World:
         for name, job in wanted.items():
             if name not in self.jobs:
                 self.jobs[name] = copy.deepcopy(job)
-                self.jobs[name]["metadata"]["creationTimestamp"] = self.now
                 self.begun.append(name)
+                self.jobs[name]["metadata"] |= {"creationTimestamp": self.now, "uid": f"u-job-{len(self.begun)}"}
         return outcome
 
     def end(self, name, *, words=None, ok=True, **condition):
         state = {"terminated": {"exitCode": 0 if ok else 1, "message": json.dumps(TOLD) if words is None else words}}
-        labels = {**Context("", "etcdbackup", self.cr).labels(), "batch.kubernetes.io/job-name": name}
+        own = of_job(self.jobs[name])
         pod = named("Pod", f"{name}-x", status={"containerStatuses": [{"state": state}]})
-        pod["metadata"]["labels"] = labels
+        pod["metadata"] |= {**own, "labels": {**Context("", "etcdbackup", self.cr).labels(), **own["labels"]}}
         self.pods[name] = pod
         type_ = "Complete" if ok else "Failed"
         said = {"type": type_, "status": "True", "lastTransitionTime": self.now, **condition}

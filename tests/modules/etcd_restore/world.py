@@ -11,6 +11,7 @@ from kubectl_reconcile.modules.etcd import EtcdCluster
 from kubectl_reconcile.modules.etcd_restore import EtcdRestore
 from kubectl_reconcile.modules.etcd_restore.target import SeedTarget
 from tests.modules.etcd.world import NOW, World
+from tests.modules.job_pods import of_job
 
 API = "etcd.database.coreos.com/v1beta2"
 FILE = "20261120T030000Z-r42.db"
@@ -151,8 +152,9 @@ class RestoreWorld(World):
         kind = "containerStatuses" if done else "initContainerStatuses"
         state = {"terminated": {"exitCode": 0 if done else 1, "message": message}}
         phase = "Succeeded" if done else "Failed"
-        labels = {**Context("", "etcdrestore", self.restore).labels(), "batch.kubernetes.io/job-name": name}
-        metadata = {"name": f"{name}-x", "namespace": "shop", "labels": labels, "creationTimestamp": NOW}
+        own = of_job(self.jobs[name])
+        labels = {**Context("", "etcdrestore", self.restore).labels(), **own["labels"]}
+        metadata = {"name": f"{name}-x", "namespace": "shop", **own, "labels": labels, "creationTimestamp": NOW}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
         self.job_pods[name] = {**pod, "status": {"phase": phase, kind: [{"name": container, "state": state}]}}
 

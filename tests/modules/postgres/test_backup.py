@@ -12,6 +12,7 @@ from kubectl_reconcile.module_api import SpecError
 from kubectl_reconcile.modules.postgres.agent.__main__ import main
 from kubectl_reconcile.modules.postgres.agent.archive import COPIES, archived, content_of, unpacked
 from kubectl_reconcile.modules.postgres.spec import database_spec
+from tests.modules.job_pods import of_job
 from tests.modules.postgres.world import World, uid_of
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
@@ -42,12 +43,11 @@ def end(world, name, message=SAID, *, container="keep", kind="Complete"):
     code = 0 if kind == "Complete" else 1
     state = {"name": container, "state": {"terminated": {"exitCode": code, "message": message}}}
     where = "containerStatuses" if container in {"keep", "begin"} else "initContainerStatuses"
-    labels = {"batch.kubernetes.io/job-name": name}
     world.others.append(
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": f"{name}-x", "namespace": "shop", "labels": labels},
+            "metadata": {"name": f"{name}-x", "namespace": "shop", **of_job(job)},
             "status": {where: [state]},
         }
     )

@@ -89,7 +89,7 @@ def runs_of(
     jobs = {job["metadata"]["name"]: job for job in owned.of("Job") if words.slot in annotations_of(job)}
     pods = tuple(owned.read("Pod"))
     for name, job in jobs.items():
-        mine = pods_of_job(name, pods)
+        mine = pods_of_job(job, pods)
         known[name] = _told_by(job, mine, known.get(name), now, words)
     for name, run in known.items():
         if name not in jobs and not run.progress.has_ended:
