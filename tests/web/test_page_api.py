@@ -101,6 +101,53 @@ async def test_values_of_secrets_never_leave_the_server(page, followed, session,
         assert ENCODED not in text
 
 
+def workload(name):
+    """A Deployment with a password from a variable, which is scaled to nothing."""
+    container = {"name": "x", "image": "registry.invalid/x:1", "env": [{"name": "PASSWORD", "value": "${PASSWORD}"}]}
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+async def test_values_of_secrets_that_variables_bring_are_shown_nowhere_below(page, followed, session, namespace):
+    held = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "held"}, "stringData": {"password": SECRET}}
+    await session.client.create(f"/api/v1/namespaces/{namespace}/secrets", held)
+    variable = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "held", "key": "password"}}}
+    git = {"url": followed.repository.url, "branch": "main", "path": "."}
+    await followed.make(source={"git": git, "substitute": {"variables": [variable]}})
+    followed.push({"web.yaml": workload("web")})
+    await followed.sync()
+    web = await session.client.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/web")
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": "web",
+        "uid": web["metadata"]["uid"],
+        "controller": True,
+    }
+    below = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "below", "ownerReferences": [owner]},
+        "data": {"x": SECRET, "color": "plain"},
+    }
+    await session.client.create(f"/api/v1/namespaces/{namespace}/configmaps", below)
+    for kind, name in (("Deployment", "web"), ("ConfigMap", "below")):
+        found = await page.get(f"/api/v1/objects/{kind}/{namespace}/{name}")
+        assert "***" in json.dumps(found["live"])
+        assert SECRET not in json.dumps(found)
+    assert "  color: plain" in found["live"]
+    await session.client.patch(
+        f"/apis/reconcile.dev/v1alpha1/namespaces/{namespace}/syncs/shop",
+        {"spec": {"source": {"git": {"branch": "gone"}}}},
+    )
+    for kind, name in (("Deployment", "web"), ("ConfigMap", "below")):
+        found = await page.get(f"/api/v1/objects/{kind}/{namespace}/{name}")
+        assert found["live"] == []
+        assert "values of Secrets" in found["trouble"]
+        assert SECRET not in json.dumps(found)
+
+
 async def test_what_turns_text_round_is_spelt_out_and_markup_stays_text(page, followed):
     await followed.make()
     await followed.status(conditions=[{

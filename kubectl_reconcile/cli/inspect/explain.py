@@ -27,7 +27,7 @@ from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.outlook.explain import DIFFERS, ExplainedField, FieldState, outlook
 from kubectl_reconcile.core.rendering.origins import ValueOrigin
-from kubectl_reconcile.core.rendering.uses import uses_at
+from kubectl_reconcile.core.rendering.uses import hiding, uses_at
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands import explain as engine
@@ -227,6 +227,8 @@ class _View:
         """Tell whether what stands at *path* may be the value of a Secret, or a tool's copy of one."""
         if self.show_secrets:
             return False
+        if self.found.may_hold_secrets:
+            return True
         if self.found.ref.kind == "Secret":
             return path[0] in {"f:data", "f:stringData"} or path[:2] == _NOTES
         change = self.found.facts.change
@@ -238,7 +240,7 @@ class _View:
             return "nothing"
         if self._is_hidden(path):
             return HIDDEN
-        text = json.dumps(value, ensure_ascii=False, default=str)
+        text = json.dumps(_without_secrets(value, self), ensure_ascii=False, default=str)
         return text if self.wide or len(text) <= _CLIPPED else f"{text[: _CLIPPED - 1]}…"
 
     def document(self) -> dict[str, Any]:
@@ -260,7 +262,11 @@ class _View:
         applied = each.live if each.standing is FieldState.APPLIED else ABSENT
         values = {"live": each.live, "wanted": each.wanted, "applied": applied}
         hidden = self._is_hidden(each.path)
-        shown = {name: HIDDEN if hidden else value for name, value in values.items() if value is not ABSENT}
+        shown = {
+            name: HIDDEN if hidden else _without_secrets(value, self)
+            for name, value in values.items()
+            if value is not ABSENT
+        }
         owners = [
             {"manager": one.manager, "operation": one.operation, "subresource": one.subresource, "time": one.time}
             for one in each.owners
@@ -281,6 +287,10 @@ class _View:
 def document(found: Explanation, *, show_secrets: bool = False) -> dict[str, Any]:
     """Return an explanation as plain JSON."""
     return _View(found, show_secrets=show_secrets, wide=True).document()
+
+
+def _without_secrets(value: Any, view: _View) -> Any:
+    return value if view.show_secrets else hiding(value, view.found.secrets, HIDDEN)
 
 
 def _place(found: Explanation, origin: FieldOrigin) -> str:

@@ -32,6 +32,7 @@ from kubectl_reconcile.web.links import commit_link, file_link
 _MESSAGE = 300
 _EVENTS = 100
 _MOST_LINES = 20_000
+_UNSHOWN = "it isn't shown, since it may hold values of Secrets, and what its Sync asks for doesn't tell which"
 _GRADES = {Tone.GOOD: "good", Tone.WARNING: "warn", Tone.BAD: "bad"}
 _WORDS = {"True": "Ready", "False": "NotReady", "-": "By hand"}
 _PLACE = re.compile(r"(?P<file>[^\s:][^:\n]*):(?P<line>\d+)(?=: )")
@@ -114,12 +115,12 @@ class PageDocuments:
     async def explanation(self, session: Session, live: Manifest) -> dict[str, Any]:
         """Return one object as it is, and who asked for each of its fields."""
         found = await explain.explain_live(session, live)
-        shown = masked_live(live, found.facts.change)
+        shown = masked_live(live, found.facts.change, found.secrets)
         metadata = {key: value for key, value in shown["metadata"].items() if key != "managedFields"}
-        lines = dump({**shown, "metadata": metadata})
+        lines = [] if found.may_hold_secrets else dump({**shown, "metadata": metadata})
         return {
             **explain_verb.document(found),
-            "trouble": found.trouble,
+            "trouble": "; ".join(filter(None, [found.trouble, _UNSHOWN if found.may_hold_secrets else ""])),
             "live": lines[:_MOST_LINES],
             "leftOut": max(len(lines) - _MOST_LINES, 0),
         }

@@ -12,7 +12,7 @@ Objects of a kind called Secret are masked whatever their group: a lookalike cos
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,11 +35,12 @@ def masked(change: Change) -> Change:
     return _with_placeholders(shown, change) if change.provenance.drawn else shown
 
 
-def masked_live(manifest: Manifest, change: Change | None = None) -> Manifest:
-    """Return a live object without values of Secrets: its own where it is one, and those that variables brought where *change* is of it."""
+def masked_live(manifest: Manifest, change: Change | None = None, texts: Collection[str] = ()) -> Manifest:
+    """Return a live object without values of Secrets: its own where it is one, *texts*, and what variables brought where *change* is of it."""
     if manifest.get("kind") == "Secret":
         return _manifest(manifest, None) or {}
-    return manifest if change is None or change.before is None else masked(change).before or {}
+    shown = manifest if change is None or change.before is None else masked(change).before or {}
+    return dict(hiding(shown, texts, HIDDEN))
 
 
 def _without_values(change: Change) -> Change:

@@ -36,9 +36,11 @@ from kubectl_reconcile.core.planning.outlook.explain import (
     steps_to,
     was_applied,
 )
-from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.rendering.origins import ValueOrigin
+from kubectl_reconcile.core.rendering.uses import texts_of
 from kubectl_reconcile.core.resources.applyset import ID, PART_OF, is_marked_by_us
+from kubectl_reconcile.core.resources.substitute import Holder
 from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
@@ -73,7 +75,8 @@ class Explanation:
     """One object, explained. *asker* is who asks for it in a phrase, *file* where, *trouble* why more can't be told.
 
     *verification* is whose signature what its Sync follows has, where that is asked for. *asks_for_field* tells that a single
-    place of it was meant.
+    place of it was meant. *secrets* are texts that variables brought from Secrets, which nobody may see; *may_hold_secrets* tells that
+    there may be some, and that nobody knows which.
     """
 
     facts: ExplainFacts
@@ -87,6 +90,8 @@ class Explanation:
     trouble: str = ""
     verification: Verification | None = None
     asks_for_field: bool = False
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    may_hold_secrets: bool = False
 
     @property
     def ref(self) -> ObjectRef:
@@ -183,11 +188,25 @@ class _Seen:
         """Return what can be said where nothing says what is asked for; *unread* is why, empty if nobody asks."""
         sync = Sync.of(self.parent) if self.parent is not None else None
         facts = ExplainFacts(self.live, self.schema, sync, unread=unread)
-        return Explanation(facts, explained(facts, self.query), self.asker)
+        return Explanation(facts, explained(facts, self.query), self.asker, may_hold_secrets=_takes_secrets(sync))
+
+    def with_secrets(self, found: Explanation, made: Plan) -> Explanation:
+        """Return *found* with the values of Secrets that variables bring into the object, or into the member above it."""
+        refs = {found.ref, *([ObjectRef.of(self.member)] if self.member is not None else [])}
+        changes = [each for each in made.changes if each.ref in refs]
+        known = any(each.op is not Op.DELETE for each in changes)
+        texts = texts_of(use for each in changes for use in each.provenance.uses)
+        return replace(found, secrets=texts, may_hold_secrets=not known and _takes_secrets(found.facts.sync))
 
 
 def _name_of(sync: Manifest) -> tuple[str, str]:
     return sync["metadata"]["name"], sync["metadata"]["namespace"]
+
+
+def _takes_secrets(sync: Sync | None) -> bool:
+    """Tell whether variables of a Sync have values of Secrets."""
+    holders = sync.git.substitute.holders if sync is not None and sync.git is not None else ()
+    return any(holder is Holder.SECRET for holder, _ in holders)
 
 
 async def _by_files(session: Session, seen: _Seen, files: FilesAsked) -> Explanation:
@@ -277,9 +296,13 @@ async def _owner(session: Session, owner: Manifest | None, namespace: str) -> Ma
 
 async def _asked(session: Session, seen: _Seen, target: Target) -> Explanation:
     """Explain an object by the plan of the next sync of *target*."""
-    live, schema, ref = seen.live, seen.schema, ObjectRef.of(seen.live)
     desired = await reconcile.read(session, target)
     made = await reconcile.plan_for(session, target, desired, OneShotView(Cache(session.client)))
+    return seen.with_secrets(await _planned(session, seen, target, desired, made), made)
+
+
+async def _planned(session: Session, seen: _Seen, target: Target, desired: Desired, made: Plan) -> Explanation:
+    live, schema, ref = seen.live, seen.schema, ObjectRef.of(seen.live)
     change = next((each for each in made.changes if each.ref == ref), None)
     located = (
         None
