@@ -18,6 +18,8 @@ from aiohttp import web
 
 from kubectl_reconcile.web.asking import Asker
 
+_ONWARD = '<!doctype html><meta http-equiv="refresh" content="0; url=/"><title>kubectl reconcile</title>'
+"""Whom it leads on shows the cookie at once: they come from a page of ours then, which whoever is redirected doesn't."""
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _OWN_PAGES = frozenset({"", "same-origin", "none"})
 """What browsers say of requests that pages of ours make, or the person themself."""
@@ -67,7 +69,7 @@ class LocalDoor:
         is_first = not self._used and _same(request.query.get("ticket", ""), self.ticket)
         if not is_first and await self.asker(request) is None:
             return None
-        answer = web.Response(status=303, headers={"Location": "/"})
+        answer = web.Response(text=_ONWARD, content_type="text/html")
         if is_first:
             self._used = True
             answer.set_cookie(self.cookie, self._key, httponly=True, samesite="Strict", path="/")

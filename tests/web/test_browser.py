@@ -1,7 +1,10 @@
 """The page in a real browser: what is shown is what is there, as text, live, and reached by keys."""
 
+import stat
+
 import pytest
 
+from kubectl_reconcile.cli.operate import ui
 from kubectl_reconcile.web.fleet_feed import FleetFeed
 from tests.web import browser
 
@@ -26,6 +29,19 @@ async def tab(port, served, session):
         await tab.sees("Syncs", "h1")
         yield tab
         assert not tab.complaints
+
+
+async def test_a_browser_comes_in_by_a_file_that_nobody_else_may_read(port, served, session, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    page = await served(session, entered=False)
+    async with browser.tab_of(port) as tab:
+        with ui.leading_to(page.door.url) as address:
+            (file,) = tmp_path.glob("*/*")
+            assert page.door.ticket not in address
+            assert [stat.S_IMODE(each.stat().st_mode) for each in (file, file.parent)] == [0o600, 0o700]
+            await tab.tell("Page.navigate", url=address)
+            await tab.sees("Syncs", "h1")
+        assert not list(tmp_path.iterdir())
 
 
 async def test_a_person_finds_what_is_broken_why_and_who_did_it(tab, followed, manifests):

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import html
 import os
 import signal
+import tempfile
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 from aiohttp import web
 
@@ -46,13 +51,32 @@ async def _served(session: Session, *, port: int, browser: bool, out: Terminal, 
             door.port = runner.addresses[0][1]
             out.write([line(door.url)])
             err.write([line("the address works once, for you alone; Ctrl-C ends it", Tone.ASIDE)])
-            if browser and not await asyncio.to_thread(webbrowser.open, door.url):
-                err.write(
-                    [line("no browser could be opened: open the address in a browser on this machine", Tone.WARNING)]
-                )
-            await _until_ended()
+            with leading_to(door.url) if browser else nullcontext() as address:
+                if address and not await asyncio.to_thread(webbrowser.open, address):
+                    said = "no browser could be opened: open the address in a browser on this machine"
+                    err.write([line(said, Tone.WARNING)])
+                await _until_ended()
         finally:
             await runner.cleanup()
+
+
+@contextmanager
+def leading_to(url: str) -> Iterator[str]:
+    """Give the address of a file that leads to *url* and that only we may read: what a browser is started with can be seen by all users.
+
+    It is in the home folder, where confined browsers may read, and is gone when the context ends.
+    """
+    with tempfile.TemporaryDirectory(prefix="kubectl-reconcile-ui-", dir=_folder()) as folder:
+        page = Path(folder, "open.html")
+        page.touch(mode=0o600)
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(url)}">\n')
+        yield page.as_uri()
+
+
+def _folder() -> str | None:
+    """Return the home folder where files can be made there; None for the system's folder of temporary files."""
+    home = os.environ.get("HOME", "")
+    return home if home and os.access(home, os.W_OK | os.X_OK) else None
 
 
 async def _listen(runner: web.AppRunner, port: int) -> None:
