@@ -219,6 +219,12 @@ class FeedView:
         old = (stored for ref, stored in self._base.objects.items() if ref not in self._recent)
         return chain(old, (stored for stored in self._recent.values() if stored is not None))
 
+    @property
+    def size(self) -> int:
+        """How many objects there are."""
+        old = self._base.objects
+        return len(old) + sum((stored is not None) - (ref in old) for ref, stored in self._recent.items())
+
     def owned_by(self, uid: str) -> Sequence[StoredObject]:
         """Return the objects whose controller has this *uid*, sorted by reference."""
         return self._with_recent(self._base.owned_by(uid), lambda stored: stored.controller_uid == uid)
@@ -374,8 +380,15 @@ class CacheSnapshot:
         return tuple(stored.ref for stored in self._collect(sorted(self._views), sorted_by_ref))
 
     def count(self, *, whole: bool) -> int:
-        """Return how many objects are held whole, or how many bare."""
-        return sum(stored.is_whole is whole for stored in self._collect(sorted(self._views), sorted_by_ref))
+        """Return how many objects are held whole, or how many bare; where no feeds overlap without looking at any."""
+        return sum(self._count(views, whole=whole) for views in self._views.values())
+
+    def _count(self, views: Sequence[FeedView], *, whole: bool) -> int:
+        if len(views) == 1:
+            (view,) = views
+            return view.size - view.bare if whole else view.bare
+        candidates = {id(stored): stored for view in views for stored in view}
+        return sum(stored.is_whole is whole and self.stored(stored.ref) is stored for stored in candidates.values())
 
     def _collect(
         self, kinds: Iterable[GroupKind], select: Callable[[FeedView], Sequence[StoredObject]]

@@ -90,6 +90,7 @@ def test_versions_compare(version, than, expected):
 names = st.sampled_from("abcdefgh")
 writes = st.one_of(
     st.tuples(st.just("put"), names, st.sampled_from(["", "blue", "red"]), st.sampled_from(["", "one", "two"])),
+    st.tuples(st.just("bare"), names),
     st.tuples(st.just("drop"), names),
     st.tuples(st.just("replace"), st.sets(names)),
     st.tuples(st.just("view")),
@@ -109,6 +110,9 @@ def test_a_table_is_a_dictionary_and_its_views_never_change(steps):
                     stored = widget(name, labels={"colour": colour} if colour else None, owner=owner)
                     table.put(stored)
                     model[stored.ref] = stored
+                case ("bare", name):
+                    model[ref(name)] = widget(name, version="12").bare(())
+                    table.put(model[ref(name)])
                 case ("drop", name):
                     table.drop(ref(name))
                     model.pop(ref(name), None)
@@ -134,6 +138,8 @@ def shows(snapshot: CacheSnapshot, expected: dict[ObjectRef, StoredObject]) -> N
     assert list(snapshot.refs()) == sorted(expected)
     assert list(snapshot.of_kind(KIND)) == in_order
     assert list(snapshot.of_kind(KIND, "elsewhere")) == []
+    assert snapshot.count(whole=True) == sum(stored.is_whole for stored in in_order)
+    assert snapshot.count(whole=False) == sum(not stored.is_whole for stored in in_order)
     for name in "abcdefgh":
         assert snapshot.stored(ref(name)) is expected.get(ref(name))
     for owner in ("one", "two", "nobody"):
@@ -185,6 +191,7 @@ def test_where_feeds_overlap_the_newest_state_counts_once():
     snapshot = CacheSnapshot({KIND: tuple(table.view() for table in tables)})
     assert snapshot.stored(ref("one")) is new
     assert snapshot.of_kind(KIND) == (new,)
+    assert (snapshot.count(whole=True), snapshot.count(whole=False)) == (1, 0)
     assert snapshot.labelled("a", "b") == ()
 
 
