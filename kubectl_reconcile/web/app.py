@@ -39,6 +39,7 @@ def application(door: Door, documents: VerbDocuments, limit: RateLimit | None = 
     page = _Page(door)
     app.router.add_get("/start", page.start)
     app.router.add_get("/assets/{name:.+}", page.asset)
+    app.router.add_get("/favicon.ico", page.icon)
     for path in _PAGES:
         app.router.add_get(path, page.index)
     one = "/api/v1/syncs/{namespace}/{name}"
@@ -77,6 +78,10 @@ class _Page:
 
     async def index(self, request: web.Request) -> web.Response:
         return assets.answer(request, self._assets["index.html"])
+
+    async def icon(self, request: web.Request) -> web.Response:
+        """Answer what browsers ask for beside an answer that names no icon."""
+        return assets.answer(request, self._assets["icon.svg"])
 
     async def asset(self, request: web.Request) -> web.Response:
         found = self._assets.get(request.match_info["name"])

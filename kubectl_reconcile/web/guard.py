@@ -30,7 +30,7 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _ASKER: ContextVar[Asker] = ContextVar("asker")
-_PUBLIC = ("/assets/", "/start")
+_PUBLIC = ("/assets/", "/start", "/favicon.ico")
 """What is answered to whoever may reach us: the page itself, which tells nothing."""
 
 

@@ -83,7 +83,8 @@ class Tab:
             details = said["params"]["exceptionDetails"]
             self.complaints.append(str(details.get("exception", {}).get("description", details["text"])))
         if said.get("method") == "Log.entryAdded" and said["params"]["entry"]["level"] == "error":
-            self.complaints.append(said["params"]["entry"]["text"])
+            entry = said["params"]["entry"]
+            self.complaints.append(f"{entry.get('url', '')}: {entry['text']}")
 
     async def open(self, url: str) -> None:
         """Go to *url*, and return once what was shown before is gone."""
@@ -131,6 +132,7 @@ async def tab_of(port: int) -> AsyncIterator[Tab]:
             for domain in ("Page", "Runtime", "Log", "Network"):
                 await tab.tell(f"{domain}.enable")
             await tab.tell("Network.clearBrowserCookies")
-            yield tab
-        async with session.get(f"http://127.0.0.1:{port}/json/close/{target['id']}"):
-            pass
+            try:
+                yield tab
+            finally:  # a tab that stays open keeps its page's server from ending
+                await session.get(f"http://127.0.0.1:{port}/json/close/{target['id']}")

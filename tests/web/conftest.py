@@ -61,7 +61,7 @@ class Page:
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Callable[..., Any]]:
+async def served(session, session_of) -> AsyncIterator[Callable[..., Any]]:  # noqa: F811 - pages end before sessions do
     """``await served(session)`` -> the page of whoever's session it is; ``entered=False`` leaves them at the door."""
     async with AsyncExitStack() as stack:
 

@@ -5,6 +5,7 @@ import stat
 import pytest
 
 from kubectl_reconcile.cli.operate import ui
+from kubectl_reconcile.web.fleet_feed import FleetFeed
 from tests.web import browser
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -90,3 +91,30 @@ async def test_what_is_to_be_done_is_said_first_and_seen_once_it_is(tab, followe
     await tab.value("document.querySelector('dialog .button').click()")
     await tab.sees("Suspended", "header.title .state")
     await tab.sees("Resume", "header.title")
+
+
+async def test_only_rows_in_sight_are_there_however_many_syncs_there_are(tab, monkeypatch):
+    rows = [row(at) for at in range(10_000)]
+
+    async def all_of_them(_feed):
+        return rows
+
+    monkeypatch.setattr(FleetFeed, "rows", all_of_them)
+    await tab.open(f"{tab.origin}/?sort=name")
+    await tab.sees("sync-00000")
+    await tab.until(
+        "scrollTo(0, document.body.scrollHeight), document.querySelector('main').innerText.includes('sync-09999')"
+    )
+    assert await tab.value("document.querySelectorAll('[role=row]').length") < 100
+    await tab.press("/")
+    await tab.until("document.activeElement.type === 'search'")
+    await tab.tell("Input.insertText", text="sync-04242")
+    await tab.sees("1 of 10,000", "h1")
+    assert "q=sync-04242" in await tab.value("location.search")
+
+
+def row(at):
+    return {
+        "namespace": f"team-{at % 50:02}", "name": f"sync-{at:05}", "state": "Ready", "grade": "good", "revision": "3f9c2e1", "ref": "",
+        "url": "https://git.example.com/shop.git", "path": ".", "objects": 1, "health": {}, "changedAt": "", "message": "well",
+    }  # fmt: skip

@@ -30,6 +30,12 @@ async def test_no_other_ticket_counts(served, session, ticket):
     assert (await page.enter()).status == 200  # the right one counts all the same
 
 
+async def test_a_browser_finds_an_icon_beside_every_answer_also_where_it_isnt_let_in(served, session):
+    page = await served(session, entered=False)
+    async with await page.ask("/favicon.ico") as answer:
+        assert (answer.status, answer.content_type) == (200, "image/svg+xml")
+
+
 OTHERS = {
     "a name that somebody points here": {"Host": "rebound.example.com"},
     "another port": {"Host": "127.0.0.1:1"},
