@@ -26,22 +26,17 @@ from kubectl_reconcile.module_api import (
     findings_among,
     latest_slot,
     module,
-    seconds_between,
-    shortened,
 )
-from kubectl_reconcile.modules.checkup.measured import measured, status_of
+from kubectl_reconcile.modules.checkup.measured import measured, status_of, unreadable, wait_s
 from kubectl_reconcile.modules.checkup.record import is_same, recorded
 from kubectl_reconcile.modules.checkup.reported import reported
-from kubectl_reconcile.modules.checkup.runs import applied
+from kubectl_reconcile.modules.checkup.runs import created_of, synced_in
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec, checkup_spec
 from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, passed, regressed
 
-_REST_S, _BLOCKED_S = 3600.0, 30.0
 _KINDS = tuple(kind for _, kind in SCANNED)
 _NEEDED = frozenset(f"{kind}.{api.rpartition('/')[0]}".rstrip(".") for api, kind in SCANNED)
-_SYNC = "Sync.reconcile.dev"
 _READ = tuple(dict.fromkeys((*SCANNED, *REPORTED)))
-_MESSAGE_MAX = 600
 
 
 @module(
@@ -69,9 +64,11 @@ def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
         return reported(cr, spec, spec.report, owned, ctx)
     test, calendar, basis = spec.test, spec.calendar, spec.basis
     before = status_of(cr, basis)
-    unread = {kind: why for kind, why in owned.unread.items() if kind in _NEEDED or (spec.on_sync and kind == _SYNC)}
-    if unread and not spec.suspend:
-        return Outcome(status=before, conditions=tuple(_stalled(unread)), requeue_after_s=_BLOCKED_S)
+    obstacle = "" if spec.suspend else unreadable(owned, spec, _NEEDED)
+    if obstacle:
+        return Outcome(
+            status=before, conditions=_stalled(obstacle), requeue_after_s=wait_s(before, ctx.now, is_blocked=True)
+        )
     slot = _slot(cr, before, calendar, ctx.now)
     status = before if spec.suspend else _status(spec, before, basis, owned, slot, ctx.now)
     if spec.suspend:
@@ -81,7 +78,7 @@ def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
     return Outcome(
         status=status,
         conditions=(passed(status, test), regressed(status), NOT_STALLED),
-        requeue_after_s=_wait_s(status, ctx.now),
+        requeue_after_s=wait_s(status, ctx.now),
     )
 
 
@@ -90,7 +87,7 @@ def _status(
 ) -> dict[str, Any]:
     """Return the status with the result that counts now: the one before, unless it is time for another one."""
     is_other = before.get("basis") != basis
-    synced = applied(owned) if spec.on_sync else ""
+    synced = synced_in(owned, spec)
     is_due = bool(slot) or is_other or (bool(synced) and synced != before.get("applied"))
     if (spec.schedule or spec.on_sync) and not is_due:
         return dict(before)
@@ -112,22 +109,13 @@ def _slot(cr: Manifest, before: Mapping[str, Any], calendar: CronSchedule | None
     """Return the slot that is due; of those that were missed, the last one counts."""
     if calendar is None:
         return ""
-    created = str(cr["metadata"].get("creationTimestamp") or now)
-    seen = max(created, str(before.get("lastScheduleTime") or ""), str(before.get("lastResultTime") or ""))
+    seen = max(created_of(cr, now), str(before.get("lastScheduleTime") or ""), str(before.get("lastResultTime") or ""))
     return latest_slot(calendar, seen, now)
 
 
-def _wait_s(status: Mapping[str, Any], now: str) -> float | None:
-    """Return when to look again, if nothing happens until then."""
-    upcoming = status.get("nextScheduleTime")
-    return min(max(1.0, seconds_between(now, upcoming)), _REST_S) if upcoming else None
-
-
-def _stalled(unread: Mapping[str, str]) -> tuple[Condition, ...]:
-    why = next(iter(unread.values()))
-    told = shortened(f"can't be read in this namespace: {', '.join(unread)}: {why}", _MESSAGE_MAX)
+def _stalled(obstacle: str) -> tuple[Condition, ...]:
     hint = "kubectl reconcile grant gives the rights to who scans for the Sync that this Checkup is of"
     return (
-        Condition("Stalled", "True", "NotReadable", f"{told} (hint: {hint})"),
+        Condition("Stalled", "True", "NotReadable", f"{obstacle} (hint: {hint})"),
         Condition("Passed", "Unknown", "NotReadable", "not all of the namespace can be read, so nothing is said of it"),
     )

@@ -23,6 +23,7 @@ from kubectl_reconcile.module_api import (
     maps_in,
     shortened,
 )
+from kubectl_reconcile.modules.checkup.verdict import Unjudging
 
 FIELD: Final = ".spec.job.template"
 CONFIG_MAP: Final = "CHECKUP_CONFIGMAP"
@@ -35,7 +36,7 @@ _TOLD: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class JobWish:
+class JobWish(Unjudging):
     """The pod that makes the check."""
 
     template: Mapping[str, Any]
@@ -85,16 +86,6 @@ class JobWish:
         """Return a result in a few words."""
         plain = [f"{name} {value}" for name, value in result.items() if isinstance(value, int | float | str)]
         return shortened(", ".join(plain[:_TOLD]), _SUMMARY_MAX) or "there is a result"
-
-    @staticmethod
-    def is_good(_result: Mapping[str, Any]) -> bool:
-        """Tell whether a result passes where nobody says what does: there is one."""
-        return True
-
-    @staticmethod
-    def is_worse(_result: Mapping[str, Any]) -> bool:
-        """Tell whether a result is worse than the one before by itself: whoever made it knows."""
-        return False
 
     @staticmethod
     def why_none(said: str) -> tuple[str, str]:

@@ -27,22 +27,21 @@ from kubectl_reconcile.module_api import (
     untouched_in,
 )
 from kubectl_reconcile.modules.checkup.job import results_name
+from kubectl_reconcile.modules.checkup.report import SYNC
 from kubectl_reconcile.modules.checkup.runs import (
     SYNCED,
     CheckRun,
-    applied,
-    due_slot,
-    handled_slot,
+    due_check,
     job_name,
     job_of,
     last_run,
-    occasion_of,
 )
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec
 from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, judged
 
 _REST_S, _WORKING_S, _BLOCKED_S = 3600.0, 5.0, 30.0
 _MESSAGE_MAX: Final = 400
+_UNREAD_MAX: Final = 600
 _MOST_COMPARED: Final = 50
 _MOST_CHANGED: Final = 2**63
 """How far apart numbers may be and still be compared: a difference beyond that nobody could write down."""
@@ -111,34 +110,22 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
         status = _recorded(status, spec, check, run)
     is_at_work = run is not None and not run.ended
     obstacle = "" if spec.suspend else unreadable(owned, spec, _NEEDED) or check.missing(owned)
-    created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
     status |= {"active": run.name} if run and is_at_work else {}
     if not is_at_work:
         status.pop("active", None)
-    slot = ""
+    due = due_check(cr, spec, status, run, owned, ctx.now)
     if calendar:
-        handled = handled_slot(status, run, calendar, created, ctx.now)
-        status |= {"lastScheduleTime": handled} if handled else {}
+        status |= {"lastScheduleTime": due.handled} if due.handled else {}
         status["nextScheduleTime"] = calendar.after(ctx.now)
-        slot = due_slot(calendar, handled, created, ctx.now)
-    synced = applied(owned) if spec.on_sync else ""
-    occasion = occasion_of(
-        slot=slot,
-        basis=spec.basis,
-        synced=synced,
-        status=status,
-        run=run,
-        has_schedule=calendar is not None or spec.on_sync,
-    )
     for name in outdated(spec):
         status.pop(name, None)
-    is_due = bool(occasion) and not (spec.suspend or is_at_work or obstacle)
+    is_due = bool(due.occasion) and not (spec.suspend or is_at_work or obstacle)
     # What the last run left, or a daemon that was killed before it made the Job, is gone before the next one begins.
     begins = is_due and not (spec.job and owned.get("ConfigMap", results_name(ctx)))
     kept = (named("batch/v1", "Job", run.name),) if run and not begins else ()
     deadline_s = spec.deadline_seconds or check.deadline_s
-    job = job_name(ctx, occasion)
-    begun = (job_of(ctx, occasion, spec.basis, check.template_of(ctx, job), deadline_s),) if begins else ()
+    job = job_name(ctx, due.occasion)
+    begun = (job_of(ctx, due.occasion, spec.basis, check.template_of(ctx, job), deadline_s),) if begins else ()
     # It goes only once it is known that what it holds was written down.
     results = (_results(ctx),) if spec.job and (begins or not was_told) else ()
     return Outcome(
@@ -158,10 +145,10 @@ def _results(ctx: Context) -> Manifest:
 
 def unreadable(owned: Owned, spec: CheckupSpec, needed: frozenset[str]) -> str:
     """Return why kinds can't be read that are *needed*, or Syncs where these say when it is due; nothing where all can."""
-    wanted = needed | ({"Sync.reconcile.dev"} if spec.on_sync else set())
+    wanted = needed | ({SYNC} if spec.on_sync else set())
     unread = {kind: why for kind, why in owned.unread.items() if kind in wanted}
     told = f"can't be read in this namespace: {', '.join(unread)}: {next(iter(unread.values()), '')}"
-    return shortened(told, _MESSAGE_MAX) if unread else ""
+    return shortened(told, _UNREAD_MAX) if unread else ""
 
 
 def outdated(spec: CheckupSpec) -> tuple[str, ...]:
@@ -171,7 +158,7 @@ def outdated(spec: CheckupSpec) -> tuple[str, ...]:
     return ("nextScheduleTime",) if spec.suspend else ()
 
 
-def wait_s(status: Mapping[str, Any], now: str, *, is_soon: bool, is_blocked: bool) -> float | None:
+def wait_s(status: Mapping[str, Any], now: str, *, is_soon: bool = False, is_blocked: bool = False) -> float | None:
     """Return when to look again, if nothing happens until then; Jobs and pods are watched."""
     if is_soon or is_blocked:
         return _WORKING_S if is_soon else _BLOCKED_S

@@ -24,20 +24,27 @@ from kubectl_reconcile.module_api import (
     markdown_of,
     report_of,
 )
+from kubectl_reconcile.modules.checkup.verdict import Unjudging
 
 FIELD: Final = ".spec.report"
+SYNC: Final = "Sync.reconcile.dev"
 _KINDS: Final = tuple(kind for _, kind in REPORTED)
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _FORMATS: Final = {"markdown": "report.md", "json": "report.json"}
 
 
 @dataclass(frozen=True, slots=True)
-class ReportWish:
+class ReportWish(Unjudging):
     """What is reported of, and how it is written; without a *format* in both ways."""
 
     of: Literal["namespace", "sync"] = "namespace"
     sync: str = ""
     format: Literal["", "markdown", "json"] = ""
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The kinds without which there is nothing to tell."""
+        return frozenset({SYNC} if self.of == "sync" else ())
 
     @property
     def basis(self) -> str:
@@ -57,9 +64,7 @@ class ReportWish:
 
     def missing(self, owned: Owned) -> str:
         """Return what is in the way: there is no such Sync."""
-        if self.of == "sync" and "Sync.reconcile.dev" in owned.unread:
-            return f"{FIELD}.sync: {owned.unread['Sync.reconcile.dev']}"
-        if self.of == "sync" and owned.other("Sync.reconcile.dev", self.sync) is None:
+        if self.of == "sync" and owned.other(SYNC, self.sync) is None:
             return f"{FIELD}.sync: there is no Sync {self.sync} in this namespace (hint: correct the name, or make it)"
         return ""
 
@@ -79,16 +84,6 @@ class ReportWish:
         """Return the result in a few words."""
         shown = ("objects", "unhealthy", "changes", "held", "problems")
         return ", ".join(f"{result.get(name)} {name}" for name in shown)
-
-    @staticmethod
-    def is_good(_result: Mapping[str, Any]) -> bool:
-        """Tell whether a result passes where nobody says what does: it is there."""
-        return True
-
-    @staticmethod
-    def is_worse(_result: Mapping[str, Any]) -> bool:
-        """Tell whether a result is worse than the one before by itself: a report doesn't judge."""
-        return False
 
 
 def report_name(ctx: Context) -> str:

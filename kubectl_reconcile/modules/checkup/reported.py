@@ -28,7 +28,7 @@ from kubectl_reconcile.modules.checkup.measured import (
     wait_s,
 )
 from kubectl_reconcile.modules.checkup.report import ReportWish, report_name
-from kubectl_reconcile.modules.checkup.runs import applied, due_slot, occasion_of
+from kubectl_reconcile.modules.checkup.runs import due_check
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec
 from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED
 
@@ -38,25 +38,15 @@ _OF_HISTORY = ("objects", "unhealthy", "changes", "problems")
 def reported(cr: Manifest, spec: CheckupSpec, wish: ReportWish, owned: Owned, ctx: Context) -> Outcome:
     """Write the report where one is due; the one before stays until then."""
     status, calendar = status_of(cr, spec.basis), spec.calendar
-    obstacle = "" if spec.suspend else unreadable(owned, spec, frozenset()) or wish.missing(owned)
-    created = str(cr["metadata"].get("creationTimestamp") or ctx.now)
-    slot = due_slot(calendar, str(status.get("lastScheduleTime") or ""), created, ctx.now) if calendar else ""
-    synced = applied(owned) if spec.on_sync else ""
-    occasion = occasion_of(
-        slot=slot,
-        basis=spec.basis,
-        synced=synced,
-        status=status,
-        run=None,
-        has_schedule=calendar is not None or spec.on_sync,
-    )
+    obstacle = "" if spec.suspend else unreadable(owned, spec, wish.needed) or wish.missing(owned)
+    due = due_check(cr, spec, status, None, owned, ctx.now)
     children: tuple[Manifest, ...] = ()
-    if occasion and not spec.suspend and not obstacle:
+    if due.occasion and not spec.suspend and not obstacle:
         is_same = status.get("basis") == spec.basis
         made, counts = wish.made(owned, ctx, str(status.get("lastResultTime") or "") if is_same else "")
         children, status = (made,), _recorded(status, spec, wish, counts, ctx.now, is_same=is_same)
-        status |= {"configMap": report_name(ctx), **({"lastScheduleTime": slot} if slot else {})}
-        status |= {"applied": synced} if synced else {}
+        status |= {"configMap": report_name(ctx), **({"lastScheduleTime": due.slot} if due.slot else {})}
+        status |= {"applied": due.synced} if due.synced else {}
     elif owned.get("ConfigMap", report_name(ctx)) is not None:
         children = (named("v1", "ConfigMap", report_name(ctx)),)
     if calendar:
@@ -69,7 +59,7 @@ def reported(cr: Manifest, spec: CheckupSpec, wish: ReportWish, owned: Owned, ct
         untouched=untouched_in(children),
         status=status,
         conditions=(stalled, passes(status, spec.test, wish), has_regressed(status, wish)),
-        requeue_after_s=wait_s(status, ctx.now, is_soon=False, is_blocked=bool(obstacle)),
+        requeue_after_s=wait_s(status, ctx.now, is_blocked=bool(obstacle)),
     )
 
 

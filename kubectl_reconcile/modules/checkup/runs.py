@@ -34,6 +34,8 @@ from kubectl_reconcile.module_api import (
     text_at,
     why_waiting,
 )
+from kubectl_reconcile.modules.checkup.report import SYNC
+from kubectl_reconcile.modules.checkup.spec import CheckupSpec
 
 OCCASION: Final = "checks.reconcile.dev/occasion"
 BASIS: Final = "checks.reconcile.dev/basis"
@@ -142,7 +144,7 @@ def _fault(said: str) -> str:
     return said.strip()[-_MESSAGE_MAX:]
 
 
-def handled_slot(
+def _handled_slot(
     status: Mapping[str, Any], run: CheckRun | None, calendar: CronSchedule, created: str, now: str
 ) -> str:
     """Return the last slot that needs no beginning any more: it was begun, or came while another run was at work."""
@@ -152,33 +154,53 @@ def handled_slot(
     return max(begun, skipped)
 
 
-def due_slot(calendar: CronSchedule, handled: str, created: str, now: str) -> str:
-    """Return the slot to begin now, nothing where none is due. One that has waited for too long was missed."""
-    return latest_slot(calendar, max(handled, created, later(now, -LATEST_START_S)), now)
+@dataclass(frozen=True, slots=True)
+class DueCheck:
+    """What a check is to be made for now, its *occasion*, nothing where it isn't; what else is to be known of it.
+
+    *slot* is the slot of the schedule that is due; *handled* is the last one that needs no beginning. *synced* is what `synced_in` says.
+    """
+
+    occasion: str = ""
+    slot: str = ""
+    handled: str = ""
+    synced: str = ""
 
 
-def applied(owned: Owned) -> str:
-    """Return the occasion that Syncs of the namespace have applied what they have by now; nothing where none has applied anything."""
-    found = {
-        each["metadata"]["name"]: text_at(each, "status", "lastAppliedRevision")
-        for each in owned.read("Sync.reconcile.dev")
-    }
+def due_check(
+    cr: Manifest, spec: CheckupSpec, status: Mapping[str, Any], run: CheckRun | None, owned: Owned, now: str
+) -> DueCheck:
+    """Return what a check is to be made for at *now*. A slot that has waited for too long was missed."""
+    calendar, slot, handled = spec.calendar, "", ""
+    if calendar:
+        created = created_of(cr, now)
+        handled = _handled_slot(status, run, calendar, created, now)
+        slot = latest_slot(calendar, max(handled, created, later(now, -LATEST_START_S)), now)
+    synced = synced_in(owned, spec)
+    return DueCheck(_occasion(spec, slot, synced, status, run), slot, handled, synced)
+
+
+def created_of(cr: Manifest, now: str) -> str:
+    """Return since when there is a Checkup."""
+    return str(cr["metadata"].get("creationTimestamp") or now)
+
+
+def synced_in(owned: Owned, spec: CheckupSpec) -> str:
+    """Return the occasion that Syncs of the namespace have applied what they have by now; nothing where that doesn't count, or none has applied anything."""
+    if not spec.on_sync:
+        return ""
+    found = {each["metadata"]["name"]: text_at(each, "status", "lastAppliedRevision") for each in owned.read(SYNC)}
     revisions = sorted((name, revision) for name, revision in found.items() if revision)
     digest = hashlib.sha256(json.dumps(revisions).encode()).hexdigest()[:16]
     return f"{SYNCED} {digest}" if revisions else ""
 
 
-def occasion_of(
-    *, slot: str, basis: str, synced: str, status: Mapping[str, Any], run: CheckRun | None, has_schedule: bool
-) -> str:
-    """Return what a check is to be made for now, nothing where it isn't.
-
-    *synced* is the occasion that Syncs have applied something, where that counts. Without it and without a schedule a spec is one occasion.
-    """
+def _occasion(spec: CheckupSpec, slot: str, synced: str, status: Mapping[str, Any], run: CheckRun | None) -> str:
+    """Return what a check is to be made for. Without a schedule, and where Syncs don't count, a spec is one occasion."""
     if slot:
         return slot
     if synced:
         made = {str(status.get("applied") or ""), run.occasion if run else ""}
         return "" if synced in made else synced
-    is_other = not has_schedule and status.get("basis") != basis
-    return f"{SPEC_CHANGED} {basis}" if is_other else ""
+    is_other = not (spec.schedule or spec.on_sync) and status.get("basis") != spec.basis
+    return f"{SPEC_CHANGED} {spec.basis}" if is_other else ""

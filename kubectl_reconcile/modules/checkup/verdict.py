@@ -13,6 +13,22 @@ from kubectl_reconcile.module_api import CelFault, CelSize, CelTest, Condition, 
 _MESSAGE_MAX = 400
 
 
+class Unjudging:
+    """What is told of checks that judge nothing by themselves: whoever reads their result knows."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def is_good(_result: Mapping[str, Any]) -> bool:
+        """Tell whether a result passes where nobody says what does: there is one."""
+        return True
+
+    @staticmethod
+    def is_worse(_result: Mapping[str, Any]) -> bool:
+        """Tell whether a result is worse than the one before by itself."""
+        return False
+
+
 NOT_STALLED: Final = Condition("Stalled", "False", "AsExpected")
 """What is said where nothing is in the way: a condition that nobody mentions stays as it was."""
 

@@ -13,19 +13,20 @@ from kubectl_reconcile.module_api import Context, Owned
 from kubectl_reconcile.module_testing import outcome_of
 from kubectl_reconcile.modules.checkup import checkup
 from tests.modules.checkup.world import meta, service
-from tests.modules.job_pods import of_job
+from tests.modules.job_pods import JobsOfModule
 
 CREATED = "2026-11-20T12:00:00Z"
 RESULT = {"requests": 300, "errors": 0, "p50_ms": 1.5, "p99_ms": 8.25, "statuses": {"200": 300}}
 WEB = service(ports=[{"port": 80}])
 
 
-class Jobs:
+class Jobs(JobsOfModule):
     """A Checkup over time."""
 
     def __init__(self, *around, **spec):
+        super().__init__()
         self.around, self.now, self.unread, self.ceilings = list(around), CREATED, {}, CEILINGS
-        self.jobs, self.maps, self.pods, self.begun, self.outcome = {}, {}, {}, [], None
+        self.maps, self.outcome = {}, None
         self.cr = {
             "apiVersion": "checks.reconcile.dev/v1alpha1",
             "kind": "Checkup",
@@ -50,14 +51,7 @@ class Jobs:
         self.maps = {
             name: copy.deepcopy(each if "data" in each else self.maps.get(name, each)) for name, each in maps.items()
         }
-        wanted = {each["metadata"]["name"]: each for each in outcome.children if each["kind"] == "Job"}
-        self.jobs = {name: job for name, job in self.jobs.items() if name in wanted}
-        for name, job in wanted.items():
-            if name not in self.jobs:
-                self.jobs[name] = copy.deepcopy(job)
-                self.begun.append(name)
-                uid = f"u-{name}-{len(self.begun)}"
-                self.jobs[name]["metadata"] |= {"creationTimestamp": now, "namespace": "shop", "uid": uid}
+        self.take(outcome, now)
         return self.cr["status"]
 
     def begin(self, now=CREATED):
@@ -68,14 +62,7 @@ class Jobs:
 
     def end(self, said=RESULT, *, at="", ok=True, **condition):
         """End the Job that is at work; its pod tells *said*."""
-        name, ended = self.begun[-1], at or self.now
-        message = said if isinstance(said, str) else json.dumps(said)
-        state = {"terminated": {"exitCode": 0 if ok else 1, "message": message}}
-        metadata = meta(f"{name}-x", **of_job(self.jobs[name]))
-        status = {"containerStatuses": [{"name": "load", "state": state}]}
-        self.pods[name] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}
-        said = {"type": "Complete" if ok else "Failed", "status": "True", "lastTransitionTime": ended, **condition}
-        self.jobs[name]["status"] = {"conditions": [said], **({"completionTime": ended} if ok else {})}
+        super().end(self.begun[-1], said, at=at or self.now, ok=ok, **condition)
 
     def change(self, **spec):
         self.cr = {**self.cr, "spec": {**self.cr["spec"], **spec}}

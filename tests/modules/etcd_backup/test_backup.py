@@ -21,7 +21,7 @@ from kubectl_reconcile.module_api import (
 from kubectl_reconcile.module_testing import asked, outcome_of
 from kubectl_reconcile.modules.etcd_backup import EtcdBackup
 from kubectl_reconcile.modules.etcd_backup.spec import backup_spec
-from tests.modules.job_pods import of_job
+from tests.modules.job_pods import JobsOfModule
 
 API = "etcd.database.coreos.com/v1beta2"
 CREATED = "2026-11-20T12:00:00Z"
@@ -52,12 +52,12 @@ CLUSTER = named(
 CLAIM = named("PersistentVolumeClaim", "backups")
 
 
-class World:
-    """An EtcdBackup over time: its Jobs are as the module made them, and end as the test says."""
+class World(JobsOfModule):
+    """An EtcdBackup over time."""
 
     def __init__(self, cr=None, read=(CLUSTER, CLAIM)):
-        self.cr, self.read, self.jobs, self.pods, self.now = cr or a_cr(), read, {}, {}, CREATED
-        self.begun = []
+        super().__init__()
+        self.cr, self.read, self.now = cr or a_cr(), read, CREATED
 
     def at(self, now):
         self.now = now
@@ -68,24 +68,12 @@ class World:
         outcome = ask(EtcdBackup, copy.deepcopy(self.cr), owned, {}, Context(self.now, "etcdbackup", self.cr))
         conditions = [{"type": each.type, "status": each.status} for each in outcome.conditions]
         self.cr["status"] = json.loads(json.dumps({**outcome.status, "conditions": conditions}))
-        wanted = {each["metadata"]["name"]: each for each in outcome.children if each["kind"] == "Job"}
-        self.jobs = {name: job for name, job in self.jobs.items() if name in wanted}
-        for name, job in wanted.items():
-            if name not in self.jobs:
-                self.jobs[name] = copy.deepcopy(job)
-                self.begun.append(name)
-                self.jobs[name]["metadata"] |= {"creationTimestamp": self.now, "uid": f"u-job-{len(self.begun)}"}
+        self.take(outcome, self.now)
         return outcome
 
     def end(self, name, *, words=None, ok=True, **condition):
-        state = {"terminated": {"exitCode": 0 if ok else 1, "message": json.dumps(TOLD) if words is None else words}}
-        own = of_job(self.jobs[name])
-        pod = named("Pod", f"{name}-x", status={"containerStatuses": [{"state": state}]})
-        pod["metadata"] |= {**own, "labels": {**Context("", "etcdbackup", self.cr).labels(), **own["labels"]}}
-        self.pods[name] = pod
-        type_ = "Complete" if ok else "Failed"
-        said = {"type": type_, "status": "True", "lastTransitionTime": self.now, **condition}
-        self.jobs[name]["status"] = {"conditions": [said], **({"completionTime": self.now} if ok else {})}
+        labels = Context("", "etcdbackup", self.cr).labels()
+        super().end(name, TOLD if words is None else words, at=self.now, ok=ok, labels=labels, **condition)
 
     def condition(self, outcome, type_="Ready"):
         return next(each for each in outcome.conditions if each.type == type_)

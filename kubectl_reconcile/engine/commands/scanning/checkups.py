@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from kubectl_reconcile.cluster.errors import Forbidden, NotFound
-from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.scan.namespace import SCANNED, SCANNED_KINDS
 from kubectl_reconcile.core.scan.outlook import CHECKUP, ScannedNamespace, ScanScope, checkups_after, is_written
 from kubectl_reconcile.core.scan.rules import ScanRules
+from kubectl_reconcile.engine.commands.scanning.listing import listed
 from kubectl_reconcile.engine.sync.session import Session
 
 _LOOKED_AT = {*SCANNED_KINDS, CHECKUP.group_kind}
@@ -28,7 +27,7 @@ async def scope_of(session: Session, plans: Sequence[Plan]) -> ScanScope | None:
     places = sorted({each.ref.namespace for each in changes if each.ref.group_kind in _LOOKED_AT} - {""})
     if not places:
         return ScanScope()
-    live = await asyncio.gather(*(_listed(session, CHECKUP.api_version, CHECKUP.kind, place) for place in places))
+    live = await asyncio.gather(*(listed(session, CHECKUP.api_version, CHECKUP.kind, place) for place in places))
     wanted = checkups_after((each for found in live for each in found or ()), changes)
     asked = [place for place in places if place in wanted]
     found = await asyncio.gather(*(_scanned(session, place, wanted[place]) for place in asked))
@@ -36,20 +35,6 @@ async def scope_of(session: Session, plans: Sequence[Plan]) -> ScanScope | None:
 
 
 async def _scanned(session: Session, namespace: str, checkups: Mapping[str, ScanRules]) -> ScannedNamespace:
-    lists = await asyncio.gather(*(_listed(session, api, kind, namespace) for api, kind in SCANNED))
+    lists = await asyncio.gather(*(listed(session, api, kind, namespace) for api, kind in SCANNED))
     objects = [each for found in lists for each in found or ()]
     return ScannedNamespace(objects, checkups, is_known=None not in lists)
-
-
-async def _listed(session: Session, api: str, kind: str, namespace: str) -> list[Manifest] | None:
-    """Return what there is of a kind in *namespace*, None where that may not be asked."""
-    resource = session.discovery.find(api, kind)
-    if resource is None:
-        return []
-    try:
-        items, _ = await session.client.list(resource.collection(namespace))
-    except NotFound:
-        return []
-    except Forbidden:
-        return None
-    return list(items)

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
-from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.report.contents import REPORTED, ReportScope, report_of
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.commands.event_stream import Stream
+from kubectl_reconcile.engine.commands.scanning.listing import listed
 from kubectl_reconcile.engine.sync.session import Session
 
 
@@ -20,7 +20,7 @@ async def reported(session: Session, *, name: str, since: str = "") -> dict[str,
         ApiError: the server refuses, or doesn't answer.
     """
     scope = await _scope(session, name, since)
-    lists = await asyncio.gather(*(_listed(session, api, kind, scope.namespace) for api, kind in REPORTED))
+    lists = await asyncio.gather(*(listed(session, api, kind, scope.namespace) for api, kind in REPORTED))
     objects = [each for found in lists for each in found or ()]
     report = report_of(objects, scope, now_text(), await _put_back(session, scope))
     unread = [kind for (_, kind), found in zip(REPORTED, lists, strict=True) if found is None]
@@ -37,20 +37,6 @@ async def _scope(session: Session, name: str, since: str) -> ReportScope:
         except (NotFound, Forbidden):
             pass
     return ReportScope(name or here, since=since)
-
-
-async def _listed(session: Session, api: str, kind: str, namespace: str) -> list[Manifest] | None:
-    """Return what there is of a kind, None where that may not be asked."""
-    resource = session.discovery.find(api, kind)
-    if resource is None:
-        return []
-    try:
-        items, _ = await session.client.list(resource.collection(namespace))
-    except NotFound:
-        return []
-    except Forbidden:
-        return None
-    return list(items)
 
 
 async def _put_back(session: Session, scope: ReportScope) -> list[dict[str, str]]:
