@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
@@ -33,6 +34,8 @@ SYNC: Final = GroupKind("reconcile.dev", "Sync")
 CERTIFICATE: Final = GroupKind("cert-manager.io", "Certificate")
 SOON_DAYS: Final = 30
 """Certificates that end within so many days are told of."""
+LEFT_OUT: Final = "leftOut"
+"""Where a report says how many lines its lists lack."""
 _MOST: Final = 100
 _MOST_USERS: Final = 10
 _LONGEST: Final = 200
@@ -88,7 +91,14 @@ def report_of(
         "counts": {"objects": len(members), **{name: len(lines) for name, lines in lists.items()}},
         "inventory": [*_inventory(members)],
         **{name: lines[:_MOST] for name, lines in lists.items()},
+        LEFT_OUT: short_by({name: len(lines) - _MOST for name, lines in lists.items()}),
     }
+
+
+def short_by(lacking: Mapping[str, int], before: Mapping[str, int] = MappingProxyType({})) -> dict[str, int]:
+    """Return how many lines are lacking of which list, together with those of *before*; of lists that are whole nothing is told."""
+    found = Counter(before) + Counter({name: number for name, number in lacking.items() if number > 0})
+    return dict(sorted(found.items()))
 
 
 def _is_of(manifest: Manifest, scope: ReportScope) -> bool:

@@ -49,10 +49,9 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
             yield f"## {heading}"
             yield ""
             yield from _table(lines)
-            left = counts.get(name, len(lines)) - len(lines)
-            if left > 0:
-                yield ""
-                yield f"{left} more."
+        if left := report.get("leftOut", {}).get(name):
+            yield ""
+            yield f"{heading}: {left} more {'line is' if left == 1 else 'lines are'} left out here."
 
 
 def _count(number: int, noun: str) -> str:

@@ -7,7 +7,6 @@ Pure: a spec, live objects and a time in; a ConfigMap and a status out.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +20,8 @@ from kubectl_reconcile.module_api import (
     Owned,
     ReportScope,
     SpecError,
-    markdown_of,
     report_of,
+    report_texts,
 )
 from kubectl_reconcile.modules.checkup.verdict import Unjudging
 
@@ -30,6 +29,8 @@ FIELD: Final = ".spec.report"
 SYNC: Final = "Sync.reconcile.dev"
 _KINDS: Final = tuple(kind for _, kind in REPORTED)
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_MOST_BYTES: Final = 896 * 1024
+"""How long a report may be in all its formats: a ConfigMap holds 1 MiB."""
 _FORMATS: Final = {"markdown": "report.md", "json": "report.json"}
 
 
@@ -74,8 +75,8 @@ class ReportWish(Unjudging):
         report = report_of(objects, ReportScope(ctx.namespace, self.sync, since), ctx.now)
         if unread := sorted(owned.unread):
             report["unread"] = unread
-        written = {"markdown": markdown_of(report), "json": json.dumps(report, indent=1)}
-        data = {_FORMATS[name]: text for name, text in written.items() if self.format in {"", name}}
+        texts = report_texts(report, [self.format] if self.format else list(_FORMATS), _MOST_BYTES)
+        data = {_FORMATS[name]: text for name, text in texts.items()}
         metadata = {"name": report_name(ctx), "labels": ctx.labels()}
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, dict(report["counts"])
 

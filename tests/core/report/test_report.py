@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
+
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.report.contents import ReportScope, report_of
+from kubectl_reconcile.core.report.fitting import report_texts
 from kubectl_reconcile.core.report.markdown import markdown_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from tests.modules.checkup.world import deployment, meta, pod_of, service
@@ -122,9 +125,61 @@ def test_of_a_sync_its_members_are_told_and_nothing_else():
 
 def test_lists_have_a_limit_and_what_is_more_is_counted():
     found = report_of([deployment(f"d-{number}", image=f"i:{number}") for number in range(500)], SHOP, NOW)
-    assert (len(found["images"]), found["counts"]["images"]) == (100, 500)
-    assert "\n400 more.\n" in markdown_of(found)
+    assert (len(found["images"]), found["counts"]["images"], found["leftOut"]["images"]) == (100, 500, 400)
+    assert "\nImages: 400 more lines are left out here.\n" in markdown_of(found)
     assert len(json.dumps(found)) < 256 * 1024
+
+
+WORDS = {"markup": "#" * 250, "emoji": "\N{PILE OF POO}" * 250, "control characters": "\x01" * 250}
+
+
+def at_its_worst(word):
+    """Objects that fill all lists of a report with as much text as they take."""
+    long = word[:200]
+    syncs = [
+        sync(
+            f"s-{number:03d}",
+            {"suspend": True, "source": {"git": {"url": word, "path": word}}},
+            lastAppliedRevision="a" * 40,
+            history=[entry(word, f"2026-11-20T08:00:0{row}Z", signer=word) for row in range(10)],
+            problems=[word] * 20,
+            undeletable=[word] * 100,
+            conditions=[condition(each, message=word) for each in ("Drifted", "Contended", "Ready")],
+        )
+        for number in range(120)
+    ]
+    pods = [{"name": f"c-{number}", "image": f"{long}{number}"} for number in range(20)]
+    workloads = [broken(f"{'d' * 240}-{number:03d}", word) for number in range(120)]
+    for each in workloads:
+        each["spec"]["template"]["spec"]["containers"] = pods
+    return [*syncs, *workloads]
+
+
+@pytest.mark.parametrize("word", WORDS.values(), ids=WORDS)
+@pytest.mark.parametrize("formats", [["markdown"], ["json"], ["markdown", "json"]], ids="+".join)
+def test_the_longest_report_fits_and_says_what_it_lacks(word, formats):
+    whole = report_of(at_its_worst(word), SHOP, NOW)
+    assert len(json.dumps(whole)) > 200_000
+    most = 100_000
+    texts = report_texts(whole, formats, most)
+    assert texts.keys() == set(formats)
+    assert most / 2 < sum(len(text.encode()) for text in texts.values()) <= most
+    if "json" in texts:
+        found = json.loads(texts["json"])
+        lists = [name for name in whole["counts"] if name != "objects"]
+        assert {name: len(found[name]) + found["leftOut"].get(name, 0) for name in lists} == {
+            name: whole["counts"][name] for name in lists
+        }
+        assert min(len(found[name]) for name in lists if found[name]) > 0
+        assert found["counts"] == whole["counts"]
+    if "markdown" in texts:
+        assert " more lines are left out here." in texts["markdown"]
+
+
+def test_a_short_list_stays_whole_where_a_long_one_is_cut():
+    objects = [*(broken(f"d-{number:03d}", "x" * 200) for number in range(100)), sync(lastAppliedRevision="abc")]
+    found = json.loads(report_texts(report_of(objects, SHOP, NOW), ["json"], 20_000)["json"])
+    assert (len(found["syncs"]), found["leftOut"]) == (1, {"unhealthy": 100 - len(found["unhealthy"])})
 
 
 def test_markdown_has_what_there_is_to_say_and_no_markup_of_others():

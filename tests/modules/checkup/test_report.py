@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.module_testing import asked
-from tests.core.report.test_report import entry, sync
+from tests.core.report.test_report import WORDS, at_its_worst, entry, sync
 from tests.modules.checkup.jobs import Jobs
 from tests.modules.checkup.world import deployment
 
@@ -76,6 +76,15 @@ def test_what_could_not_be_read_is_told_in_the_report():
     world.unread = {"Certificate.cert-manager.io": "certificates is forbidden"}
     world.at(NOON)
     assert "You may not list Certificate.cert-manager.io" in written(world)["report.md"]
+
+
+@pytest.mark.parametrize("word", WORDS.values(), ids=WORDS)
+def test_the_longest_report_fits_into_its_config_map(word):
+    world = report(*at_its_worst(word))
+    world.at(NOON)
+    assert sum(len(text.encode()) for text in written(world).values()) < 1024 * 1024 - 64 * 1024
+    assert json.loads(written(world)["report.json"])["leftOut"]["unhealthy"] >= 20
+    assert "left out here" in written(world)["report.md"]
 
 
 @pytest.mark.parametrize(
