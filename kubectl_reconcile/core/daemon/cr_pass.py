@@ -1,7 +1,7 @@
 """What follows from a pass over a CR: when it is looked at again.
 
 A pass over a CR keeps nothing for the next one, so there is no state: one event in, instructions out. A CR whose pass wrote
-is looked at once more, since its status should tell what is there now; one that always writes is paced.
+is looked at once more, since its status should tell what is there now; one that always writes is paced, later where somebody waits.
 
 Pure: time is an argument.
 """
@@ -17,11 +17,12 @@ from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Prio
 
 @dataclass(frozen=True, slots=True)
 class CrApplied:
-    """A pass over a CR is done; *faults* are sentences on what went wrong, *requeue_after_s* is when its module wants another."""
+    """A pass over a CR is done; *faults* are sentences on what went wrong, *requeue_after_s* is when its module wants another, *is_urgent* whether somebody waits for that."""
 
     faults: tuple[str, ...] = ()
     has_written: bool = False
     requeue_after_s: float | None = None
+    is_urgent: bool = False
     lapses_at_s: float | None = None
     duration_s: float = 0.0
 
@@ -43,6 +44,8 @@ class CrInterrupted:
 class Pace:
     """Count that a pass wrote, so that one that always does is made to wait."""
 
+    is_urgent: bool = False
+
 
 CrEvent: TypeAlias = CrApplied | CrFailed | CrInterrupted
 CrInstruction: TypeAlias = LookAgain | Retry | ForgetFailures | Pace
@@ -54,7 +57,7 @@ def after_cr_pass(happened: CrEvent, now_s: float) -> tuple[CrInstruction, ...]:
         return (LookAgain(Priority.RESYNC),)
     if isinstance(happened, CrFailed):
         return (Retry(Scope.BROKEN_OFF, Priority.RESYNC, RETRY_CAP_S, happened.message),)
-    pace = (Pace(),) * happened.has_written
+    pace = (Pace(happened.is_urgent),) * happened.has_written
     if happened.faults:
         return (*pace, Retry(Scope.OBJECTS, Priority.RESYNC, RETRY_CAP_S))
     again: list[CrInstruction] = []

@@ -48,6 +48,7 @@ class Outcome:
     children are deleted and recreated rather than changed. *finalized* is for ``finalize``: nothing
     is left to be done, the CR may go; children whose `key_of` is *released* stay behind then, as nobody's.
     *warnings* are sentences for whoever previews: what of the spec doesn't come about though all else does.
+    *urgent* tells that somebody waits for what follows, so that the next call isn't put off because the last ones wrote.
     """
 
     children: tuple[Manifest, ...] = ()
@@ -62,6 +63,7 @@ class Outcome:
     finalized: bool = False
     released: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    urgent: bool = False
 
 
 STATUS_OF_ENGINE: Final = ("conditions", "observedGeneration")

@@ -52,15 +52,17 @@ HOOK_STAGES: Mapping[str, Stage] = {HookPoint.PRE_SYNC: Stage.BEFORE, HookPoint.
 
 @dataclass(slots=True)
 class OutcomesSoFar:
-    """What modules have said so far; *requeues_s* are the times after which they want to be asked again."""
+    """What modules have said so far; *requeues_s* are the times after which they want to be asked again, *is_urgent* whether somebody waits for that."""
 
     statuses: list[StatusWrite] = field(default_factory=list)
     requeues_s: list[float] = field(default_factory=list)
     unobserved: dict[ObjectRef, Unobserved] = field(default_factory=dict)
+    is_urgent: bool = False
 
     def total(self, observed: Mapping[ObjectRef, Observation]) -> Outcomes:
         """Return all of it; *observed* is what modules were told."""
-        return Outcomes(tuple(self.statuses), min(self.requeues_s, default=None), observed, self.unobserved)
+        requeue_s = min(self.requeues_s, default=None)
+        return Outcomes(tuple(self.statuses), requeue_s, observed, self.unobserved, self.is_urgent)
 
 
 @dataclass(slots=True)

@@ -358,6 +358,7 @@ def _status(
     """Plan the CR's status. Until its children are *settled* it doesn't claim to speak of the newest spec."""
     if outcome.requeue_after_s is not None:
         builder.outcomes.requeues_s.append(outcome.requeue_after_s)
+    builder.outcomes.is_urgent |= outcome.urgent
     if parent.live is None or not parent.kind.has_status or parent.waits == BY_DAEMON:
         return
     before = mapping_of(parent.live.get("status"))

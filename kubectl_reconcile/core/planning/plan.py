@@ -286,13 +286,14 @@ class Outcomes:
     """What modules said besides the children that they want.
 
     *observed* is what they were told of external systems; *unobserved* are CRs that can't be planned before
-    somebody looks.
+    somebody looks. *is_urgent* tells that somebody waits for what follows.
     """
 
     statuses: tuple[StatusWrite, ...] = ()
     requeue_after_s: float | None = None
     observed: Mapping[ObjectRef, Observation] = field(default_factory=dict)
     unobserved: Mapping[ObjectRef, Unobserved] = field(default_factory=dict)
+    is_urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """How long an item waits for its next turn because of what its last ones did: wrote each time, or held up everybody else.
 
-- An item that writes in pass after pass gets a burst for free, after that a turn every few seconds, since somebody undoes what it does.
+- An item that writes in pass after pass gets a burst for free, after that a turn every few seconds, since somebody undoes what it does. Passes for which somebody waits, as
+  for the steps by which another server takes over, have a longer burst of their own, and don't wait for what was written before.
 - Modules are called in the event loop, which is everybody's. The items of a namespace whose calls take long (ten thousand pods are looked
   at, say) share a twentieth of its time: more of them get their turns later, and nobody else does.
 
@@ -16,7 +17,7 @@ from typing import Generic, TypeVar
 
 PacedItem = TypeVar("PacedItem", bound=Hashable)
 
-_BURST = 10
+_BURST, _URGENT_BURST = 10, 60
 _REFILL_S = 3.0
 _UNNOTICED_S = 0.1
 _SHARE = 0.05
@@ -27,32 +28,37 @@ _MOST_KNOWN = 1000
 class _Allowance:
     """How many passes that write are free: so many at once, and one more every few seconds."""
 
-    left: float = _BURST
-    at_s: float = 0.0
+    burst: int
+    at_s: float
+    left: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.burst
 
     def spend(self, now_s: float) -> float:
         """Count one such pass; return how long the next must wait."""
-        self.left = min(_BURST, self.left + (now_s - self.at_s) / _REFILL_S) - 1
+        self.left = min(self.burst, self.left + (now_s - self.at_s) / _REFILL_S) - 1
         self.at_s = now_s
         return max(0.0, -self.left * _REFILL_S)
 
     def is_full(self, now_s: float) -> bool:
         """Tell whether nothing is left to remember."""
-        return self.left + (now_s - self.at_s) / _REFILL_S >= _BURST
+        return self.left + (now_s - self.at_s) / _REFILL_S >= self.burst
 
 
 @dataclass(slots=True)
 class TurnPacing(Generic[PacedItem]):
     """When each item may have its next turn; times are of the monotonic clock."""
 
-    _allowances: dict[PacedItem, _Allowance] = field(default_factory=dict)
+    _allowances: dict[tuple[PacedItem, bool], _Allowance] = field(default_factory=dict)
     _until_s: dict[PacedItem, float] = field(default_factory=dict)
     _shares_until_s: dict[str, float] = field(default_factory=dict)
 
-    def wrote(self, item: PacedItem) -> None:
-        """Note that a pass over *item* wrote something."""
+    def wrote(self, item: PacedItem, *, is_urgent: bool = False) -> None:
+        """Note that a pass over *item* wrote something, and whether somebody waits for what follows."""
         now_s = self._now_s()
-        if wait_s := self._allowances.setdefault(item, _Allowance(at_s=now_s)).spend(now_s):
+        fresh = _Allowance(_URGENT_BURST if is_urgent else _BURST, now_s)
+        if wait_s := self._allowances.setdefault((item, is_urgent), fresh).spend(now_s):
             self._wait(item, now_s + wait_s)
 
     def held_up(self, item: PacedItem, namespace: str, seconds: float) -> None:
@@ -74,7 +80,8 @@ class TurnPacing(Generic[PacedItem]):
 
     def forget(self, item: PacedItem) -> None:
         """Drop *item*: it doesn't exist any more. What its namespace has used is still used."""
-        self._allowances.pop(item, None)
+        for is_urgent in (False, True):
+            self._allowances.pop((item, is_urgent), None)
         self._until_s.pop(item, None)
 
     def _wait(self, item: PacedItem, until_s: float) -> None:

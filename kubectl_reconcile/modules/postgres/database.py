@@ -30,6 +30,7 @@ from kubectl_reconcile.module_api import (
     map_at,
     module,
     named,
+    seconds_between,
     text_at,
     untouched_in,
 )
@@ -62,7 +63,9 @@ from kubectl_reconcile.modules.postgres.situation import (
 from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, VolumeWish, database_spec, secrets_named
 from kubectl_reconcile.modules.postgres.steps import ACTIONS, DatabaseStep, NextDo
 
-_BUSY_S, _IDLE_S = 2.0, 15.0
+_EAGER_S, _BUSY_S, _IDLE_S = 0.1, 2.0, 15.0
+_PATIENCE = 5
+"""Of the time for which clients have waited, which part passes at most before servers are asked again."""
 
 
 def _volumes_left(cr: Manifest) -> Select:
@@ -134,7 +137,8 @@ class MyDatabase:
             status={**_status(cr, s, step, ctx), **tls_told(spec), **backups.status},
             conditions=(*_conditions(asked, s, step, ctx), *backups.conditions),
             warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1],))),
-            requeue_after_s=min(_IDLE_S if _is_at_rest(spec, s, step) else _BUSY_S, backups.wait_s or _IDLE_S),
+            requeue_after_s=min(_again_s(spec, s, step, ctx), backups.wait_s or _IDLE_S),
+            urgent=_is_urgent(s, step),
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
@@ -158,6 +162,23 @@ class MyDatabase:
             conditions=(Condition("Ready", "False", "Deleting", text if left else "everything is gone"),),
             finalized=not left,
         )
+
+
+def _again_s(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> float:
+    """Return when to look again: servers say nothing by themselves, and clients wait while one takes over, or is about to. The longer it takes, the more seldom."""
+    if _is_at_rest(spec, s, step):
+        return _IDLE_S
+    waited_s = max(seconds_between(s.outage.since, ctx.now), 0.0) if s.outage.since else 0.0
+    if step.target or (s.handover.is_noted and not s.writable):
+        return min(max(_EAGER_S, waited_s / _PATIENCE), _BUSY_S)
+    due_s = spec.failover.delay_seconds - waited_s if spec.failover and s.outage.since else _BUSY_S
+    return min(max(due_s, _EAGER_S), _BUSY_S) if due_s > 0 else _BUSY_S
+
+
+def _is_urgent(s: DatabaseState, step: DatabaseStep) -> bool:
+    """Tell whether clients wait: nobody takes their writes, they aren't led to who does, or that is about to be so."""
+    led_to = [slot for slot, each in s.instances.items() if labels_of(each.manifest).get(ROLE) == PRIMARY]
+    return bool(step.target) or (s.is_formed and [each.slot for each in s.writable] != led_to)
 
 
 def _is_at_rest(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep) -> bool:

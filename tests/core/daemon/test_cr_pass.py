@@ -13,6 +13,9 @@ SOON = LookAgain(Priority.DRIFT, DEBOUNCE_S)
 FOLLOWS = {
     "nothing to do": (CrApplied(), (ForgetFailures(),)),
     "what was written is looked at": (CrApplied(has_written=True), (Pace(), ForgetFailures(), SOON)),
+    "what somebody waits for is paced as such": (
+        CrApplied(has_written=True, is_urgent=True), (Pace(is_urgent=True), ForgetFailures(), SOON),
+    ),
     "a time that the module names": (
         CrApplied(requeue_after_s=5.0), (ForgetFailures(), LookAgain(Priority.POLL, 5.0)),
     ),

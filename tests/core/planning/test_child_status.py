@@ -210,6 +210,11 @@ def test_a_module_is_asked_again_when_it_wants_to_be(after_s):
     assert plan(wants(requeue_after_s=after_s), cache()).outcomes.requeue_after_s == after_s
 
 
+@pytest.mark.parametrize("urgent", [False, True])
+def test_a_module_says_whether_somebody_waits_for_what_follows(urgent):
+    assert plan(wants(urgent=urgent), cache()).outcomes.is_urgent is urgent
+
+
 def test_a_paused_cr_keeps_its_status_and_the_generation_that_it_spoke_of():
     before = {
         "nodes": ["a"],

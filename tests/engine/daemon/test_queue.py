@@ -138,6 +138,18 @@ async def test_an_item_that_writes_in_every_pass_is_paced_and_a_person_goes_past
     assert await is_due(queue)
 
 
+async def test_what_somebody_waits_for_isnt_put_off_by_what_was_written_before_nor_is_it_without_end(monkeypatch):
+    monkeypatch.setattr("kubectl_reconcile.engine.daemon.pacing._REFILL_S", 10_000.0)
+    pacing = TurnPacing()
+    for _ in range(10):
+        pacing.wrote("database")
+    urgent = 0
+    while pacing.pause_s("database") == 0:
+        urgent += 1
+        pacing.wrote("database", is_urgent=True)
+    assert urgent == 61
+
+
 async def test_an_item_that_writes_now_and_then_is_never_paced():
     queue = WorkQueue()
     for _ in range(5):

@@ -64,6 +64,28 @@ def test_it_says_who_takes_over_and_why_nobody_serves_meanwhile():
     assert action.precondition["pods.db-0.recovery"] is True
 
 
+def test_while_clients_wait_no_pass_is_put_off_and_servers_are_asked_often():
+    world = formed()
+    assert not world.ask().urgent
+    asked(world)
+    while world.role("db-1") != "primary":
+        assert world.step().urgent
+    assert world.taken == HANDOVER
+    assert not world.ask().urgent
+
+
+def test_the_longer_a_handover_takes_the_more_seldom_servers_are_asked():
+    world = asked(formed())
+    for _ in range(3):
+        world.step()
+    stopped(world, "db-0")
+    waits = []
+    for seconds in (1, 4, 60):
+        world.later(seconds)
+        waits.append(world.step().requeue_after_s)
+    assert waits == [0.2, 1.0, 2.0]
+
+
 def test_one_that_is_not_as_specified_any_more_gets_clients_all_the_same():
     world = asked(formed())
     world.cr["spec"]["image"] = "postgres:17.6"

@@ -98,6 +98,7 @@ class CrController:
             faults=(*map(str, made.errors), *(f"{each.change.ref}: {each.error}" for each in refused)),
             has_written=any(each.wrote for each in results),
             requeue_after_s=made.outcomes.requeue_after_s,
+            is_urgent=made.outcomes.is_urgent,
             lapses_at_s=self.context.contention.due_s(ref),
             duration_s=time.perf_counter() - started,
         )
@@ -137,7 +138,7 @@ class CrController:
         queue = self.context.queue
         match instruction:
             case Pace():
-                queue.pacing.wrote(ref)
+                queue.pacing.wrote(ref, is_urgent=instruction.is_urgent)
             case LookAgain():
                 queue.add(ref, instruction.priority, after_s=instruction.after_s)
             case ForgetFailures():
