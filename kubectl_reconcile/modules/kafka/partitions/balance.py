@@ -1,0 +1,175 @@
+"""Replicas and bytes made even on a board, with few moves.
+
+*Replicas* are even once each broker has the mean, rounded down or up. *Disks* are even once each has the mean's bytes, a tenth more or less; if replicas
+are to be even as well, a tenth more or less will do for them, too. What can't be reached (racks, room, one partition bigger than a broker's
+part) is approached until no single move brings it nearer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kubectl_reconcile.modules.kafka.partitions.board import Board, way
+
+_TENTH = 0.1
+_SWAPS = 32
+"""How many small replicas are tried as the other half of a swap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """Between what a broker's replicas and bytes should be; None where that isn't a goal."""
+
+    replicas: tuple[int, int] | None
+    bytes: tuple[float, float] | None
+
+
+def bands_of(board: Board, brokers: Sequence[int], *, replicas: bool, disk: bool) -> Bands:
+    """Return the bands for what *brokers* hold now, all together."""
+    counts = sum(board.counts[each] for each in brokers) / max(1, len(brokers))
+    size = sum(board.bytes[each] for each in brokers) / max(1, len(brokers))
+    slack = _TENTH * counts if disk else 0
+    return Bands(
+        (math.floor(counts - slack), math.ceil(counts + slack)) if replicas else None,
+        (size * (1 - _TENTH), size * (1 + _TENTH)) if disk else None,
+    )
+
+
+def even_out(board: Board, bands: Bands) -> None:
+    """Move replicas until all brokers are within *bands*, or nothing helps any more."""
+    helped = True
+    while helped:
+        helped = bands.replicas is not None and _even_counts(board, bands)
+        helped = (bands.bytes is not None and _even_bytes(board, bands)) or helped
+        helped = helped and bands.replicas is not None and bands.bytes is not None
+
+
+def _even_counts(board: Board, bands: Bands) -> bool:
+    helped = False
+    while _move_one(board, bands):
+        helped = True
+    return helped
+
+
+def _move_one(board: Board, bands: Bands) -> bool:
+    """Move one replica from a broker that has many to one that has few, directly or by way of others."""
+    pairs = list(_uneven(board, bands))
+    for source, target in pairs:
+        index = board.any_movable(source, target, _evening_size(board, bands, source, target))
+        if index is not None:
+            board.move(index, source, target)
+            return True
+    return any(_move_along(board, bands, source) for source in dict.fromkeys(source for source, _ in pairs))
+
+
+def _uneven(board: Board, bands: Bands) -> Iterator[tuple[int, int]]:
+    """Yield pairs of brokers between which a replica should go, the most uneven first."""
+    low, high = bands.replicas or (0, 0)
+    fullest = sorted(board.givers, key=lambda each: (-board.counts[each], each))
+    emptiest = sorted(board.takers, key=lambda each: (board.counts[each], each))
+    only_added = set(board.takers) != set(board.givers)
+    for source in fullest:
+        for target in emptiest:
+            if board.counts[source] - board.counts[target] < 2:
+                break
+            if board.counts[target] < low or (board.counts[source] > high and not only_added):
+                yield source, target
+
+
+def _evening_size(board: Board, bands: Bands, source: int, target: int) -> float:
+    """Return the size that a replica best has to go from *source* to *target*: one that evens their bytes, or the smallest."""
+    return max(0, (board.bytes[source] - board.bytes[target]) / 2) if bands.bytes else 0
+
+
+def _move_along(board: Board, bands: Bands, source: int) -> bool:
+    """Move one replica off *source* by way of other brokers, each of which passes one on."""
+    path = _path(board, bands, source)
+    made: list[tuple[int, int, int]] = []
+    for here, there in itertools.pairwise(path):
+        index = board.any_movable(here, there, 0)
+        if index is None:
+            for step in reversed(made):
+                board.move(step[0], step[2], step[1])
+            return False
+        board.move(index, here, there)
+        made.append((index, here, there))
+    return bool(made)
+
+
+def _path(board: Board, bands: Bands, source: int) -> list[int]:
+    """Return the shortest way from *source* to a broker that should have a replica more; empty if there is none."""
+    wanting = {target for each, target in _uneven(board, bands) if each == source}
+    came: dict[int, int] = {source: source}
+    ahead = deque([source])
+    while ahead:
+        here = ahead.popleft()
+        if here in wanting:
+            return way(came, here)
+        for there in board.takers:
+            if there not in came and board.any_movable(here, there, 0) is not None:
+                came[there] = here
+                ahead.append(there)
+    return []
+
+
+def _even_bytes(board: Board, bands: Bands) -> bool:
+    helped = False
+    while _lower_one(board, bands):
+        helped = True
+    return helped
+
+
+def _lower_one(board: Board, bands: Bands) -> bool:
+    """Make the move, or the swap, that evens the bytes of an uneven pair the most; False if there is none."""
+    pairs = _uneven_bytes(board, bands)
+    for source, target in pairs:
+        apart = board.bytes[source] - board.bytes[target]
+        if _may_move(board, bands, source, target):
+            index = board.nearest(source, target, apart / 2, most=apart)
+            if index is not None:
+                board.move(index, source, target)
+                return True
+    return any(_swap(board, bands, *pair) for pair in pairs)
+
+
+def _uneven_bytes(board: Board, bands: Bands) -> list[tuple[int, int]]:
+    """Return pairs between which bytes should go: from whoever has too many to whoever has less, to whoever has too few from whoever has more."""
+    low, high = bands.bytes or (0, 0)
+    fullest = sorted(board.givers, key=lambda each: (-board.bytes[each], each))
+    emptiest = sorted(board.takers, key=lambda each: (board.bytes[each], each))
+    only_added = set(board.takers) != set(board.givers)
+    return [
+        (source, target)
+        for source in fullest
+        for target in emptiest
+        if board.bytes[source] > board.bytes[target]
+        and (board.bytes[target] < low or (board.bytes[source] > high and not only_added))
+    ]
+
+
+def _may_move(board: Board, bands: Bands, source: int, target: int) -> bool:
+    """Tell whether both brokers' replicas stay even if one goes from *source* to *target*."""
+    if bands.replicas is None:
+        return True
+    low, high = bands.replicas
+    return board.counts[source] - 1 >= low and board.counts[target] + 1 <= high
+
+
+def _swap(board: Board, bands: Bands, source: int, target: int) -> bool:
+    """Swap a big replica of *source* for a small one of *target*; neither's number of replicas changes."""
+    if bands.replicas is None or target not in board.givers or source not in board.takers:
+        return False
+    apart = board.bytes[source] - board.bytes[target]
+    for size, small in board.movable[target][:_SWAPS]:
+        if not board.can_move(small, target, source):
+            continue
+        big = board.nearest(source, target, size + apart / 2, most=size + apart)
+        if big is not None and board.sizes[big] > size:
+            board.move(big, source, target)
+            board.move(small, target, source)
+            return True
+    return False
