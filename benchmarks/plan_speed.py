@@ -60,13 +60,14 @@ KINDS = kinds_of_crd(CRD)
 class Held:
     """A live object as the cluster's cache holds it: bytes, parsed when somebody asks."""
 
-    __slots__ = ("labels", "raw", "ref", "resource_version", "uid")
+    __slots__ = ("labels", "raw", "ref", "resource_version", "uid", "version")
 
     def __init__(self, body: dict[str, Any]) -> None:
         """Take the object as it came."""
         self.ref, self.uid = ObjectRef.of(body), body["metadata"]["uid"]
         self.labels = labels_of(body)
         self.resource_version, self.raw = body["metadata"]["resourceVersion"], orjson.dumps(body)
+        self.version = f"{self.uid}/{self.resource_version}"
 
     def manifest(self) -> dict[str, Any]:
         """Return the object, parsed."""

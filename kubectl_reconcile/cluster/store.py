@@ -64,11 +64,15 @@ class StoredObject:
         """Whether all of it is held."""
         return bool(self.raw)
 
+    @property
+    def version(self) -> str:
+        """What tells this very state of it from all others; empty where nothing does."""
+        return f"{self.uid}/{self.resource_version}" if self.is_whole and self.uid and self.resource_version else ""
+
     def is_version_of(self, manifest: Manifest) -> bool:
         """Tell whether *manifest*, which the server sent, is this very state of this very object."""
         metadata = manifest["metadata"]
-        is_same = (self.uid, self.resource_version) == (metadata.get("uid"), metadata.get("resourceVersion"))
-        return is_same and self.is_whole and bool(self.uid and self.resource_version)
+        return bool(self.version) and self.version == f"{metadata.get('uid')}/{metadata.get('resourceVersion')}"
 
     def bare(self, labels: Collection[str]) -> Self:
         """Return what tells that it is there, with those of its labels that have these keys."""

@@ -252,7 +252,9 @@ def text_at(manifest: Manifest, *path: str) -> str:
 
 def maps_in(value: Any) -> list[Mapping[str, Any]]:
     """Return the maps of a list; empty where *value* is no list."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
+    if not isinstance(value, list | tuple):
+        return []
+    return [item for item in value if type(item) is dict or isinstance(item, Mapping)]
 
 
 def number_of(value: Any) -> int | None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import copy
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Protocol, Self, TypeAlias
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, health
-from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupVersionKind, Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 
 NAME_LABEL = "app.kubernetes.io/name"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
@@ -121,8 +122,24 @@ class Unparsed(Protocol):
     def ref(self) -> ObjectRef:
         """Which object this is."""
 
+    @property
+    def version(self) -> str:
+        """What tells this very state of it from all others, of any object; empty where nothing does."""
+
     def manifest(self) -> Manifest:
         """Return the whole object, parsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """An object that was parsed already."""
+
+    ref: ObjectRef
+    body: Manifest
+    version: str = ""
+
+    def manifest(self) -> Manifest:
+        return self.body
 
 
 class Owned:
@@ -164,10 +181,18 @@ class Owned:
     def read(self, kind: str) -> tuple[Manifest, ...]:
         """Return the objects of *kind* that belong to the CR without being its children."""
         found = tuple(_of_kind(self._read, kind))
-        around = (each for each in self._around if kind in {each.ref.kind, str(each.ref.group_kind)})
+        around = (each for each in self._around if kind in _names(each.ref.group_kind))
         return (
             tuple(sorted((*found, *(each.manifest() for each in around)), key=ObjectRef.of)) if self._around else found
         )
+
+    def around(self, kinds: Collection[str]) -> Iterator[Unparsed]:
+        """Yield the objects of *kinds* as `read` does, in no order, and without parsing what is read of a whole namespace."""
+        wanted = frozenset(kinds)
+        for each in self._read:
+            if wanted & _names((ref := ObjectRef.of(each)).group_kind):
+                yield _Parsed(ref, each)
+        yield from (each for each in self._around if wanted & _names(each.ref.group_kind))
 
     def other(self, kind: str, name: str) -> Manifest | None:
         """Return the object of *kind* called *name* that belongs to the CR without being its child, or None."""
@@ -192,10 +217,14 @@ class Owned:
         yield from self._read
 
 
+@lru_cache(maxsize=1024)
+def _names(kind: GroupKind) -> frozenset[str]:
+    return frozenset({kind.kind, str(kind)})
+
+
 def _of_kind(manifests: Iterable[Manifest], kind: str) -> Iterator[Manifest]:
     for manifest in manifests:
-        found = GroupVersionKind.of(manifest).group_kind
-        if kind in {found.kind, str(found)}:
+        if kind in _names(GroupVersionKind.of(manifest).group_kind):
             yield manifest
 
 

@@ -39,6 +39,10 @@ class Stored(Protocol):
     def labels(self) -> Mapping[str, str]:
         """Its labels."""
 
+    @property
+    def version(self) -> str:
+        """What tells this very state of it from all others; empty where nothing does."""
+
     def manifest(self) -> Manifest:
         """Return the whole object, parsed."""
 
@@ -89,6 +93,11 @@ class Whole:
     def labels(self) -> Mapping[str, str]:
         """Its labels."""
         return labels_of(self.body)
+
+    @property
+    def version(self) -> str:
+        """Nothing: it may be as a plan leaves it, which has no version yet."""
+        return ""
 
     def manifest(self) -> Manifest:
         """Return the object."""

@@ -15,7 +15,16 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at, maps_in, text_at
-from kubectl_reconcile.core.scan.pod_security import CONTROLS, Profile, Violation, keyed, named, texts_in, violations
+from kubectl_reconcile.core.scan.pod_security import (
+    CONTROLS,
+    Profile,
+    Violation,
+    keyed,
+    named,
+    paths_forbidden_anyway,
+    texts_in,
+    violations,
+)
 
 
 class ScanSeverity(StrEnum):
@@ -110,7 +119,7 @@ def endpoints_finding(ref: ObjectRef, path: str, demand: str) -> ScanFinding:
 def _violated(pod: Mapping[str, Any], profile: Profile) -> Iterator[tuple[Violation, ScanSeverity]]:
     """Yield what a pod breaks of the Pod Security Standards; what the baseline forbids already weighs more."""
     found = list(violations(pod, profile))
-    worse = {each.path for each in (violations(pod, Profile.BASELINE) if found else ())}
+    worse = paths_forbidden_anyway(pod, found, profile) if found else frozenset()
     for each in found:
         yield each, ScanSeverity.HIGH if each.path in worse else ScanSeverity.MEDIUM
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, map_at, place_of
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.scan.findings import ScanFinding, findings_of
-from kubectl_reconcile.core.scan.namespace import findings_among, maker_of
+from kubectl_reconcile.core.scan.namespace import findings_among
+from kubectl_reconcile.core.scan.notes import maker_of
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.core.scan.rules import ScanRules, ScanRulesError
 

@@ -10,7 +10,7 @@ Pure: a pod in, violations out.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -59,6 +59,7 @@ _SYSCTLS: Final = frozenset(
         ),
     }
 )  # fmt: skip
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _VOLUMES: Final = frozenset(
     {
         "configMap",
@@ -157,8 +158,9 @@ def _host_ports(pod: _PodView) -> _Found:
 
 def _hosts_of_probes(pod: _PodView) -> _Found:
     for path, container in pod.containers:
-        handlers = {name: map_at(container, name) for name in ("livenessProbe", "readinessProbe", "startupProbe")}
-        handlers |= {f"lifecycle.{name}": map_at(container, "lifecycle", name) for name in ("postStart", "preStop")}
+        lifecycle = map_at(container, "lifecycle")
+        handlers = {name: map_at(container, name) for name in _PROBES if name in container}
+        handlers |= {f"lifecycle.{name}": map_at(lifecycle, name) for name in ("postStart", "preStop") if lifecycle}
         for name, handler in handlers.items():
             for way in ("httpGet", "tcpSocket"):
                 if map_at(handler, way).get("host"):
@@ -294,8 +296,19 @@ CONTROLS: Final[Mapping[Profile, _Controls]] = {Profile.BASELINE: _BASELINE, Pro
 
 def violations(pod: Mapping[str, Any], profile: Profile) -> Iterator[Violation]:
     """Yield what of *pod* (or of a pod's template) the *profile* forbids; nothing where the API server would let it in."""
+    yield from _violations(pod, CONTROLS[profile])
+
+
+def paths_forbidden_anyway(pod: Mapping[str, Any], found: Iterable[Violation], profile: Profile) -> frozenset[str]:
+    """Return the paths at which *pod* breaks the baseline, where *found* is what it breaks of *profile*: what both look at isn't looked at again."""
+    known = (each.path for each in found if each.control in _BASELINE)
+    others = {name: control for name, control in _BASELINE.items() if name not in CONTROLS[profile]}
+    return frozenset((*known, *(each.path for each in _violations(pod, others))))
+
+
+def _violations(pod: Mapping[str, Any], controls: _Controls) -> Iterator[Violation]:
     looked_at = _PodView(pod)
-    for name, control in CONTROLS[profile].items():
+    for name, control in controls.items():
         for path, demand in control(looked_at):
             yield Violation(name, path, demand)
 

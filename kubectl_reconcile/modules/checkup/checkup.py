@@ -9,7 +9,6 @@ and ``Stalled`` where objects can't be read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any
 
 from kubectl_reconcile.module_api import (
@@ -23,7 +22,7 @@ from kubectl_reconcile.module_api import (
     Outcome,
     Owned,
     Reads,
-    findings_among,
+    ScanMemory,
     latest_slot,
     module,
 )
@@ -36,6 +35,8 @@ from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, passed, regre
 
 _KINDS = tuple(kind for _, kind in SCANNED)
 _NEEDED = frozenset(f"{kind}.{api.rpartition('/')[0]}".rstrip(".") for api, kind in SCANNED)
+_MEMORY = ScanMemory()
+"""By which a scan is the faster, and says nothing else than without it."""
 _READ = tuple(dict.fromkeys((*SCANNED, *REPORTED)))
 
 
@@ -70,7 +71,7 @@ def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
             status=before, conditions=_stalled(obstacle), requeue_after_s=wait_s(before, ctx.now, is_blocked=True)
         )
     slot = _slot(cr, before, calendar, ctx.now)
-    status = before if spec.suspend else _status(spec, before, basis, owned, slot, ctx.now)
+    status = before if spec.suspend else _status(spec, before, basis, owned, slot, ctx)
     if spec.suspend:
         status.pop("nextScheduleTime", None)
     elif calendar:
@@ -83,7 +84,7 @@ def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
 
 
 def _status(
-    spec: CheckupSpec, before: Mapping[str, Any], basis: str, owned: Owned, slot: str, now: str
+    spec: CheckupSpec, before: Mapping[str, Any], basis: str, owned: Owned, slot: str, ctx: Context
 ) -> dict[str, Any]:
     """Return the status with the result that counts now: the one before, unless it is time for another one."""
     is_other = before.get("basis") != basis
@@ -91,10 +92,10 @@ def _status(
     is_due = bool(slot) or is_other or (bool(synced) and synced != before.get("applied"))
     if (spec.schedule or spec.on_sync) and not is_due:
         return dict(before)
-    findings = findings_among(chain.from_iterable(map(owned.read, _KINDS)), spec.rules)
+    findings = _MEMORY.findings_among(ctx.namespace, owned.around(_KINDS), spec.rules)
     if not is_due and is_same(before, basis, findings):
         return {name: value for name, value in before.items() if name not in _OF_SCHEDULE or spec.schedule}
-    found = recorded(before, basis, findings, now=now, keep=spec.keep)
+    found = recorded(before, basis, findings, now=ctx.now, keep=spec.keep)
     found["history"][-1]["passed"] = passed(found, spec.test).status == "True"
     found |= {"applied": synced} if synced else {}
     if last := slot or (before.get("lastScheduleTime") if spec.schedule else ""):

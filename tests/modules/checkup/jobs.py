@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-from types import SimpleNamespace
 
 from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.module.inputs import CEILINGS
-from kubectl_reconcile.core.objects import ObjectRef, merge_conditions
+from kubectl_reconcile.core.objects import merge_conditions
 from kubectl_reconcile.module_api import Context, Owned
 from kubectl_reconcile.module_testing import outcome_of
 from kubectl_reconcile.modules.checkup import checkup
-from tests.modules.checkup.world import meta, service
+from tests.modules.checkup.world import meta, service, stored
 from tests.modules.job_pods import JobsOfModule
 
 CREATED = "2026-11-20T12:00:00Z"
@@ -39,7 +38,7 @@ class Jobs(JobsOfModule):
         around = [*self.around, *self.pods.values()]
         owned = Owned(
             copy.deepcopy([*self.jobs.values(), *self.maps.values()]),
-            around=[SimpleNamespace(ref=ObjectRef.of(each), manifest=lambda each=each: each) for each in around],
+            around=stored(around),
             unread=self.unread,
         )
         context = Context(now, "checkup", self.cr, ceilings=self.ceilings)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
+from kubectl_reconcile.cluster.store import StoredObject
 from kubectl_reconcile.core.health.kstatus import health
-from kubectl_reconcile.core.objects import ObjectRef, merge_conditions
+from kubectl_reconcile.core.objects import GroupVersionKind, merge_conditions
 from kubectl_reconcile.module_api import Context, Owned
 from kubectl_reconcile.module_testing import outcome_of
 from kubectl_reconcile.modules.checkup import checkup
@@ -27,6 +26,11 @@ SOUND = {
 
 def meta(name, **more):
     return {"name": name, "namespace": "shop", **more}
+
+
+def stored(manifests):
+    """Live objects, as the daemon keeps them."""
+    return [StoredObject.of(each, GroupVersionKind.of(each)) for each in manifests]
 
 
 def deployment(name="web", labels=None, pod=None, **of_container):
@@ -69,7 +73,7 @@ class World:
 
     def look(self, now=""):
         self.now = now or self.now
-        around = [SimpleNamespace(ref=ObjectRef.of(each), manifest=lambda each=each: each) for each in self.objects]
+        around = stored(self.objects)
         outcome = outcome_of(
             checkup, self.cr, Owned(around=around, unread=self.unread), {}, Context(self.now, "checkup", self.cr)
         )
