@@ -131,7 +131,7 @@ class Unparsed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
+class _ParsedObject:
     """An object that was parsed already."""
 
     ref: ObjectRef
@@ -191,7 +191,7 @@ class Owned:
         wanted = frozenset(kinds)
         for each in self._read:
             if wanted & _names((ref := ObjectRef.of(each)).group_kind):
-                yield _Parsed(ref, each)
+                yield _ParsedObject(ref, each)
         yield from (each for each in self._around if wanted & _names(each.ref.group_kind))
 
     def other(self, kind: str, name: str) -> Manifest | None:

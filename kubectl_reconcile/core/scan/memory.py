@@ -39,7 +39,7 @@ class Versioned(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownObject:
     """What is known of an object: what counts of it for others, and what was found in it by which profile."""
 
     note: ScanNote
@@ -55,7 +55,7 @@ class ScanMemory:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._places: dict[str, dict[str, _Known]] = {}
+        self._places: dict[str, dict[str, _KnownObject]] = {}
 
     def findings_among(self, place: str, objects: Iterable[Versioned], rules: ScanRules) -> list[ScanFinding]:
         """Return what a scan by *rules* finds among the *objects* of a namespace, as `namespace.findings_among` does."""
@@ -73,7 +73,7 @@ class ScanMemory:
         self._keep(place, {there[ref].version: each for ref, each in known.items()})
         return found
 
-    def _keep(self, place: str, known: Mapping[str, _Known]) -> None:
+    def _keep(self, place: str, known: Mapping[str, _KnownObject]) -> None:
         """Know this of a namespace and nothing else; of all others, those that were scanned last."""
         room, kept = self._most, {}
         for version, each in known.items():
@@ -88,9 +88,9 @@ class ScanMemory:
         self._places = {**others, place: kept}
 
 
-def _learned(each: Versioned, there: Mapping[ObjectRef, object], profile: Profile) -> _Known:
+def _learned(each: Versioned, there: Mapping[ObjectRef, object], profile: Profile) -> _KnownObject:
     manifest = each.manifest()
-    known = _Known(note_of(manifest))
+    known = _KnownObject(note_of(manifest))
     if not known.note.goes and not is_made(known.note, there):
         known.findings[profile] = tuple(findings_of(manifest, profile))
     return known
