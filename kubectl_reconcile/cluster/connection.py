@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import orjson
 
 from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.cluster.access.credentials import impersonation
+from kubectl_reconcile.cluster.access.credentials import authorization, impersonation
 from kubectl_reconcile.cluster.access.route import resolve
 from kubectl_reconcile.cluster.errors import Forbidden
 from kubectl_reconcile.cluster.messages import JSON, Headers, Param, Request, Response
@@ -80,9 +80,22 @@ class ApiConnection:
         Raises:
             KubeconfigError: *user* is empty, which would silently mean ourselves.
         """
-        other = type(self)(self._transport, impersonation(user, groups, uid), advice)
+        own = tuple(header for header in self._impersonating or () if header[0] == "Authorization")
+        other = type(self)(self._transport, (*own, *impersonation(user, groups, uid)), advice)
         other.on_warning = self.on_warning
         return other
+
+    def nameless(self) -> Self:
+        """Return a client of the same server, with connections of its own, that has no identity; close it as any other."""
+        return type(self)(self._transport.nameless())
+
+    def bearing(self, token: str) -> Self:
+        """Return a client that is whoever *token* says, over the connections of one that has no identity.
+
+        Raises:
+            KubeconfigError: the token has control characters in it.
+        """
+        return type(self)(self._transport, authorization(f"Bearer {token}"))
 
     def give_up_connections(self) -> None:
         """End all that is under way and go on along new connections: those of so far are dead, as far as the caller knows."""

@@ -34,7 +34,7 @@ class Request:
     content_type: str = JSON
     accept: str = JSON
     etag: str = ""
-    impersonation: Headers | None = None
+    impersonation: Headers | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

@@ -26,7 +26,7 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import aiohttp
@@ -69,10 +69,13 @@ class Transport:
     """The way to one API server, kept open. Sends requests with the credentials of the moment.
 
     *on_answer* is called with the verb (``watch``, or the method) and the status of each answer, 0 where none came.
+    *resolved* makes a route of *access* afresh, where credentials ran out.
     """
 
-    def __init__(self, access: Access, route: Route) -> None:
-        self._access = access
+    def __init__(
+        self, access: Access, route: Route, resolved: Callable[[Access], Awaitable[Route]] | None = None
+    ) -> None:
+        self._access, self._resolved = access, resolved or resolve
         self._lock = asyncio.Lock()
         self._retired: list[Connections] = []
         self._closing: set[asyncio.Task[None]] = set()
@@ -89,6 +92,14 @@ class Transport:
     def request_timeout_s(self) -> float | None:
         """How long the user lets a request take; None: no limit of theirs."""
         return self._access.request_timeout_s or None
+
+    def nameless(self) -> Transport:
+        """Return a way of its own to the same server, by which nobody is us: each request says itself who asks."""
+
+        async def resolved(access: Access) -> Route:
+            return (await resolve(access)).nameless()
+
+        return Transport(self._access, self.route.nameless(), resolved)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -287,7 +298,7 @@ class Transport:
         async with self._lock:
             if self.route is refused:
                 try:
-                    route = await resolve(self._access)
+                    route = await self._resolved(self._access)
                 except KubeconfigError as error:
                     raise Unauthorized(f"the credentials can't be renewed: {error}", status=401) from error
                 if (route.server, route.tls) == (refused.server, refused.tls):

@@ -78,6 +78,7 @@ AGGREGATE_TO_WATCH: Final = f"{PREFIX}aggregate-to-watch"
 GRANTED_TO: Final = f"{PREFIX}granted-to"
 MAY_TELL_OF_PUSHES: Final = f"{PREFIX}may-tell-of-pushes"
 MAY_SCRAPE: Final = f"{PREFIX}may-scrape"
+MAY_REACH_PAGE: Final = f"{PREFIX}may-reach-page"
 EVENT_CONTROLLER: Final = f"{PREFIX}daemon"
 
 
@@ -203,6 +204,8 @@ TABLE: Final = (
         "The installed NetworkPolicy lets pods of the namespace reach the webhook port."),
     Row(MAY_SCRAPE, Place.LABEL, "namespaces", WrittenBy.ANYBODY, '`"true"`',
         "The installed NetworkPolicy lets pods of the namespace reach the daemon's metrics."),
+    Row(MAY_REACH_PAGE, Place.LABEL, "namespaces", WrittenBy.ANYBODY, '`"true"`',
+        "The NetworkPolicy of `install --ui` lets pods of the namespace reach the page, such as those of the proxy in front of it."),
     Row(COMPONENT, Place.LABEL, "Leases of daemons", WrittenBy.DAEMON, "`daemon`, `group`",
         "Whether the Lease belongs to one replica or to the group of replicas."),
     Row(FOLLOWS, Place.LABEL, "Leases of daemons", WrittenBy.DAEMON, "a namespace",

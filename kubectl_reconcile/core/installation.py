@@ -5,10 +5,10 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kubectl_reconcile.core.annotations import AGGREGATE_TO_WATCH, MAY_SCRAPE, MAY_TELL_OF_PUSHES
+from kubectl_reconcile.core.annotations import AGGREGATE_TO_WATCH, MAY_REACH_PAGE, MAY_SCRAPE, MAY_TELL_OF_PUSHES
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.rbac import LEASES_SEEN, Rule, daemon_rules, rules_at_home, rules_of
 from kubectl_reconcile.core.module.workloads import restricted_container, restricted_pod
@@ -23,6 +23,7 @@ OBSOLETE: tuple[Mapping[str, Any], ...] = tuple(
 """What earlier versions installed and nothing needs any more: by these the daemon itself wrote what comes from Git."""
 
 _NAME = "kubectl-reconcile"
+_PAGE_PORT = 8082
 _RBAC = "rbac.authorization.k8s.io"
 
 _ENVIRONMENT = {"XDG_CACHE_HOME": "/cache", "HOME": "/cache", "PYTHONSAFEPATH": "1"}
@@ -33,18 +34,43 @@ _VOLUMES = {"cache": "20Gi", "tmp": "2Gi"}
 """How large a volume may become before the pod is evicted, so that it never fills its node. One clone has 5 GiB at most (--git-max-clone)."""
 
 
-def objects(namespace: str, image: str, modules: Iterable[Module], *, replicas: int = 1) -> list[dict[str, Any]]:
-    """Return what runs the daemon in a cluster, besides the CRDs: namespace, accounts, rights, Deployment, Service."""
-    labels = {"app.kubernetes.io/name": "kubectl-reconcile", "app.kubernetes.io/component": "daemon"}
+_LABELS = {"app.kubernetes.io/name": "kubectl-reconcile", "app.kubernetes.io/component": "daemon"}
+
+
+def objects(
+    namespace: str,
+    image: str,
+    modules: Iterable[Module],
+    *,
+    replicas: int = 1,
+    page_urls: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Return what runs the daemon in a cluster, besides the CRDs: namespace, accounts, rights, Deployment, Service.
+
+    With *page_urls*, though it be empty, the daemon serves the page as well, as being there.
+    """
+    labels = dict(_LABELS)
+    flags = () if page_urls is None else (f"--ui=:{_PAGE_PORT}", *(f"--ui-url={url}" for url in page_urls))
     modules = sorted(modules, key=lambda each: each.name)
     return [
         _namespace(namespace, labels),
         *_daemon_rights(namespace, modules, labels),
         *(each for module in modules for each in _module_rights(namespace, module, labels)),
-        _deployment(namespace, image, labels, replicas),
+        _deployment(namespace, image, labels, replicas, flags),
         _service(namespace, labels),
         *_network_policies(namespace, labels),
+        *(() if page_urls is None else page_objects(namespace)),
     ]
+
+
+def page_objects(namespace: str) -> list[dict[str, Any]]:
+    """Return by what people reach the page of the daemon. Each comes to the same replica again, which knows them."""
+    name = f"{_NAME}-ui"
+    metadata = {"name": name, "namespace": namespace, "labels": dict(_LABELS)}
+    ports = [{"name": "ui", "port": 80, "targetPort": _PAGE_PORT}]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+    spec = {"selector": dict(_LABELS), "ports": ports, "sessionAffinity": "ClientIP"}
+    return [{**service, "spec": spec}, _network_policy(namespace, _LABELS, "ui", _PAGE_PORT, MAY_REACH_PAGE)]
 
 
 def _namespace(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
@@ -133,24 +159,29 @@ def _network_policies(namespace: str, labels: Mapping[str, str]) -> list[dict[st
     The kubelet of the pod's own node, which asks /healthz and /readyz, is let through by every implementation.
     """
     allowed = {"hooks": MAY_TELL_OF_PUSHES, "http": MAY_SCRAPE}
-    return [
-        {
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "NetworkPolicy",
-            "metadata": {"name": f"kubectl-reconcile-{port}", "namespace": namespace, "labels": dict(labels)},
-            "spec": {
-                "podSelector": {"matchLabels": dict(labels)},
-                "policyTypes": ["Ingress"],
-                "ingress": [
-                    {"from": [{"namespaceSelector": {"matchLabels": {label: "true"}}}], "ports": [{"port": port}]}
-                ],
-            },
-        }
-        for port, label in allowed.items()
-    ]
+    return [_network_policy(namespace, labels, port, port, label) for port, label in allowed.items()]
 
 
-def _deployment(namespace: str, image: str, labels: Mapping[str, str], replicas: int) -> dict[str, Any]:
+def _network_policy(
+    namespace: str, labels: Mapping[str, str], name: str, port: str | int, label: str
+) -> dict[str, Any]:
+    """Return what lets pods of the namespaces that carry *label* reach *port*, and nobody else."""
+    sources = [{"namespaceSelector": {"matchLabels": {label: "true"}}}]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": f"{_NAME}-{name}", "namespace": namespace, "labels": dict(labels)},
+        "spec": {
+            "podSelector": {"matchLabels": dict(labels)},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": sources, "ports": [{"port": port}]}],
+        },
+    }
+
+
+def _deployment(
+    namespace: str, image: str, labels: Mapping[str, str], replicas: int, flags: Iterable[str] = ()
+) -> dict[str, Any]:
     probe = {"periodSeconds": 10, "timeoutSeconds": 5}
     container = {
         "name": "daemon",
@@ -162,6 +193,7 @@ def _deployment(namespace: str, image: str, labels: Mapping[str, str], replicas:
             "--log-format=json",
             f"--lease-namespace={namespace}",
             "--module-accounts",
+            *flags,
         ],
         "env": [{"name": name, "value": value} for name, value in _ENVIRONMENT.items()],
         "ports": [{"name": "http", "containerPort": 8080}, {"name": "hooks", "containerPort": 8081}],

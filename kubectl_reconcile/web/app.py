@@ -21,7 +21,8 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.web import assets, doings, fleet, stream
 from kubectl_reconcile.web.asking import Door, VerbDocuments
 from kubectl_reconcile.web.errors import Refused, refused
-from kubectl_reconcile.web.guard import LARGEST_BODY_BYTES, RateLimit, asker, guarded, with_headers
+from kubectl_reconcile.web.guard import LARGEST_BODY_BYTES, asker, guarded, with_headers
+from kubectl_reconcile.web.rate_limit import RateLimit
 from kubectl_reconcile.web.spelling import as_json
 
 _PLANS_AT_ONCE = 2
@@ -38,6 +39,7 @@ def application(door: Door, documents: VerbDocuments, limit: RateLimit | None = 
     api = _Api(documents)
     page = _Page(door)
     app.router.add_get("/start", page.start)
+    app.router.add_post("/start", page.start)
     app.router.add_get("/assets/{name:.+}", page.asset)
     app.router.add_get("/favicon.ico", page.icon)
     for path in _PAGES:
@@ -68,7 +70,7 @@ class _Page:
     def __init__(self, door: Door) -> None:
         self._door, self._assets = door, assets.assets()
 
-    async def start(self, request: web.Request) -> web.Response:
+    async def start(self, request: web.Request) -> web.StreamResponse:
         entered = await self._door.enter(request)
         return entered or refused(
             401,
@@ -97,8 +99,10 @@ class _Api:
     planning: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PLANS_AT_ONCE))
 
     async def about(self, _request: web.Request) -> web.Response:
-        client = asker().session.client
-        return answered({"version": __version__, "server": client.server, "namespace": client.namespace})
+        who = asker()
+        client = who.session.client
+        about = {"version": __version__, "server": client.server, "namespace": client.namespace}
+        return answered({**about, "name": who.name, "guest": who.guest})
 
     async def syncs(self, request: web.Request) -> web.Response:
         try:
@@ -130,6 +134,9 @@ class _Api:
         if len(revision) > _LONGEST_REVISION:
             raise Refused(400, "that is too long for a revision")
         session, live = await live_sync(request)
+        if revision and asker().guest and not await doings.may_write(session, live, "update"):
+            hint = "other revisions show the repository, which is read with the Sync's credentials"
+            raise Refused(403, "who may not update the Sync sees what it follows, and no other revision", hint)
         async with self.planning:
             return answered(await self.documents.plan(session, live, revision))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,19 +18,59 @@ from aiohttp import web
 
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.web.fleet_feed import FleetFeed
+from kubectl_reconcile.engine.telemetry.events import Events
+from kubectl_reconcile.web.fleet import Row
+from kubectl_reconcile.web.fleet_feed import FleetChange
+from kubectl_reconcile.web.rate_limit import RateLimit
 
 _KINDS_S = 30.0
 
 Document = Mapping[str, Any]
 
 
+class FleetSeen(Protocol):
+    """The Syncs that somebody may see, and what becomes of them; ``FleetFeed`` says what each of it means."""
+
+    @property
+    def era(self) -> str:
+        """What numbers of changes belong to."""
+
+    @property
+    def number(self) -> int:
+        """The number of the latest change."""
+
+    @property
+    def place(self) -> str:
+        """The only namespace that is looked at; empty for all."""
+
+    async def rows(self) -> Sequence[Row]:
+        """Return all rows that may be seen, as they are now."""
+
+    def since(self, number: int) -> list[FleetChange] | None:
+        """Return what changed after change *number*; None where that isn't known any more."""
+
+    async def wait(self, number: int, timeout_s: float) -> None:
+        """Return once something has changed after change *number*, or after that time."""
+
+    async def told(self, changes: Sequence[FleetChange]) -> Mapping[str, Any]:
+        """Return those of *changes* that may be seen, as a browser is told of them."""
+
+
 @dataclass(slots=True)
 class Asker:
-    """A person at a browser: the session with their rights, and the Syncs that they may see."""
+    """A person at a browser: the session with their rights, and the Syncs that they may see.
+
+    *name* is that by which the cluster knows them, empty where nobody has asked. What they have done is told by *events*. A *guest* is
+    served by a process that isn't theirs, as fast as *limit* allows, and *gone* once they are known no more.
+    """
 
     session: Session
-    fleet: FleetFeed
+    fleet: FleetSeen
+    events: Events
+    name: str = ""
+    guest: bool = False
+    limit: RateLimit = field(default_factory=RateLimit)
+    gone: bool = False
     _looked_s: float = field(default_factory=time.monotonic)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -50,13 +90,20 @@ class Asker:
 class Door(Protocol):
     """Says who asks."""
 
+    @property
+    def page_is_public(self) -> bool:
+        """Whether anybody is sent the page itself, which tells nothing."""
+
+    def unknown(self) -> web.Response:
+        """Return what somebody is answered whom nobody knows."""
+
     def refusal(self, request: web.Request) -> str:
         """Return why a request is none that a page of ours makes; empty where it may be one."""
 
     async def asker(self, request: web.Request) -> Asker | None:
         """Return who asks, or None where nobody knows them."""
 
-    async def enter(self, request: web.Request) -> web.Response | None:
+    async def enter(self, request: web.Request) -> web.StreamResponse | None:
         """Let somebody in who shows what is asked for at ``/start``, and return where they go; None where it isn't that."""
 
 

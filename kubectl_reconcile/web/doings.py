@@ -30,14 +30,14 @@ Doing = Callable[[Session, Manifest, Asked], Awaitable[str]]
 """What has something done, and says what that was."""
 
 
-async def may_write(session: Session, live: Manifest) -> bool:
-    """Tell whether somebody may have anything done to a Sync.
+async def may_write(session: Session, live: Manifest, verb: str = "patch") -> bool:
+    """Tell whether somebody may have anything done to a Sync, which takes the right to *verb* it.
 
     Raises:
         ApiError: the server refuses to say, or doesn't answer.
     """
     metadata = live["metadata"]
-    right = Right(SYNC.group, "syncs", "patch", metadata["name"])
+    right = Right(SYNC.group, "syncs", verb, metadata["name"])
     return await access_reviews.may(session.client, metadata["namespace"], right)
 
 

@@ -9,7 +9,7 @@ import logging
 
 from aiohttp import web
 
-from kubectl_reconcile.cluster.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
+from kubectl_reconcile.cluster.errors import ApiError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
 from kubectl_reconcile.core.resources.sync import SyncSpecError
 from kubectl_reconcile.engine.commands.find_object import NoSuchKind
 from kubectl_reconcile.engine.sync.targets import NoSuchSync, NotInstalled
@@ -28,6 +28,7 @@ class Refused(Exception):  # noqa: N818 - it is what the user reads, not a fault
 
 
 _STATUSES: tuple[tuple[type[Exception], int], ...] = (
+    (Unauthorized, 401),
     (Forbidden, 403),
     (NotFound, 404),
     (NoSuchSync, 404),
@@ -51,10 +52,11 @@ def answer_of(error: Exception) -> web.Response:
             hint = str(getattr(error, "hint", ""))
             return refused(status, str(error).removesuffix(f" (hint: {hint})"), hint)
     _LOG.error("request failed", exc_info=error)
-    return refused(500, "this is a fault of kubectl-reconcile; the terminal says more")
+    return refused(500, "this is a fault of kubectl-reconcile; what it logs says more")
 
 
-def refused(status: int, message: str, hint: str = "") -> web.Response:
-    """Return an answer that says why there is no other."""
-    body = {"error": {"message": message, **({"hint": hint} if hint else {})}}
+def refused(status: int, message: str, hint: str = "", enter: str = "") -> web.Response:
+    """Return an answer that says why there is no other, what to do, and at which page of ours people *enter*."""
+    more = {"hint": hint, "enter": enter}
+    body = {"error": {"message": message, **{name: text for name, text in more.items() if text}}}
     return web.Response(status=status, text=as_json(body), content_type="application/json")

@@ -145,7 +145,7 @@ class FleetFeed:
         self._news.set()
         self._news = asyncio.Event()
 
-    def told(self, changes: Sequence[FleetChange]) -> dict[str, Any]:
+    async def told(self, changes: Sequence[FleetChange]) -> dict[str, Any]:
         """Return changes as a browser is told of them."""
         rows = [change.row for change in changes if change.row is not None]
         gone = [{"namespace": ns, "name": name} for ns, name in (each.key for each in changes if each.row is None)]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from kubectl_reconcile.cluster.errors import Unauthorized
 from kubectl_reconcile.web.asking import Asker, Door
-from kubectl_reconcile.web.errors import answer_of, refused
+from kubectl_reconcile.web.errors import Refused, answer_of, refused
+from kubectl_reconcile.web.rate_limit import RateLimit
 
 LARGEST_BODY_BYTES = 16 * 1024
 
@@ -29,34 +30,16 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+_TOO_FAST = "too many requests"
 _ASKER: ContextVar[Asker] = ContextVar("asker")
 _PUBLIC = ("/assets/", "/start", "/favicon.ico")
 """What is answered to whoever may reach us: the page itself, which tells nothing."""
 
 
-@dataclass(slots=True)
-class RateLimit:
-    """So many requests at once, and so many a second from then on."""
-
-    burst: float = 300.0
-    per_s: float = 60.0
-    _left: float = 300.0
-    _seen_s: float = 0.0
-
-    def admits(self, now_s: float) -> bool:
-        """Tell whether one more request may be made now, and count it."""
-        self._left = min(self.burst, self._left + (now_s - self._seen_s) * self.per_s)
-        self._seen_s = now_s
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
-
-
 async def with_headers(_request: web.Request, answer: web.StreamResponse) -> None:
     """Give an answer what tells browsers how to treat it."""
-    answer.headers.update(_HEADERS)
-    answer.headers.setdefault("Cache-Control", "no-store")
+    for name, value in {**_HEADERS, "Cache-Control": "no-store"}.items():
+        answer.headers.setdefault(name, value)
 
 
 def guarded(door: Door, limit: RateLimit) -> Middleware:
@@ -64,26 +47,51 @@ def guarded(door: Door, limit: RateLimit) -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if reason := door.refusal(request):
-            return refused(403, reason)
-        if not limit.admits(time.monotonic()):
-            return refused(429, "too many requests", "wait for a second")
-        who = await door.asker(request)
-        if who is None and not request.path.startswith(_PUBLIC):
-            hint = "use the address that kubectl reconcile ui has printed; it works once, so start the command again if need be"
-            return refused(401, "this page doesn't know you", hint)
-        if who is not None:
-            _ASKER.set(who)
+        who: Asker | None = None
         try:
+            who = await _admitted(door, limit, request)
+            if who is None and not _is_public(door, request.path):
+                return door.unknown()
             return await handler(request)
         except web.HTTPException as error:
             return refused(error.status, error.reason)
         except (asyncio.CancelledError, ConnectionResetError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
-            return answer_of(error)
+            return _told(error, door, who)
 
     return guard
+
+
+async def _admitted(door: Door, limit: RateLimit, request: web.Request) -> Asker | None:
+    """Return who asks, None where nobody knows them.
+
+    Raises:
+        Refused: another site has them ask, or they ask too fast.
+        ApiError: the API server refuses to say who it is, or doesn't answer.
+    """
+    if reason := door.refusal(request):
+        raise Refused(403, reason)
+    if not limit.admits(time.monotonic()):
+        raise Refused(429, _TOO_FAST, "wait for a second")
+    who = await door.asker(request)
+    if who is not None:
+        if not who.limit.admits(time.monotonic()):
+            raise Refused(429, _TOO_FAST, "wait for a second")
+        _ASKER.set(who)
+    return who
+
+
+def _is_public(door: Door, path: str) -> bool:
+    return path.startswith(_PUBLIC) or (door.page_is_public and not path.startswith("/api/"))
+
+
+def _told(error: Exception, door: Door, who: Asker | None) -> web.Response:
+    """Return what is answered where *error* came up: whom the cluster knows no more, the door knows no more."""
+    if isinstance(error, Unauthorized) and who is not None and who.guest:
+        who.gone = True
+        return door.unknown()
+    return answer_of(error)
 
 
 def asker() -> Asker:

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from kubectl_reconcile.web.asking import Asker
+from kubectl_reconcile.web.errors import refused
+from kubectl_reconcile.web.origins import LOOPBACK, foreign
 
 _ONWARD = '<!doctype html><meta http-equiv="refresh" content="0; url=/"><title>kubectl reconcile</title>'
 """Whom it leads on shows the cookie at once: they come from a page of ours then, which whoever is redirected doesn't."""
-_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-_OWN_PAGES = frozenset({"", "same-origin", "none"})
-"""What browsers say of requests that pages of ours make, or the person themself."""
 
 
 @dataclass(slots=True)
@@ -33,6 +32,7 @@ class LocalDoor:
     port: int = 0
     ticket: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     _key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    page_is_public: bool = False
     _used: bool = False
 
     @property
@@ -48,16 +48,14 @@ class LocalDoor:
     def refusal(self, request: web.Request) -> str:
         """Return why a request is none that a page of ours makes; empty where it may be one."""
         host = request.headers.get("Host", "")
-        if host not in {f"{name}:{self.port}" for name in _HOSTS}:
+        if host.replace("[::1]", "::1") not in {f"{name}:{self.port}" for name in LOOPBACK}:
             return f"this page is served at 127.0.0.1:{self.port}, and under no other name"
-        origin = request.headers.get("Origin")
-        changes = request.method not in {"GET", "HEAD"}
-        if (origin is None and changes) or (origin is not None and origin != f"http://{host}"):
-            return "only this page's own requests are answered"
-        is_visit = request.headers.get("Sec-Fetch-Mode") == "navigate" and not changes
-        if request.headers.get("Sec-Fetch-Site", "") not in _OWN_PAGES and not is_visit:
-            return "only this page's own requests are answered"
-        return ""
+        return foreign(request, f"http://{host}")
+
+    def unknown(self) -> web.Response:
+        """Return what somebody is answered whom nobody knows."""
+        hint = "use the address that kubectl reconcile ui has printed; it works once, so start the command again if need be"
+        return refused(401, "this page doesn't know you", hint)
 
     async def asker(self, request: web.Request) -> Asker | None:
         """Return the owner where the cookie is theirs."""

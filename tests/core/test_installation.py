@@ -55,6 +55,24 @@ def test_all_of_it_is_where_it_is_asked_to_be_and_labelled(namespace):
         assert {**each["metadata"], "labels": labels} == {"name": name, "labels": LABELS, **where}
 
 
+def test_the_page_is_served_where_it_is_asked_for_and_reached_from_labelled_namespaces():
+    plain, found = installed(), installed(page_urls=["https://sync.example.com"])
+    assert found.keys() - plain.keys() == {
+        ("Service", "kubectl-reconcile-ui"),
+        ("NetworkPolicy", "kubectl-reconcile-ui"),
+    }
+    (container,) = pod_of(found)["spec"]["containers"]
+    assert container["args"][-2:] == ["--ui=:8082", "--ui-url=https://sync.example.com"]
+    service = found["Service", "kubectl-reconcile-ui"]["spec"]
+    assert service["selector"] == pod_of(found)["metadata"]["labels"]
+    assert [port["targetPort"] for port in service["ports"]] == [8082]
+    assert service["sessionAffinity"] == "ClientIP"  # a replica knows those who have signed in with it
+    (rule,) = found["NetworkPolicy", "kubectl-reconcile-ui"]["spec"]["ingress"]
+    assert rule["ports"] == [{"port": 8082}]
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"reconcile.dev/may-reach-page": "true"}}}]
+    assert not any("--ui" in flag for flag in pod_of(plain)["spec"]["containers"][0]["args"])
+
+
 SECURED = {"reconcile-system": {"enforce", "audit", "warn"}, "elsewhere": {"audit", "warn"}}
 
 

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from aiohttp import ClientResponse, ClientSession
+from aiohttp import ClientResponse, ClientSession, DummyCookieJar
 from aiohttp.test_utils import TestServer
 
 from kubectl_reconcile.cli.operate.page_documents import PageDocuments
+from kubectl_reconcile.cli.operate.page_in_cluster import serving_page
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.perform import perform, tell
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.web.app import application
 from kubectl_reconcile.web.asking import Asker
 from kubectl_reconcile.web.fleet_feed import FleetFeed
@@ -68,7 +70,7 @@ async def served(session, session_of) -> AsyncIterator[Callable[..., Any]]:  # n
         async def serve(session: Session, *, entered: bool = True, **options: Any) -> Page:
             documents = PageDocuments()
             fleet = await stack.enter_async_context(FleetFeed(session, documents.row))
-            door = LocalDoor(Asker(session, fleet))
+            door = LocalDoor(Asker(session, fleet, Events(session.client)))
             server = TestServer(application(door, documents, **options))
             await stack.enter_async_context(server)
             door.port = server.port or 0
@@ -150,3 +152,80 @@ class Followed:
 def followed(session, namespace, git_server) -> Followed:  # noqa: F811 - that fixture
     """A Sync of the test's repository in the test's namespace, once it is made."""
     return Followed(session, namespace, git_server)
+
+
+# -- the page as a daemon serves it ------------------------------------------------------------------------------------
+
+ORIGIN = "https://sync.example.com"
+
+
+class Site:
+    """The page of a daemon, asked by anybody."""
+
+    def __init__(self, address, browser):
+        self.address, self.browser = address, browser
+        self.origin = f"http://{address}"
+
+    async def ask(self, path, *, method="GET", token="", key="", headers=(), **options):
+        sent = dict(headers)
+        if token:
+            sent.setdefault("Authorization", f"Bearer {token}")
+        if key:
+            sent["Cookie"] = key
+        if method == "POST":
+            sent.setdefault("Origin", self.origin)
+        answer = await self.browser.request(method, self.origin + path, headers=sent, allow_redirects=False, **options)
+        await answer.read()
+        return answer
+
+    async def get(self, path, token, status=200):
+        answer = await self.ask(path, token=token)
+        assert answer.status == status, await answer.text()
+        return await answer.json()
+
+    async def sign_in(self, token, onward="/"):
+        return await self.ask("/start", method="POST", data={"token": token, "next": onward})
+
+    async def until(self, path, token, condition):
+        """What is at *path*, once it is there and *condition* is true of it."""
+        async with asyncio.timeout(150):
+            while True:
+                answer = await self.ask(path, token=token)
+                if answer.status == 200 and condition(found := await answer.json()):
+                    return found
+                await asyncio.sleep(0.1)
+
+
+@pytest.fixture
+async def site(session, crds):  # noqa: F811 - those fixtures
+    async with (
+        serving_page("127.0.0.1:0", (ORIGIN,), session) as address,
+        ClientSession(cookie_jar=DummyCookieJar()) as browser,
+    ):
+        yield Site(address, browser)
+
+
+@pytest.fixture
+def token_of(session, namespace):  # noqa: F811 - that fixture
+    """``await token_of("alice")`` -> another token of an account of the test's namespace, made where it isn't there yet."""
+
+    async def token(name):
+        accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        if name not in {each["metadata"]["name"] for each in (await session.client.list(accounts))[0]}:
+            await session.client.create(accounts, {"metadata": {"name": name}})
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        return (await session.client.create(f"{accounts}/{name}/token", request))["status"]["token"]
+
+    return token
+
+
+@pytest.fixture
+def allow(kubectl, namespace):
+    """``allow("alice", "list,watch")`` -> gives an account rights on Syncs in the test's namespace."""
+
+    def give(name, verbs, where=""):
+        place, role = where or namespace, f"{name}-{verbs.replace(',', '-')}"
+        kubectl("create", "role", role, f"--verb={verbs}", "--resource=syncs.reconcile.dev", "-n", place)
+        kubectl("create", "rolebinding", role, f"--role={role}", f"--serviceaccount={namespace}:{name}", "-n", place)
+
+    return give

@@ -113,6 +113,41 @@ async def test_only_rows_in_sight_are_there_however_many_syncs_there_are(tab, mo
     assert "q=sync-04242" in await tab.value("location.search")
 
 
+async def test_a_person_signs_in_where_they_wanted_to_go_and_out_again(port, site, token_of, allow, namespace, session):
+    sync = {
+        "apiVersion": "reconcile.dev/v1alpha1",
+        "kind": "Sync",
+        "metadata": {"name": "shop"},
+        "spec": {"suspend": True},
+    }
+    await session.client.create(f"/apis/reconcile.dev/v1alpha1/namespaces/{namespace}/syncs", sync)
+    allow("alice", "get,list,watch")
+    token, path = await token_of("alice"), f"/?namespace={namespace}"
+    await site.until("/api/v1/syncs", token, lambda found: found["rows"])
+    async with browser.tab_of(port) as tab:
+        await tab.open(f"{site.origin}{path}")
+        await tab.until("location.pathname === '/start'")
+        await tab.sees("Token of the cluster", "form")
+        await tab.value("document.querySelector('#token').focus()")
+        await tab.tell("Input.insertText", text="nobody-s-token")
+        await tab.value("document.querySelector('form').requestSubmit()")
+        await tab.sees("accept this token", "#wrong")
+        await tab.value("document.querySelector('#token').focus()")
+        await tab.tell("Input.insertText", text=token)
+        await tab.value("document.querySelector('form').requestSubmit()")
+        await tab.sees(f"{namespace}/shop", "[role=table]")
+        assert await tab.value("location.pathname + location.search") == path
+        await tab.sees("live", ".live.is")
+        await tab.sees("alice", "header.top")
+        assert not await tab.value("document.cookie")
+        await tab.value("document.querySelector('header.top a[href=\"/start\"]').click()")
+        await tab.until("!!document.querySelector('button[name=leave]')")
+        await tab.value("document.querySelector('button[name=leave]').click()")
+        await tab.sees("Token of the cluster", "form")
+        await tab.open(f"{site.origin}/")
+        await tab.until("location.pathname === '/start'")
+
+
 def row(at):
     return {
         "namespace": f"team-{at % 50:02}", "name": f"sync-{at:05}", "state": "Ready", "grade": "good", "revision": "3f9c2e1", "ref": "",

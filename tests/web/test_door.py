@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_reconcile.web.guard import RateLimit
+from kubectl_reconcile.web.rate_limit import RateLimit
 
 ABOUT = "/api/v1/about"
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 from pathlib import Path
 
 import click
 
 from kubectl_reconcile.cli.early import access_of
+from kubectl_reconcile.cli.operate.page_address import NO_ORIGIN, origins_of
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
-from kubectl_reconcile.engine.daemon.daemon import SourceLimits, serve
+from kubectl_reconcile.engine.daemon.daemon import Page, SourceLimits, serve
 from kubectl_reconcile.engine.modules.ceilings import set_ceilings
 from kubectl_reconcile.engine.telemetry import logs, loop_monitor, memory
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
@@ -22,6 +25,8 @@ def daemon(
     *,
     listen: str,
     listen_hooks: str,
+    ui: str,
+    ui_url: tuple[str, ...],
     lease_namespace: str | None,
     module_accounts: bool,
     repositories: Path | None,
@@ -81,6 +86,7 @@ def daemon(
             cache_dir=connection.cache_dir,
             listen=listen,
             listen_hooks=listen_hooks,
+            page=_page(ui, ui_url),
             lease_namespace=lease_namespace or "",
             module_accounts=module_accounts,
             repositories=repositories,
@@ -88,3 +94,18 @@ def daemon(
             requires_verify=require_verify,
         )
     )
+
+
+def _page(ui: str, urls: tuple[str, ...]) -> Page | None:
+    """Return what serves the page at *ui*, as being at *urls*; None where none is wanted."""
+    if not ui:
+        if urls:
+            raise click.UsageError("--ui-url goes with --ui")
+        return None
+    module = importlib.import_module(
+        "kubectl_reconcile.cli.operate.page_in_cluster"
+    )  # a lot, which most daemons never need
+    try:
+        return functools.partial(module.serving_page, ui, origins_of(urls))
+    except ValueError as error:
+        raise click.BadParameter(NO_ORIGIN.format(without_credentials(str(error))), param_hint="--ui-url") from None

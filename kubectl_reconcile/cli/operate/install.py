@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import click
 
 import kubectl_reconcile
 from kubectl_reconcile.cli.early import access_of
+from kubectl_reconcile.cli.operate.page_address import NO_ORIGIN, origins_of
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
@@ -17,6 +21,7 @@ from kubectl_reconcile.cli.verbs.operate.install import IMAGE_DIGEST
 from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.engine.commands import install as engine
 from kubectl_reconcile.engine.commands.install import crds
 from kubectl_reconcile.engine.commands.rights.survey import in_trouble
@@ -29,24 +34,36 @@ def install(
     *,
     image: str | None,
     replicas: int,
+    ui: bool,
+    ui_url: tuple[str, ...],
     dry_run: bool,
     output: str | None,
     color: str,
 ) -> int:
     """Install CRDs, rights and the daemon."""
-    manifests = _manifests(access_of(connection).namespace, image, replicas=replicas)
+    if ui_url and not ui:
+        raise click.UsageError("--ui-url goes with --ui")
+    try:
+        urls = origins_of(ui_url) if ui else None
+    except ValueError as error:
+        raise click.BadParameter(NO_ORIGIN.format(without_credentials(str(error))), param_hint="--ui-url") from None
+    place = access_of(connection).namespace
+    manifests = _manifests(place, image, replicas=replicas, page_urls=urls)
     if dry_run or output:
         _print(manifests, output, color)
     if dry_run:
         return ExitStatus.OK
-    return run(connection, functools.partial(_install, manifests=manifests, color=color))
+    obsolete = [*installation.OBSOLETE, *(() if ui else installation.page_objects(place or installation.NAMESPACE))]
+    return run(connection, functools.partial(_install, manifests=manifests, obsolete=obsolete, color=color))
 
 
-def _manifests(namespace: str | None, image: str | None, *, replicas: int = 1) -> list[Manifest]:
+def _manifests(
+    namespace: str | None, image: str | None, *, replicas: int = 1, page_urls: Sequence[str] | None = None
+) -> list[Manifest]:
     chosen = image or f"{kubectl_reconcile.IMAGE}{IMAGE_DIGEST}"
     modules = [*installed_modules().values(), *metacontroller.modules_offline()]
     place = namespace or installation.NAMESPACE
-    ours = installation.objects(place, chosen, modules, replicas=replicas)
+    ours = installation.objects(place, chosen, modules, replicas=replicas, page_urls=page_urls)
     return [*(located.manifest for located in crds()), *ours]
 
 
@@ -57,7 +74,9 @@ def _print(manifests: list[Manifest], output: str | None, color: str) -> None:
         out.write(line(each) for each in lines)
 
 
-async def _install(session: Session, *, manifests: list[Manifest], color: str) -> int:
+async def _install(
+    session: Session, *, manifests: list[Manifest], obsolete: Sequence[Mapping[str, Any]], color: str
+) -> int:
     out, err = terminals(color)
     await _warn_of_lost_rights(session, err)
 
@@ -67,7 +86,7 @@ async def _install(session: Session, *, manifests: list[Manifest], color: str) -
             out.write([_told(word, result.change.ref)])
 
     await engine.apply_all(session, manifests, told)
-    out.write([_told("deleted", ref) for ref in await engine.remove_all(session, installation.OBSOLETE)])
+    out.write([_told("deleted", ref) for ref in await engine.remove_all(session, obsolete)])
     return ExitStatus.OK
 
 
@@ -96,7 +115,7 @@ def uninstall(connection: Connection, *, crds: bool, yes: bool, color: str) -> i
     """Remove the daemon and its rights."""
     manifests = [
         manifest
-        for manifest in _manifests(access_of(connection).namespace, None)
+        for manifest in _manifests(access_of(connection).namespace, None, page_urls=())
         if crds or manifest["kind"] != "CustomResourceDefinition"
     ]
     if not yes:

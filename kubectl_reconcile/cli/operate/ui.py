@@ -21,6 +21,7 @@ from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
 from kubectl_reconcile.cli.session import run_until_interrupted
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.web.app import application
 from kubectl_reconcile.web.asking import Asker
 from kubectl_reconcile.web.fleet_feed import FleetFeed
@@ -41,7 +42,7 @@ def ui(connection: Connection, *, port: int, browser: bool, color: str) -> int:
 async def _served(session: Session, *, port: int, browser: bool, out: Terminal, err: Terminal) -> None:
     documents = PageDocuments()
     async with FleetFeed(session, documents.row) as fleet:
-        door = LocalDoor(Asker(session, fleet))
+        door = LocalDoor(Asker(session, fleet, Events(session.client)))
         runner = web.AppRunner(
             application(door, documents), access_log=None, shutdown_timeout=_GRACE_S, handler_cancellation=True
         )

@@ -18,7 +18,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,10 @@ class Route:
             return ipaddress.ip_address(host).is_private
         except ValueError:
             return host == "localhost"
+
+    def nameless(self) -> Route:
+        """Return the way to the same server that tells nothing of who we are: no header, and no certificate of ours."""
+        return replace(self, headers=(), tls=replace(self.tls, certificate=None, key=None))
 
 
 async def resolve(access: Access) -> Route:

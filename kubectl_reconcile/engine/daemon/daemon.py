@@ -21,12 +21,12 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
@@ -68,6 +68,9 @@ _KNOCK_S = 3.0
 _SWITCH_S = 0.001
 """For how long a thread that parses or plans for one Sync may keep the event loop from going on with others, in seconds."""
 
+Page: TypeAlias = Callable[[Session], AbstractAsyncContextManager[str]]
+"""Serves a page beside the daemon whose session it is, and tells at which address."""
+
 log = logging.getLogger(__name__)
 
 
@@ -87,6 +90,7 @@ async def serve(
     cache_dir: Path | None,
     listen: str,
     listen_hooks: str = "",
+    page: Page | None = None,
     lease_namespace: str,
     module_accounts: bool = False,
     repositories: Path | None = None,
@@ -98,7 +102,8 @@ async def serve(
     With *module_accounts* it acts for CRs as accounts of their modules in *lease_namespace*.
     *access* says which cluster, and with a namespace, which part of it; *repositories* below which folder Syncs may
     follow repositories of this machine; *limits* which repositories they may follow, and what those may make it hold;
-    *requires_verify* that none is followed without signatures. A server that doesn't answer yet is waited for.
+    *requires_verify* that none is followed without signatures; *page* what serves a page beside it, and where. A server that
+    doesn't answer yet is waited for.
 
     Raises:
         KubeconfigError: nothing says how to reach a cluster.
@@ -131,6 +136,7 @@ async def serve(
         async with (
             serving(listen, daemon.context.metrics, alive=daemon.alive, ready=daemon.ready) as address,
             serving_pushes(listen_hooks, pushes.receive) as hooks,
+            page(session) if page else nullcontext("") as shown,
         ):
             event(
                 log,
@@ -139,6 +145,7 @@ async def serve(
                 server=client.server,
                 listen=address,
                 hooks=hooks or "none",
+                ui=shown or "none",
             )
             sys.setswitchinterval(_SWITCH_S)
             with loop_monitor.watched(daemon.context.metrics):

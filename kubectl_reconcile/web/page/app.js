@@ -36,7 +36,7 @@ function page(path, query) {
 
 function App() {
   const {path, query} = useLocation();
-  const {data: about, error} = useData('/api/v1/about');
+  const {data: about, error} = useData('/about');
   const [help, setHelp] = useState(false);
   const [shown, title] = page(path, query);
   useEffect(() => { document.title = `${title} – kubectl reconcile`; }, [title]);
@@ -48,6 +48,7 @@ function App() {
       <${A} class="home" href="/"><img src="/assets/icon.svg" alt="" width="20" height="20"/> kubectl reconcile<//>
       <span class="server" title="the cluster">${about?.server.replace(/^https?:\/\//, '')}</span>
       <${Live}/>
+      ${about?.guest && html`<a href="/start" title="Signed in; sign out">${about.name}</a>`}
       <button type="button" class="quiet" aria-label="Keys" onClick=${() => setHelp(true)}>?</button>
     </header>
     <main id="main" tabindex="-1">${error?.status === 401 ? html`<${Trouble} error=${error}/>` : shown}</main>

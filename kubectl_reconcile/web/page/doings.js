@@ -1,12 +1,8 @@
 // What a person may have done: it says first what it will do, and is done once they say so.
 import {html, useEffect, useRef, useState} from './vendor/preact-htm.js';
-import {Trouble, Waiting, post, summaryOf, useData} from './lib.js';
+import {Trouble, found, post, summaryOf, useData} from './lib.js';
 
-function Foreseen({path}) {
-  const {data, error} = useData(path);
-  if (error) return html`<${Trouble} error=${error}/>`;
-  return data ? html`<p><b>${summaryOf(data)}</b>${data.holds.length > 0 && ', and some deletions wait for approval'}</p>` : html`<${Waiting} text="Planning …"/>`;
-}
+const Foreseen = ({path}) => found(useData(path), plan => html`<p><b>${summaryOf(plan)}</b>${plan.holds.length > 0 && ', and some deletions wait for approval'}</p>`, 'Planning …');
 
 function Question({title, text, path, body, foresees, close, done, children}) {
   const box = useRef();
@@ -33,5 +29,5 @@ export function Doing({label, may = true, ...rest}) {
     ${open && html`<${Question} ...${rest} close=${() => setOpen(false)} done=${setSaid}/>`}</span>`;
 }
 
-export const SyncNow = ({path, may}) => html`<${Doing} label="Sync now" title="Sync now" may=${may} path=${`/api/v1/syncs/${path}/sync`} foresees=${`/api/v1/syncs/${path}/plan`}
+export const SyncNow = ({path, may}) => html`<${Doing} label="Sync now" title="Sync now" may=${may} path=${`/syncs/${path}/sync`} foresees=${`/syncs/${path}/plan`}
   text="The daemon reads the source once more, and does what it then asks for."/>`;

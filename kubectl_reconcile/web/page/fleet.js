@@ -25,7 +25,7 @@ function useRows(search) {
     next.set('offset', page * PAGE);
     next.set('limit', PAGE);
     try {
-      const found = await get(`/api/v1/syncs?${next}`);
+      const found = await get(`/syncs?${next}`);
       if (current.current !== search) return;
       held.current[page] = found.rows;
       set({...found, pages: {...held.current}, busy: false});

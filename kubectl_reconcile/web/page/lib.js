@@ -13,16 +13,19 @@ export class Refused extends Error {
 async function asked(path, options) {
   let answer;
   try {
-    answer = await fetch(path, {credentials: 'same-origin', ...options});
+    answer = await fetch(`/api/v1${path}`, options);
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    throw new Refused(0, {message: 'kubectl reconcile ui isn’t running any more', hint: 'start it again on your terminal'});
+    throw new Refused(0, {message: 'This page’s server doesn’t answer', hint: 'Is kubectl reconcile still running?'});
   }
   const body = await answer.json().catch(error => {
     if (answer.ok || error.name === 'AbortError') throw error;
     return {};
   });
-  if (!answer.ok) throw new Refused(answer.status, body.error);
+  if (!answer.ok) {
+    if (body.error?.enter) location = `${body.error.enter}?next=${encodeURIComponent(location.pathname + location.search)}`;
+    throw new Refused(answer.status, body.error);
+  }
   return body;
 }
 
@@ -182,10 +185,13 @@ export const Trouble = ({error, again}) => html`<div class="trouble" role="alert
   ${again && html`<button type="button" onClick=${again}>Try again</button>`}
 </div>`;
 
+// Draws what useData has found, or why there is nothing.
+export const found = ({data, error, again}, draw, text) => data ? draw(data) : error ? html`<${Trouble} error=${error} again=${again}/>` : html`<${Waiting} text=${text}/>`;
+
 export const Crumbs = ({namespace, name}) => html`<nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / <${A} href=${`/?namespace=${encodeURIComponent(namespace)}`}>${namespace}<//>
   ${name && html` / <${A} href=${`/syncs/${syncPath({namespace, name})}`}>${name}<//>`}</nav>`;
 
-export const Waiting = ({text = 'Looking …'}) => html`<p class="waiting" role="status">${text}</p>`;
+export const Waiting = ({text }) => html`<p class="waiting" role="status">${text || 'Looking …'}</p>`;
 
 // --- long lists ---
 

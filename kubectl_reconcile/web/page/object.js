@@ -18,7 +18,7 @@ function Field({field}) {
 
 export function Thing({kind, namespace, name}) {
   const path = [kind, namespace, name].map(encodeURIComponent).join('/');
-  const {data: found, error, busy, again} = useData(`/api/v1/objects/${path}`);
+  const {data: found, error, busy, again} = useData(`/objects/${path}`);
   const [text, setText] = useState('');
   const word = text.toLowerCase();
   const fields = (found?.fields || []).filter(field => `${field.path} ${owner(field)} ${field.state}`.toLowerCase().includes(word));

@@ -93,8 +93,8 @@ const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2
 
 export function Plan({namespace, name, query}) {
   const path = syncPath({namespace, name}), revision = query.get('revision') || '', beside = query.get('view') === 'beside';
-  const {data: plan, error, busy, again} = useData(`/api/v1/syncs/${path}/plan${revision ? `?revision=${encodeURIComponent(revision)}` : ''}`, useChangesOf(namespace, name), 5000);
-  const {data: sync} = useData(`/api/v1/syncs/${path}`);
+  const {data: plan, error, busy, again} = useData(`/syncs/${path}/plan${revision ? `?revision=${encodeURIComponent(revision)}` : ''}`, useChangesOf(namespace, name), 5000);
+  const {data: sync} = useData(`/syncs/${path}`);
   const own = sync && plan && !revision;
   const held = own ? heldActions(plan.changes) : [];
   const to = (which, view) => {
@@ -122,9 +122,9 @@ export function Plan({namespace, name, query}) {
       <${Holds} holds=${plan.holds}/>
       ${own && html`<p class="doings">
         ${plan.changes.length > 0 && !sync.suspended && html`<${SyncNow} path=${path} may=${sync.mayWrite}/>`}
-        ${plan.holds.length > 0 && html`<${Doing} label="Approve what is held" title="Delete them" may=${sync.mayWrite} path=${`/api/v1/syncs/${path}/approve`} body=${{approval: plan.approval}}
+        ${plan.holds.length > 0 && html`<${Doing} label="Approve what is held" title="Delete them" may=${sync.mayWrite} path=${`/syncs/${path}/approve`} body=${{approval: plan.approval}}
           text="Just these deletions go through. If others are held by then, nothing is approved."><${Holds} holds=${plan.holds}/><//>`}
-        ${held.map(([object, actions]) => html`<${Doing} label=${`Approve actions of ${nameOf(object)}`} title="Run them" path=${`/api/v1${objectPath(object)}/approve`}
+        ${held.map(([object, actions]) => html`<${Doing} label=${`Approve actions of ${nameOf(object)}`} title="Run them" path=${`${objectPath(object)}/approve`}
           body=${{keys: actions.map(each => each.key)}} text="Just these actions go through."><ul>${actions.map(each => html`<li>${each.summary}</li>`)}</ul><//>`)}
       </p>`}
       ${plan.changes.map((change, index) => html`<${Change} key=${nameOf(change.object) + change.op} change=${change} index=${index} beside=${beside}/>`)}`}

@@ -1,6 +1,6 @@
 // One Sync: how it is and why, what belongs to it, what it has applied, and what was said of it.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Crumbs, Out, State, Trouble, Waiting, go, gradeOf, syncPath, useChangesOf, useData, useKeys} from './lib.js';
+import {A, Age, Crumbs, Out, State, found, go, gradeOf, syncPath, useChangesOf, useData, useKeys} from './lib.js';
 import {Doing, SyncNow} from './doings.js';
 import {Tree} from './tree.js';
 
@@ -27,10 +27,7 @@ function Facts({sync}) {
 }
 
 function History({path, version, may}) {
-  const {data, error, again} = useData(`/api/v1/syncs/${path}/history`, version, 2000);
-  if (error) return html`<${Trouble} error=${error} again=${again}/>`;
-  if (!data) return html`<${Waiting}/>`;
-  return html`${data.trouble && html`<p class="aside">Who committed what can’t be told: ${data.trouble}</p>`}
+  return found(useData(`/syncs/${path}/history`, version, 2000), data => html`${data.trouble && html`<p class="aside">Who committed what can’t be told: ${data.trouble}</p>`}
     ${!data.entries.length && html`<p class="nothing">It has applied nothing yet.</p>`}
     <ol class="history">${data.entries.map(each => html`<li class=${each.current ? 'current' : ''}>
       <${Out} href=${each.link}><code>${short(each.revision)}</code><//>
@@ -38,31 +35,25 @@ function History({path, version, may}) {
       <span class="aside"><${Age} time=${each.time} ago/></span>
       <span class="what">${each.commit ? html`${each.commit.subject} <span class="aside">${each.commit.author}</span>` : each.message || ''}</span>
       <span class="aside did">${['created', 'updated', 'deleted', 'failed'].filter(word => each[word]).map(word => `${each[word]} ${word}`).join(', ')}</span>
-      ${!each.current && each.result === 'Synced' && html`<${Doing} label="Go back" title=${`Go back to ${short(each.revision)}`} may=${may} path=${`/api/v1/syncs/${path}/rollback`}
-        body=${{revision: each.revision}} foresees=${`/api/v1/syncs/${path}/plan?revision=${each.revision}`} text="The Sync stays at that commit until it is resumed."/>`}
-    </li>`)}</ol>`;
+      ${!each.current && each.result === 'Synced' && html`<${Doing} label="Go back" title=${`Go back to ${short(each.revision)}`} may=${may} path=${`/syncs/${path}/rollback`}
+        body=${{revision: each.revision}} foresees=${`/syncs/${path}/plan?revision=${each.revision}`} text="The Sync stays at that commit until it is resumed."/>`}
+    </li>`)}</ol>`);
 }
 
-function Events({path, version}) {
-  const {data, error, again} = useData(`/api/v1/syncs/${path}/events`, version, 2000);
-  if (error) return html`<${Trouble} error=${error} again=${again}/>`;
-  if (!data) return html`<${Waiting}/>`;
-  if (!data.events.length) return html`<p class="nothing">Nothing was said of it lately.</p>`;
-  return html`<ol class="events">${data.events.map(each => html`<li>
+export function Events({path, version}) {
+  return found(useData(`${path}/events`, version, 2000), ({events}) => !events.length ? html`<p class="nothing">Nothing was said of it lately.</p>` : html`<ol class="events">${events.map(each => html`<li>
     <${State} grade=${each.type === 'Warning' ? 'warn' : 'plain'} text=${each.reason}/>
     <span class="aside"><${Age} time=${each.time} ago/></span>
     <span class="what"><span class="aside">${each.object.kind}/${each.object.name}</span> ${each.message}</span>
-  </li>`)}</ol>`;
+  </li>`)}</ol>`);
 }
 
 function Objects({path, version, home}) {
-  const {data, error, busy, again} = useData(`/api/v1/syncs/${path}/tree`, version, 2000);
-  if (error && !data) return html`<${Trouble} error=${error} again=${again}/>`;
-  if (!data) return html`<${Waiting}/>`;
-  return html`<div aria-busy=${busy}>
-    <${Tree} root=${data.root} home=${home}/>
-    ${data.unseen.length > 0 && html`<p class="aside">You may not list ${data.unseen.join(', ')}; such aren’t shown.</p>`}
-  </div>`;
+  const asked = useData(`/syncs/${path}/tree`, version, 2000);
+  return found(asked, ({root, unseen}) => html`<div aria-busy=${asked.busy}>
+    <${Tree} root=${root} home=${home}/>
+    ${unseen.length > 0 && html`<p class="aside">You may not list ${unseen.join(', ')}; such aren’t shown.</p>`}
+  </div>`);
 }
 
 const TABS = [['objects', 'Objects'], ['history', 'History'], ['events', 'Events'], ['conditions', 'Conditions']];
@@ -70,17 +61,16 @@ const TABS = [['objects', 'Objects'], ['history', 'History'], ['events', 'Events
 export function Sync({namespace, name}) {
   const path = syncPath({namespace, name});
   const version = useChangesOf(namespace, name);
-  const {data: sync, error, again} = useData(`/api/v1/syncs/${path}`, version);
+  const asked = useData(`/syncs/${path}`, version), {data: sync, error} = asked;
   const [tab, setTab] = useState(location.hash.slice(1) || 'objects');
   const plan = `/syncs/${path}/plan`;
   useKeys({p: () => go(plan)});
   const choose = which => { setTab(which); history.replaceState(null, '', `#${which}`); };
-  if (error && (!sync || error.status === 404)) return html`<${Trouble} error=${error} again=${again}/>`;
-  if (!sync) return html`<${Waiting}/>`;
+  if (!sync || error?.status === 404) return found({...asked, data: null});
   const panel = {
     objects: () => html`<${Objects} path=${path} version=${version} home=${namespace}/>`,
     history: () => html`<${History} path=${path} version=${version} may=${sync.mayWrite}/>`,
-    events: () => html`<${Events} path=${path} version=${version}/>`,
+    events: () => html`<${Events} path=${`/syncs/${path}`} version=${version}/>`,
     conditions: () => html`<ul class="plain conditions">${sync.conditions.map(one => html`<li>
       <${State} grade=${gradeOfCondition(one)} text=${`${one.type}: ${one.status}`}/> <span class="aside"><${Age} time=${one.lastTransitionTime} ago/></span>
       <span class="what">${one.reason}${one.message && `: ${one.message}`}</span></li>`)}</ul>`,
@@ -90,9 +80,9 @@ export function Sync({namespace, name}) {
     <header class="title"><h1>${name}</h1> <${State} grade=${sync.grade} text=${sync.state}/>
       ${sync.url && html`<${A} class="button" href=${plan}>What comes next<//>`}
       ${sync.url && !sync.suspended && html`<${SyncNow} path=${path} may=${sync.mayWrite}/>`}
-      ${sync.suspended || sync.pinned ? html`<${Doing} label="Resume" title="Resume" may=${sync.mayWrite} path=${`/api/v1/syncs/${path}/resume`} foresees=${!sync.pinned && `/api/v1/syncs/${path}/plan`}
+      ${sync.suspended || sync.pinned ? html`<${Doing} label="Resume" title="Resume" may=${sync.mayWrite} path=${`/syncs/${path}/resume`} foresees=${!sync.pinned && `/syncs/${path}/plan`}
           text=${sync.pinned ? `It follows ${sync.followedBefore} again.` : 'The daemon puts right what differs from Git.'}/>`
-        : html`<${Doing} label="Suspend" title="Suspend" may=${sync.mayWrite} path=${`/api/v1/syncs/${path}/suspend`} text="The cluster is left as it is, drift too, until somebody resumes it."/>`}</header>
+        : html`<${Doing} label="Suspend" title="Suspend" may=${sync.mayWrite} path=${`/syncs/${path}/suspend`} text="The cluster is left as it is, drift too, until somebody resumes it."/>`}</header>
     ${sync.keptByAnother && html`<p class="note">It is itself kept by a Sync, which may put back what you change of it here: change it in Git, too.</p>`}
     <p class="said">${sync.message}</p>
     ${sync.pinned && html`<p class="note">It was rolled back to ${sync.ref}; before, it followed ${sync.followedBefore}.</p>`}

@@ -46,6 +46,14 @@ Examples:
     help="Where to receive webhooks of Git servers, at /hooks/NAMESPACE/NAME.  [default: nowhere]",
 )  # fmt: skip
 @click.option(
+    "--ui", default="", metavar="HOST:PORT",
+    help="Where to serve the page to people, who sign in with a token of the cluster.  [default: nowhere]",
+)  # fmt: skip
+@click.option(
+    "--ui-url", multiple=True, metavar="URL",
+    help="Address of the page for people: https, through a proxy. May be repeated.  [default: only localhost, by port-forward]",
+)  # fmt: skip
+@click.option(
     "--lease-namespace",
     metavar="NAME",
     help="Namespace of the Leases by which daemons share the work.  [default: that of -n, or reconcile-system]",

@@ -28,6 +28,13 @@ Examples:
 @click.option(
     "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="How many daemons share the work."
 )
+@click.option(
+    "--ui", is_flag=True, help="Have the daemon serve the page to people, who sign in with a token of the cluster."
+)
+@click.option(
+    "--ui-url", multiple=True, metavar="URL",
+    help="Address of that page: https, through a proxy. May be repeated.  [default: only localhost, by port-forward]",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Don't write to the cluster, and don't read from it.")
 @output("yaml")
 @colour

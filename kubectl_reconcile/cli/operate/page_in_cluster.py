@@ -1,0 +1,69 @@
+"""The page as a daemon serves it, to people who sign in with a token of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from aiohttp import web
+
+from kubectl_reconcile.cli.operate.page_documents import PageDocuments
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.engine.daemon.http import listened_on
+from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
+from kubectl_reconcile.engine.modules.operands import Operands
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.telemetry.events import Events
+from kubectl_reconcile.web.app import application
+from kubectl_reconcile.web.asking import Asker
+from kubectl_reconcile.web.fleet_feed import FleetFeed
+from kubectl_reconcile.web.people.people import People
+from kubectl_reconcile.web.people.seen_fleet import SeenFleet
+from kubectl_reconcile.web.people.token_door import TokenDoor
+from kubectl_reconcile.web.rate_limit import RateLimit
+
+_GRACE_S = 1.0
+_BURST, _PER_S = 3000.0, 600.0
+"""How many requests everybody together may make; each person has a limit of their own."""
+
+
+@asynccontextmanager
+async def serving_page(address: str, origins: tuple[str, ...], daemon: Session) -> AsyncIterator[str]:
+    """Serve the page on *address*, as being at *origins*, and yield the address that came of it; no address, no page.
+
+    Raises:
+        ListenError: the address is malformed or taken.
+        ApiError: the server refuses to say what kinds it has, or doesn't answer.
+    """
+    if not address:
+        yield ""
+        return
+    session = await _session_beside(daemon)
+    documents = PageDocuments()
+    async with FleetFeed(session, documents.row) as fleet, daemon.client.nameless() as nobody:
+        events = Events(daemon.client)
+
+        def answered(client: Client, name: str) -> Asker:
+            return Asker(replace(session, client=client), SeenFleet(fleet, client), events, name, guest=True)
+
+        door = TokenDoor(People(nobody, answered), origins)
+        app = application(door, documents, RateLimit(_BURST, _PER_S))
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GRACE_S, handler_cancellation=True)
+        await runner.setup()
+        try:
+            async with listened_on(address, "--ui") as (host, port):
+                await web.TCPSite(runner, host, port).start()
+            chosen = runner.addresses[0]
+            yield f"{chosen[0]}:{chosen[1]}"
+        finally:
+            await runner.cleanup()
+
+
+async def _session_beside(daemon: Session) -> Session:
+    """Return a session with the limits of the *daemon*, which knows kinds by itself, and by which modules reach nothing but as who asks."""
+    found = await Session.over(daemon.client, daemon.cache_dir)
+    found.repositories, found.requires_verify = daemon.repositories, daemon.requires_verify
+    found.git_limits, found.allowed_urls = daemon.git_limits, daemon.allowed_urls
+    found.systems, found.operands = ExternalSystems(urls={}), Operands(directly=False)
+    return found
