@@ -1,0 +1,265 @@
+"""What a Kafka is made of in Kubernetes: pods, volume claims, Services, a disruption budget, and a ConfigMap for clients.
+
+Names: pods are called by their slot (``kf-0``), claims ``kf-0-data``; the Service ``kf`` leads to any broker, ``kf-brokers`` gives each its name.
+
+A pod's first container formats the volume, once, and writes the configuration; a volume that was formatted stays as it is. A broker that crashes is restarted by its
+node: that is safe, since what it has lost of its memory it fetches from others.
+
+Pure: a spec and a context in, manifests out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Context,
+    Manifest,
+    map_at,
+    restricted_container,
+    restricted_pod,
+    spread_over_nodes,
+)
+from kubectl_reconcile.modules.kafka.names import (
+    BOOTSTRAP,
+    CLUSTER,
+    CONTROLLER_PORT,
+    PORT,
+    TEMPLATE,
+    claim_name,
+    directory_id,
+    headless,
+    host,
+    slot_of,
+)
+from kubectl_reconcile.modules.kafka.situation import BrokerVolume
+from kubectl_reconcile.modules.kafka.spec import BrokerStorage, KafkaSpec
+
+_DATA = "/var/lib/kafka/data"
+_MADE = "/var/lib/kafka/config"
+_TMP = "/tmp"  # noqa: S108 - of the container, which has no other writable place
+_USER = 1000
+"""Who Kafka runs as in its image."""
+
+_PREPARE = """set -eu
+PATH="/opt/kafka/bin:$PATH"
+export LOG_DIR=/tmp
+printf '%s\\n' "$CONFIG" > "$FILE"
+case "$BEGIN" in
+  alone) set -- --standalone ;;
+  first) set -- "--initial-controllers=$CONTROLLERS" ;;
+  *) set -- --no-initial-controllers ;;
+esac
+kafka-storage.sh format "--cluster-id=$CLUSTER_ID" "--config=$FILE" --ignore-formatted "$@"
+"""
+_RUN = """PATH="/opt/kafka/bin:$PATH"
+exec kafka-server-start.sh "$FILE"
+"""
+_FILE = f"{_MADE}/server.properties"
+_RESOLVING = "-Dsun.net.inetaddr.ttl=5 -Dsun.net.inetaddr.negative.ttl=1"
+"""A pod that is recreated has another address, which the others should learn of soon."""
+SESSION_MS = 9_000
+"""For how long a broker may be silent until its partitions are led by others."""
+
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+def properties(spec: KafkaSpec, ctx: Context, number: int) -> str:
+    """Return the configuration that a broker starts with."""
+    usual = spec.usual_replicas
+    is_controller = number < spec.controllers
+    name = host(ctx, number)
+    listeners = {"BROKER": PORT, **({"CONTROLLER": CONTROLLER_PORT} if is_controller else {})}
+    lines = {
+        "default.replication.factor": usual,
+        "min.insync.replicas": min(2, usual),
+        "num.partitions": 1,
+        "offsets.topic.replication.factor": usual,
+        "share.coordinator.state.topic.min.isr": min(2, usual),
+        "share.coordinator.state.topic.replication.factor": usual,
+        "transaction.state.log.min.isr": min(2, usual),
+        "transaction.state.log.replication.factor": usual,
+        **spec.static,
+        "advertised.listeners": ",".join(f"{listener}://{name}:{port}" for listener, port in listeners.items()),
+        "auto.create.topics.enable": "false",
+        "auto.leader.rebalance.enable": "true",
+        "broker.session.timeout.ms": SESSION_MS,
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": ",".join(
+            f"{host(ctx, each)}:{CONTROLLER_PORT}" for each in range(spec.controllers)
+        ),
+        "inter.broker.listener.name": "BROKER",
+        "listener.security.protocol.map": "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": ",".join(f"{listener}://0.0.0.0:{port}" for listener, port in listeners.items()),
+        "log.dirs": f"{_DATA}/kafka",
+        "node.id": number,
+        "process.roles": "broker,controller" if is_controller else "broker",
+        "unclean.leader.election.enable": "false",
+    }
+    return "\n".join(f"{key}={value}" for key, value in sorted(lines.items()))
+
+
+# --- pods -----------------------------------------------------------------------------------------
+
+
+def broker_pod(spec: KafkaSpec, ctx: Context, number: int, volume: BrokerVolume, cluster: str) -> Manifest:
+    """Return the pod of a broker, which begins on *volume* in the *cluster* of this id."""
+    made = _pod_spec(spec, ctx, number, _begun(spec, ctx, volume, cluster))
+    return _pod(ctx, number, template_of(spec, ctx, number), made)
+
+
+def kept_pod(spec: KafkaSpec, ctx: Context, number: int, live: Manifest, template: str) -> Manifest:
+    """Return a pod that is there as it is to be; what it was made by stays until it is made again."""
+    kept = {name: live["spec"][name] for name in _pod_spec(spec, ctx, number, {}) if name in live["spec"]}
+    return _pod(ctx, number, template, kept)
+
+
+def template_of(spec: KafkaSpec, ctx: Context, number: int) -> str:
+    """Return the digest of what of the spec a broker can't take on while it runs."""
+    made = json.dumps(_pod_spec(spec, ctx, number, {}), sort_keys=True)
+    return hashlib.sha256(made.encode()).hexdigest()[:16]
+
+
+def _pod(ctx: Context, number: int, template: str, spec: Mapping[str, Any]) -> Manifest:
+    metadata = {"name": slot_of(ctx, number), "labels": ctx.labels(), "annotations": {TEMPLATE: template}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": dict(spec)}
+
+
+def _begun(spec: KafkaSpec, ctx: Context, volume: BrokerVolume, cluster: str) -> dict[str, str]:
+    is_first = bool(volume.begins)
+    others = (
+        f"{each}@{host(ctx, each)}:{CONTROLLER_PORT}:{directory_id(cluster, each)}" for each in range(spec.controllers)
+    )
+    how = "joins" if not is_first else "alone" if spec.controllers == 1 else "first"
+    return {"BEGIN": how, "CLUSTER_ID": cluster, "CONTROLLERS": ",".join(others) if how == "first" else ""}
+
+
+def _pod_spec(spec: KafkaSpec, ctx: Context, number: int, begun: Mapping[str, str]) -> dict[str, Any]:
+    mounts = [
+        {"name": "data", "mountPath": _DATA},
+        {"name": "config", "mountPath": _MADE},
+        {"name": "tmp", "mountPath": _TMP},
+    ]
+    common = {
+        "image": spec.broker_image,
+        "volumeMounts": mounts,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": restricted_container(),
+    }
+    ports = {"kafka": PORT, **({"controller": CONTROLLER_PORT} if number < spec.controllers else {})}
+    given = {
+        "FILE": _FILE,
+        "CONFIG": properties(spec, ctx, number),
+        **{name: begun.get(name, "") for name in ("BEGIN", "CLUSTER_ID", "CONTROLLERS")},
+    }
+    heap = _heap(spec)
+    running = {
+        "FILE": _FILE,
+        "LOG_DIR": _TMP,
+        "KAFKA_OPTS": _RESOLVING,
+        **({"KAFKA_HEAP_OPTS": heap} if heap else {}),
+    }
+    return {
+        "hostname": slot_of(ctx, number),
+        "subdomain": headless(ctx),
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 120,
+        **restricted_pod(_USER),
+        "affinity": spread_over_nodes(ctx.selector()),
+        "volumes": [
+            {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(slot_of(ctx, number))}},
+            {"name": "config", "emptyDir": {}},
+            {"name": "tmp", "emptyDir": {}},
+        ],
+        "initContainers": [{**common, "name": "prepare", "command": ["sh", "-c", _PREPARE], "env": _env(given)}],
+        "containers": [
+            {
+                **common,
+                "name": "kafka",
+                "command": ["sh", "-c", _RUN],
+                "env": _env(running),
+                "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
+                "resources": dict(spec.resources),
+                "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 2, "timeoutSeconds": 5, "failureThreshold": 3},
+            }
+        ],
+    }  # fmt: skip
+
+
+def _env(values: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+_UNITS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40}
+
+
+def _heap(spec: KafkaSpec) -> str:
+    """Return the heap of a broker: half of the memory that it may have, and what the image says where no limit is given in powers of two."""
+    limit = map_at(spec.resources, "limits").get("memory")
+    found = re.fullmatch(r"([0-9]+)((?:[KMGT]i)?)", str(limit or ""))
+    megabytes = (int(found[1]) << _UNITS[found[2]]) >> 21 if found else 0
+    return f"-Xms{megabytes}m -Xmx{megabytes}m" if megabytes else ""
+
+
+# --- what surrounds them --------------------------------------------------------------------------
+
+
+def claim(storage: BrokerStorage, ctx: Context, volume: BrokerVolume) -> Manifest:
+    """Return the volume claim of a broker. What is noted on it stays."""
+    noted = {CLUSTER: volume.cluster, BOOTSTRAP: volume.begins}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": claim_name(volume.slot),
+            "labels": ctx.labels(),
+            "annotations": {name: value for name, value in noted.items() if value},
+        },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": storage.size}},
+            **({"storageClassName": storage.storage_class_name} if storage.storage_class_name else {}),
+        },
+    }
+
+
+def services(ctx: Context) -> tuple[Manifest, ...]:
+    """Return the Service for clients to begin with, and the one that gives each broker a name, ready or not."""
+    broker = {"name": "kafka", "port": PORT, "targetPort": PORT, "protocol": "TCP"}
+    controller = {"name": "controller", "port": CONTROLLER_PORT, "targetPort": CONTROLLER_PORT, "protocol": "TCP"}
+    own = {"clusterIP": "None", "publishNotReadyAddresses": True}
+    return (_service(ctx, ctx.name(), [broker], {}), _service(ctx, headless(ctx), [broker, controller], own))
+
+
+def _service(ctx: Context, name: str, ports: list[dict[str, Any]], more: Mapping[str, Any]) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "labels": ctx.labels()},
+        "spec": {"type": "ClusterIP", **more, "ports": ports, "selector": ctx.selector()},
+    }
+
+
+def client_config(ctx: Context) -> Manifest:
+    """Return the ConfigMap by which clients find the brokers."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": ctx.name(), "labels": ctx.labels()},
+        "data": {"bootstrap.servers": f"{ctx.name()}.{ctx.namespace}.svc:{PORT}", "security.protocol": "PLAINTEXT"},
+    }
+
+
+def disruption_budget(ctx: Context, brokers: int) -> Manifest:
+    """Return the budget that lets one broker be evicted. A number it is, since bare pods have no controller that a share could be of."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": ctx.name(), "labels": ctx.labels()},
+        "spec": {"minAvailable": brokers - 1, "selector": {"matchLabels": ctx.selector()}},
+    }

@@ -1,0 +1,289 @@
+"""Kafka: a CR ``Kafka`` is a cluster of brokers, begun, filled with topics, changed and brought back one step a pass.
+
+What the one next step is, ``decision`` says; here it becomes children (pods more or less) or an action (something told to the brokers), whose
+precondition is looked at again right before it runs.
+
+Conditions: ``Available`` (every partition has a leader), ``Ready`` (all is as specified), ``Progressing`` (a step is under way), ``Rolling`` (brokers restart one by one), and ``Degraded`` where
+something isn't as it should be or nobody but a person can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Action,
+    Condition,
+    Context,
+    Facts,
+    Io,
+    Manifest,
+    Outcome,
+    Owned,
+    Reads,
+    Select,
+    kept_status,
+    key_of,
+    map_at,
+    module,
+    named,
+    text_at,
+    untouched_in,
+)
+from kubectl_reconcile.modules.kafka import driver, outlook
+from kubectl_reconcile.modules.kafka.children import (
+    broker_pod,
+    claim,
+    client_config,
+    disruption_budget,
+    kept_pod,
+    services,
+    template_of,
+)
+from kubectl_reconcile.modules.kafka.decision import members, next_step, refusals
+from kubectl_reconcile.modules.kafka.names import claim_name, slot_of
+from kubectl_reconcile.modules.kafka.situation import BrokerVolume, KafkaState, state_of
+from kubectl_reconcile.modules.kafka.spec import BrokerStorage, KafkaSpec, kafka_spec
+from kubectl_reconcile.modules.kafka.steps import ACTIONS, Aim, KafkaDo, KafkaStep
+from kubectl_reconcile.modules.kafka.topics import counted, deletions
+
+_BUSY_S, _IDLE_S = 2.0, 15.0
+_LISTED_MAX = 100
+"""So many topics, and so many partitions, are told by name at most."""
+
+
+def _volumes_left(cr: Manifest) -> Select:
+    """Select the volume claims that an earlier cluster of this name has left."""
+    return Select(labels=Context("", "kafka", cr).selector())
+
+
+@module(
+    api="kafka.example.com/v1alpha1",
+    kind="Kafka",
+    owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "v1/ConfigMap", "policy/v1/PodDisruptionBudget"],
+    reads=[Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=kafka", of=_volumes_left)],
+    observe_s=12.0,
+    act_s=30.0,
+)
+class Kafka:
+    """Run Kafka: brokers, the first of them controllers too, with topics and settings as specified.
+
+    A broker that dies comes back on its volume. The cluster keeps its id for ever.
+    """
+
+    async def observe(self, cr: Manifest, io: Io) -> Facts:
+        """Ask the brokers what they hold, and one of them how the cluster is."""
+        return await driver.observe(cr, io)
+
+    async def act(self, cr: Manifest, action: Action, io: Io) -> str:
+        """Have the cluster change something."""
+        return await driver.act(cr, action, io)
+
+    def predict(self, _cr: Manifest, facts: Facts, action: Action) -> Facts:
+        """Say what there will be."""
+        return outlook.after_action(facts, action)
+
+    def foresee(self, cr: Manifest, owned: Owned, facts: Facts) -> Facts:
+        """Say what the brokers will answer once they run."""
+        return outlook.once_running(kafka_spec(cr), owned, facts, Context("", "kafka", cr))
+
+    def reconcile(self, cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:
+        """Take the next step."""
+        spec = kafka_spec(cr)
+        if ctx.unobserved:
+            return _blind(cr, ctx.unobserved)
+        s = state_of(cr, owned, facts, ctx)
+        templates = {number: template_of(spec, ctx, number) for number in members(spec, s)}
+        step = next_step(spec, s, templates, ctx)
+        is_left = step.do is KafkaDo.STOP
+        children = () if is_left else tuple(_children(spec, s, step, ctx))
+        gone = () if spec.paused or not s.is_told else tuple(deletions(spec, s))
+        at_rest = step.do in {KafkaDo.NOTHING, KafkaDo.STOP}
+        return Outcome(
+            children=children,
+            untouched=untouched_in(children),
+            keep_children=is_left,
+            actions=tuple(_action(each) for each in (step, *gone) if each.do in ACTIONS),
+            status=_status(cr, spec, s, step, ctx),
+            conditions=tuple(_conditions(spec, s, step, gone)),
+            warnings=tuple(text for _, text in refusals(spec, s)),
+            requeue_after_s=_IDLE_S if at_rest else _BUSY_S,
+        )
+
+    def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
+        """End the pods; let go of the volumes, unless they are to go too."""
+        pods, volumes = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
+        stay = map_at(cr, "spec").get("deletionPolicy") != "Delete"
+        of_class = text_at(cr, "spec", "storage", "storageClassName")
+        kept = (each for each in volumes.values() if stay)
+        claims = tuple(claim(BrokerStorage(each.size, of_class), ctx, each) for each in kept)
+        left = [*pods, *owned.of("PersistentVolumeClaim")]
+        text = (
+            f"{counted(len(pods), 'pod')} left; {counted(len(volumes), 'volume')} {'kept' if stay else 'deleted too'}"
+        )
+        return Outcome(
+            children=claims,
+            released=tuple(key_of(each) for each in claims),
+            status=kept_status(cr),
+            conditions=(Condition("Ready", "False", "Deleting", text if left else "everything is gone"),),
+            finalized=not left,
+        )
+
+
+# --- children -------------------------------------------------------------------------------------
+
+
+def _children(spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: Context) -> Iterator[Manifest]:
+    """Yield what must exist after the step; what is told by its name alone stays as it is."""
+    yield from services(ctx)
+    yield client_config(ctx)
+    yield disruption_budget(ctx, len(members(spec, s)))
+    begins = {} if s.is_formed else dict.fromkeys(range(spec.controllers), s.cluster)
+    volumes = {number: _noted(each, s) for number, each in s.volumes.items()}
+    made = step.brokers if step.do is KafkaDo.CREATE_PODS else ()
+    volumes |= {
+        number: BrokerVolume(number, slot_of(ctx, number), begins=begins.get(number, "")) for number in made if number not in volumes
+    }  # fmt: skip
+    for _, volume in sorted(volumes.items()):
+        yield (
+            named("v1", "PersistentVolumeClaim", claim_name(volume.slot))
+            if volume.is_going
+            else claim(spec.storage, ctx, volume)
+        )
+    for number, pod in sorted(s.pods.items()):
+        if step.do is KafkaDo.DELETE_POD and number in step.brokers:
+            continue
+        is_at_rest = not pod.is_going and not pod.has_ended
+        yield kept_pod(spec, ctx, number, pod.manifest, pod.template) if is_at_rest else named("v1", "Pod", pod.slot)
+    for number in made:
+        yield broker_pod(spec, ctx, number, volumes[number], s.cluster)
+
+
+def _noted(volume: BrokerVolume, s: KafkaState) -> BrokerVolume:
+    """Return what is noted on a volume: the cluster, once its broker has answered for it."""
+    return replace(volume, cluster=s.cluster) if s.is_told and s.is_up(volume.number) else volume
+
+
+def _action(step: KafkaStep) -> Action:
+    once = step.needs_approval
+    return Action(
+        step.key, step.do.value, step.text, step.parameters, step.holds, needs_approval=once, repeats=not once
+    )
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+def _status(cr: Manifest, spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: Context) -> dict[str, Any]:
+    before = kept_status(cr)
+    phase = _phase(s, step)
+    status: dict[str, Any] = {
+        "phase": phase,
+        "reason": step.text if step.do is KafkaDo.STOP else "",
+        "brokers": [_line(number, s, ctx) for number in sorted({*members(spec, s), *s.registered})],
+        "readyBrokers": sum(s.is_up(number) for number in members(spec, s)),
+        "version": spec.version if s.is_told else str(before.get("version") or ""),
+        "clusterId": s.cluster if s.is_formed or s.is_told else "",
+        "bootstrapServers": client_config(ctx)["data"]["bootstrap.servers"],
+    }
+    if not s.is_told:
+        kept = ("topics", "underReplicatedPartitions", "offlinePartitions", "activeController")
+        return {**status, **{name: before[name] for name in kept if name in before}}
+    return {
+        **status,
+        "activeController": s.controller,
+        "underReplicatedPartitions": len(s.behind),
+        "offlinePartitions": len(s.offline),
+        "topics": _topics(spec, s),
+    }
+
+
+def _topics(spec: KafkaSpec, s: KafkaState) -> dict[str, Any]:
+    """Return which topics are the spec's (once they were, until they are gone), and those that others made."""
+    own = {*(each.name for each in spec.topics), *s.listed} & {*s.topics}
+    others = sorted(name for name, each in s.topics.items() if name not in own and not each.get("internal"))
+    return {
+        "partitions": len(s.partitions),
+        "managed": sorted(own),
+        "othersCount": len(others),
+        "others": others[:_LISTED_MAX],
+    }
+
+
+def _line(number: int, s: KafkaState, ctx: Context) -> dict[str, Any]:
+    held = [each for _, each in s.partitions if number in each["replicas"]]
+    rack = str(s.registered.get(number, {}).get("rack") or "")
+    return {
+        "id": number,
+        "pod": slot_of(ctx, number),
+        "ready": s.is_up(number),
+        "leaders": sum(each["leader"] == number for each in held),
+        "replicas": len(held),
+        "bytes": sum(each["bytes"] for each in held),
+        **({"rack": rack} if rack else {}),
+    }
+
+
+def _phase(s: KafkaState, step: KafkaStep) -> str:
+    if step.do is KafkaDo.STOP and step.reason != "Paused":
+        return "Failed"
+    if not s.is_formed and not s.is_told:
+        return "Creating"
+    if step.aim in {Aim.SCALING, Aim.ROLLING} and step.do is not KafkaDo.NOTHING:
+        return step.aim.value
+    return "Running" if s.is_told and not s.offline else "Recovering"
+
+
+def _conditions(spec: KafkaSpec, s: KafkaState, step: KafkaStep, gone: tuple[KafkaStep, ...]) -> Iterator[Condition]:
+    refused = refusals(spec, s)
+    if s.is_told and not s.offline:
+        yield Condition("Available", "True", "AllLed", f"{counted(len(s.partitions), 'partition')}, each with a leader")
+    elif s.is_told:
+        yield Condition("Available", "False", "PartitionsOffline", f"nobody leads {_some(s.offline)}")
+    else:
+        yield Condition(
+            "Available", "False", step.reason or "NoController", step.text or "no broker says how the cluster is"
+        )
+    if step.do is KafkaDo.NOTHING and not refused and not gone:
+        yield Condition("Ready", "True", "AsSpecified", f"{counted(spec.brokers, 'broker')} as specified")
+    else:
+        reason, text = refused[0] if refused else ("AwaitsApproval", gone[0].text if gone else "")
+        yield Condition(
+            "Ready",
+            "False",
+            step.reason or (reason if step.do is KafkaDo.NOTHING else step.aim.value),
+            step.text or text,
+        )
+    at_it = step.do not in {KafkaDo.NOTHING, KafkaDo.STOP}
+    yield Condition("Progressing", "True" if at_it else "False", step.aim.value, step.text if at_it else "")
+    is_rolling = at_it and step.aim is Aim.ROLLING
+    yield Condition(
+        "Rolling",
+        "True" if is_rolling else "False",
+        "Restarting" if is_rolling else "AsSpecified",
+        step.text if is_rolling else "",
+    )
+    yield from _degraded(s, step, refused)
+
+
+def _degraded(s: KafkaState, step: KafkaStep, refused: list[tuple[str, str]]) -> Iterator[Condition]:
+    if step.do is KafkaDo.STOP and step.reason != "Paused":
+        yield Condition("Degraded", "True", step.reason, step.text)
+    elif step.do in ACTIONS and (said := s.failed.get(step.key)):
+        yield Condition("Degraded", "True", "Refused", f"{step.text}: {said.removeprefix(f'{step.key}: ')}")
+    elif refused:
+        yield Condition("Degraded", "True", refused[0][0], "; ".join(text for _, text in refused))
+    elif s.behind:
+        yield Condition("Degraded", "True", "UnderReplicated", f"replicas of {_some(s.behind)} aren't in sync")
+
+
+def _some(names: list[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _blind(cr: Manifest, why: str) -> Outcome:
+    """Return what is said while nobody can be asked: nothing is known, and nothing is done."""
+    unknown = (Condition(each, "Unknown", "NotObserved", why) for each in ("Available", "Ready"))
+    return Outcome(status=kept_status(cr), conditions=tuple(unknown), requeue_after_s=_BUSY_S)

@@ -1,0 +1,138 @@
+"""What is to be done next for a Kafka: one step, or what is waited for.
+
+The order, each line only where those above are settled; what the cluster refused when it was last tried comes last, so that nothing waits for it:
+
+1. Paused: nothing. Volumes of two clusters: nothing, a person decides.
+2. Volumes that are going are waited for. Members that have no pod get one, all at once, on their volumes.
+3. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume.
+4. Settings that brokers take on while they run. Topics: made, grown, configured. That waits for nobody, once there are brokers enough.
+5. Brokers that don't take part yet are waited for.
+6. Brokers that aren't as specified any more restart, one at a time, see `rolling`.
+
+Pure: a state and a spec in, a step out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.modules.kafka.names import slot_of
+from kubectl_reconcile.modules.kafka.situation import BrokerPod, KafkaState
+from kubectl_reconcile.modules.kafka.spec import DYNAMIC, KafkaSpec
+from kubectl_reconcile.modules.kafka.steps import ACTIONS, SETTLED, Aim, KafkaDo, KafkaStep, stop, wait
+from kubectl_reconcile.modules.kafka.topics import is_same, refused_topics, settings_text, topic_steps
+
+
+def next_step(spec: KafkaSpec, s: KafkaState, templates: Mapping[int, str], ctx: Context) -> KafkaStep:
+    """Return the one step to take now; *templates* are the digests that pods are to have, by number."""
+    if spec.paused:
+        return KafkaStep(KafkaDo.STOP, Aim.SETTLED, ".spec.paused is true; nothing is changed", reason="Paused")
+    refused: KafkaStep | None = None
+    for source in _ORDER:
+        for step in source(spec, s, templates, ctx):
+            if step.do not in ACTIONS or step.key not in s.failed:
+                return step
+            refused = refused or step
+    return refused or SETTLED
+
+
+def refusals(spec: KafkaSpec, s: KafkaState) -> list[tuple[str, str]]:
+    """Return what of the spec is refused while all else goes on: words and sentences."""
+    return list(refused_topics(spec, s))
+
+
+def members(spec: KafkaSpec, s: KafkaState) -> tuple[int, ...]:
+    """Return the brokers that there are to be."""
+    return tuple(sorted({*range(spec.brokers), *(number for number in s.pods if number >= spec.brokers)}))
+
+
+def _strange(_spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], _ctx: Context) -> Iterator[KafkaStep]:
+    clusters = sorted({each.cluster or each.begins for each in s.volumes.values()} - {""} | {s.cluster})
+    if len(clusters) > 1:
+        text = f"there are volumes of different clusters ({', '.join(clusters)}); nothing is changed (hint: delete the pods and the volume claims of those that are wrong)"
+        yield stop(text, "DifferentClusters")
+
+
+def _missing(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], ctx: Context) -> Iterator[KafkaStep]:
+    for number in members(spec, s):
+        volume = s.volumes.get(number)
+        if volume is not None and volume.is_going:
+            yield wait(f"the volume claim of {volume.slot} is terminating", "VolumeTerminating", _aim(s))
+    missing = tuple(number for number in members(spec, s) if number not in s.pods)
+    if not missing:
+        return
+    names = ", ".join(slot_of(ctx, number) for number in missing)
+    if not s.is_formed and not s.pods and not s.volumes:
+        yield KafkaStep(KafkaDo.CREATE_PODS, Aim.CREATING, f"create {names}, the first brokers", brokers=missing)
+    old = [number for number in missing if number in s.volumes]
+    new = [number for number in missing if number not in s.volumes]
+    words = [
+        f"{', '.join(slot_of(ctx, each) for each in some)} {how}"
+        for some, how in ((old, "on what they have"), (new, "with new volumes"))
+        if some
+    ]
+    yield KafkaStep(KafkaDo.CREATE_PODS, _aim(s), f"create {' and '.join(words)}", brokers=missing)
+
+
+def _ended(_spec: KafkaSpec, s: KafkaState, templates: Mapping[int, str], _ctx: Context) -> Iterator[KafkaStep]:
+    for number, pod in sorted(s.pods.items()):
+        if pod.is_going:
+            continue
+        if pod.has_ended:
+            fault = f" ({pod.fault})" if pod.fault else ""
+            yield _deleted(pod, f"delete {pod.slot}, which has ended{fault}; it comes back on its volume", s)
+        is_unable = not pod.answers and not pod.is_ready
+        if is_unable and number in templates and pod.template != templates[number]:
+            yield _deleted(
+                pod,
+                f"delete {pod.slot}, which doesn't run and isn't as specified any more; it comes back on its volume",
+                s,
+            )
+
+
+def _deleted(pod: BrokerPod, text: str, s: KafkaState) -> KafkaStep:
+    return KafkaStep(KafkaDo.DELETE_POD, _aim(s), text, pod.slot, brokers=(pod.number,))
+
+
+def _awaited(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], ctx: Context) -> Iterator[KafkaStep]:
+    for number in members(spec, s):
+        pod = s.pods.get(number)
+        if pod is not None and pod.is_going:
+            yield wait(f"pod {pod.slot} is terminating", "PodTerminating", _aim(s))
+        if not s.is_up(number):
+            fault = (pod.fault or pod.silence) if pod else ""
+            reason = "BrokerAway" if s.is_formed else "Starting"
+            yield wait(f"{slot_of(ctx, number)} doesn't take part yet{f': {fault}' if fault else ''}", reason, _aim(s))
+    if not s.is_told:
+        yield wait(
+            f"the brokers don't say how the cluster is yet{f': {s.error}' if s.error else ''}", "NoController", _aim(s)
+        )
+
+
+def _settings(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], _ctx: Context) -> Iterator[KafkaStep]:
+    if not s.is_told:
+        return
+    changed = {name: value for name, value in sorted(spec.dynamic.items()) if not is_same(s.config.get(name), value)}
+    dropped = sorted(name for name in s.config if name in DYNAMIC and name not in spec.dynamic)
+    if changed or dropped:
+        yield KafkaStep(
+            KafkaDo.SET_CONFIG,
+            Aim.CHANGING,
+            f"set of all brokers, without a restart: {settings_text(changed, dropped)}",
+            parameters={"set": changed, "reset": dropped},
+            holds={"config": dict(s.config)},
+        )
+
+
+def _topics(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], _ctx: Context) -> Iterator[KafkaStep]:
+    if s.is_told and len(s.registered) >= spec.controllers:
+        yield from topic_steps(spec, s)
+
+
+def _aim(s: KafkaState) -> Aim:
+    """Return what a step is for that brings something up."""
+    return Aim.RECOVERING if s.is_formed else Aim.CREATING
+
+
+_ORDER = (_strange, _missing, _ended, _settings, _topics, _awaited)

@@ -1,0 +1,289 @@
+"""How brokers are asked and told: the only file of the module that does I/O. Without a listener with TLS or SASL, nobody has to log in.
+
+Facts: ``pods`` by name (uid, error); ``cluster`` (id, controller: the id of the active one, -1 where there is none, voters and observers: directory ids by node id); ``brokers``
+by id, as registered (fenced, rack, usableBytes, throttled: the throttle that is set on it, nothing where there is none); ``config``, what is set for all brokers while they run;
+``topics`` by name (id, internal, min (how many replicas have to be in sync), config (what is set of it, of topics of the spec alone), partitions, by number: replicas, inSync, leader, bytes);
+``moves`` by topic and by partition (replicas, adding, removing).
+
+Sizes are told coarsely, to three binary digits: what changes all the time isn't among facts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kubectl_reconcile.module_api import Action, Facts, Io, Manifest, SilentPodError, is_alive, map_at
+from kubectl_reconcile.modules.kafka.names import PORT, fact_key
+from kubectl_reconcile.modules.kafka.session import KafkaRefusedError, KafkaSession, check, load
+from kubectl_reconcile.modules.kafka.spec import kafka_spec
+from kubectl_reconcile.modules.kafka.steps import KafkaDo
+
+THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_QUORUM = "__cluster_metadata"
+_PAGE, _TOPICS_AT_ONCE = 2000, 200
+_OF_TOPIC, _OF_BROKER = 2, 4
+"""Kinds of what has a configuration, and in answers where a value is from."""
+_FROM_TOPIC, _FROM_BROKER, _FROM_ALL = 1, 2, 3
+_SET, _RESET = 0, 1
+_NO_CONTROLLER = -1
+_TIMEOUT_MS = 20_000
+_EXISTS, _GONE, _UNREGISTERED, _NOTHING_MOVES, _ELECTED = 36, 3, 102, 85, 84
+"""Codes of Kafka that say that a thing was done before."""
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+async def observe(cr: Manifest, io: Io) -> Facts:
+    """Return what the brokers say, each of itself, and one of them of the cluster."""
+    spec = kafka_spec(cr)
+    await asyncio.to_thread(load)
+    pods = [pod for pod in io.owned.of("Pod") if is_alive(pod) and map_at(pod, "status").get("podIP")]
+    names = [pod["metadata"]["name"] for pod in pods]
+    answers = dict(zip(names, await asyncio.gather(*(_look(io, name) for name in names)), strict=True))
+    facts = {
+        "pods": {
+            pod["metadata"]["name"]: {"uid": pod["metadata"]["uid"], "error": answers[pod["metadata"]["name"]]["error"]}
+            for pod in pods
+        }
+    }
+    answering = [name for name, each in answers.items() if not each["error"]]
+    if not answering:
+        return facts
+    own = {str(each["id"]): each for name in answering if (each := answers[name])}
+    try:
+        return {**facts, **await _cluster(io, answering, own, {each.name for each in spec.topics})}
+    except (SilentPodError, KafkaRefusedError) as error:
+        return {**facts, "error": str(error)}
+
+
+async def _look(io: Io, name: str) -> dict[str, Any]:
+    """Return what a broker says of itself; ``error`` where it says nothing."""
+    try:
+        async with _session(io, name) as session:
+            quorum = await _quorum(session)
+            dirs = await session.ask("DescribeLogDirs", topics=None)
+            number = int(name.rpartition("-")[2])
+            said = await _config(session, _OF_BROKER, [str(number)], THROTTLES, _FROM_BROKER)
+    except (SilentPodError, KafkaRefusedError) as error:
+        return {"error": str(error)}
+    sizes = {
+        f"{topic.name}-{each.partition_index}": each.partition_size
+        for found in dirs.results
+        for topic in found.topics
+        for each in topic.partitions
+        if not each.is_future_key
+    }
+    usable = sum(max(each.usable_bytes, 0) for each in dirs.results)
+    return {
+        "error": "",
+        "id": number,
+        "quorum": quorum,
+        "sizes": sizes,
+        "usable": usable,
+        "throttled": said[str(number)],
+    }
+
+
+async def _quorum(session: KafkaSession) -> dict[str, Any]:
+    topics = [{"topic_name": _QUORUM, "partitions": [{"partition_index": 0}]}]
+    answer = await session.ask("DescribeQuorum", topics=topics)
+    check("DescribeQuorum", answer.error_code, answer.error_message)
+    found = answer.topics[0].partitions[0]
+    check("DescribeQuorum", found.error_code, found.error_message)
+    return {
+        "controller": found.leader_id,
+        "voters": {str(each.replica_id): str(each.replica_directory_id) for each in found.current_voters},
+        "observers": {str(each.replica_id): str(each.replica_directory_id) for each in found.observers},
+    }
+
+
+async def _cluster(io: Io, answering: Sequence[str], own: Mapping[str, Mapping[str, Any]], wanted: set[str]) -> Facts:
+    """Return what one broker says of the cluster: that of the active controller where it answers, since it knows first."""
+    quorum = next(iter(own.values()))["quorum"]
+    name = next((each for each in answering if each.endswith(f"-{quorum['controller']}")), answering[0])
+    async with _session(io, name) as session:
+        cluster = await session.ask("DescribeCluster", include_fenced_brokers=True, endpoint_type=1)
+        check("DescribeCluster", cluster.error_code, cluster.error_message)
+        config = await _config(session, _OF_BROKER, [""], None, _FROM_ALL)
+        moves = await session.ask("ListPartitionReassignments", timeout_ms=_TIMEOUT_MS, topics=None)
+        check("ListPartitionReassignments", moves.error_code, moves.error_message)
+    sizes = {number: each["sizes"] for number, each in own.items()}
+    topics = await _topics(io, name, sizes)
+    await _configured(io, name, topics, wanted)
+    return {
+        "cluster": {"id": cluster.cluster_id, **quorum},
+        "brokers": {str(each.broker_id): _registered(each, own.get(str(each.broker_id), {})) for each in cluster.brokers},
+        "config": config.get("", {}),
+        "topics": {fact_key(topic): each for topic, each in topics.items()},
+        "moves": {
+            fact_key(topic.name): {str(each.partition_index): {"replicas": list(each.replicas), "adding": list(each.adding_replicas), "removing": list(each.removing_replicas)} for each in topic.partitions}
+            for topic in moves.topics
+        },
+    }  # fmt: skip
+
+
+def _registered(broker: Any, own: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"usableBytes": coarse(own["usable"])} if own else {}
+    return {"fenced": broker.is_fenced, "rack": broker.rack or "", "throttled": own.get("throttled", {}), **told}
+
+
+async def _topics(io: Io, name: str, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    """Return all topics with their partitions, a page at a time, each over a connection of its own: one brings so much at most."""
+    found: dict[str, Any] = {}
+    cursor: dict[str, Any] | None = None
+    while True:
+        async with _session(io, name) as session:
+            page = await session.ask(
+                "DescribeTopicPartitions", topics=[], response_partition_limit=_PAGE, cursor=cursor
+            )
+        for topic in page.topics:
+            if topic.error_code == 0:
+                known = found.setdefault(
+                    topic.name, {"id": str(topic.topic_id), "internal": topic.is_internal, "partitions": {}}
+                )
+                known["partitions"] |= {
+                    str(each.partition_index): _partition(topic.name, each, sizes) for each in topic.partitions
+                }
+        if page.next_cursor is None:
+            return found
+        cursor = {"topic_name": page.next_cursor.topic_name, "partition_index": page.next_cursor.partition_index}
+
+
+def _partition(topic: str, each: Any, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    name = f"{topic}-{each.partition_index}"
+    held = {number: sizes.get(str(number), {}).get(name, 0) for number in each.replica_nodes}
+    size = held.get(each.leader_id) or max(held.values(), default=0)
+    return {
+        "replicas": list(each.replica_nodes),
+        "inSync": sorted(each.isr_nodes),
+        "leader": each.leader_id,
+        "bytes": coarse(size),
+    }
+
+
+async def _configured(io: Io, name: str, topics: dict[str, Any], wanted: set[str]) -> None:
+    """Note of each topic how many replicas have to be in sync, and of those that are *wanted* all that is set."""
+    names = sorted(topics)
+    for some in (names[at : at + _TOPICS_AT_ONCE] for at in range(0, len(names), _TOPICS_AT_ONCE)):
+        async with _session(io, name) as session:
+            least = await _config(session, _OF_TOPIC, some, ("min.insync.replicas",), 0)
+            every = await _config(session, _OF_TOPIC, [each for each in some if each in wanted], None, _FROM_TOPIC)
+        for each in some:
+            topics[each]["min"] = int(least.get(each, {}).get("min.insync.replicas", 1))
+            topics[each]["config"] = every.get(each, {})
+
+
+async def _config(
+    session: KafkaSession, of: int, names: Iterable[str], keys: Sequence[str] | None, source: int
+) -> dict[str, dict[str, str]]:
+    """Return the configuration of these, by name: what is set at *source* alone, unless that is 0."""
+    asked = [{"resource_type": of, "resource_name": each, "configuration_keys": keys} for each in names]
+    if not asked:
+        return {}
+    answer = await session.ask("DescribeConfigs", resources=asked, include_synonyms=False, include_documentation=False)
+    for each in answer.results:
+        check("DescribeConfigs", each.error_code, each.error_message, fine=(_GONE,))
+    return {
+        found.resource_name: {
+            each.name: each.value or "" for each in found.configs or () if source in {0, each.config_source}
+        }
+        for found in answer.results
+    }
+
+
+def coarse(size: int) -> int:
+    """Return a size to three binary digits, rounded down; less than a mebibyte is none."""
+    if size < 1 << 20:
+        return 0
+    least = max(size.bit_length() - 3, 0)
+    return size >> least << least
+
+
+@asynccontextmanager
+async def _session(io: Io, name: str) -> AsyncIterator[KafkaSession]:
+    async with io.pod(name, PORT).connect() as stream:
+        yield KafkaSession(stream)
+
+
+# --- acting ---------------------------------------------------------------------------------------
+
+
+async def act(_cr: Manifest, action: Action, io: Io) -> str:
+    """Carry out one step through whichever broker answers; it passes on to the controller what is for that.
+
+    Raises:
+        KafkaRefusedError: the cluster refuses.
+        SilentPodError: no broker answers.
+    """
+    await asyncio.to_thread(load)
+    silent = SilentPodError("no broker runs")
+    for pod in io.owned.of("Pod"):
+        if is_alive(pod):
+            try:
+                async with _session(io, pod["metadata"]["name"]) as session:
+                    await _done(session, action.verb, action.parameters)
+            except SilentPodError as error:
+                silent = error
+                continue
+            return ""
+    raise silent
+
+
+async def _done(session: KafkaSession, verb: str, given: Mapping[str, Any]) -> None:
+    match verb:
+        case KafkaDo.MAKE_TOPIC:
+            await _make_topic(session, given)
+        case KafkaDo.GROW_TOPIC:
+            wish = [{"name": given["topic"], "count": given["partitions"], "assignments": None}]
+            answer = await session.ask("CreatePartitions", topics=wish, timeout_ms=_TIMEOUT_MS, validate_only=False)
+            for each in answer.results:
+                check("CreatePartitions", each.error_code, each.error_message)
+        case KafkaDo.SET_TOPIC:
+            await _alter(session, {(_OF_TOPIC, given["topic"]): given})
+        case KafkaDo.DELETE_TOPIC:
+            gone = [{"name": given["topic"], "topic_id": _NO_ID}]
+            answer = await session.ask("DeleteTopics", topics=gone, timeout_ms=_TIMEOUT_MS)
+            for each in answer.responses:
+                check("DeleteTopics", each.error_code, each.error_message, fine=(_GONE,))
+        case KafkaDo.SET_CONFIG:
+            await _alter(session, {(_OF_BROKER, ""): given})
+        case _:
+            raise KafkaRefusedError(f"nobody knows how to {verb}")
+
+
+_NO_ID = "00000000-0000-0000-0000-000000000000"
+
+
+async def _make_topic(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    wish = {
+        "name": given["topic"],
+        "num_partitions": given["partitions"],
+        "replication_factor": given["replicas"],
+        "assignments": [],
+        "configs": [{"name": name, "value": value} for name, value in given["set"].items()],
+    }
+    answer = await session.ask("CreateTopics", topics=[wish], timeout_ms=_TIMEOUT_MS, validate_only=False)
+    for each in answer.topics:
+        check("CreateTopics", each.error_code, each.error_message, fine=(_EXISTS,))
+
+
+async def _alter(session: KafkaSession, changes: Mapping[tuple[int, str], Mapping[str, Any]]) -> None:
+    """Set and reset what is said of each of these."""
+    resources = [
+        {
+            "resource_type": of,
+            "resource_name": name,
+            "configs": [
+                *({"name": key, "config_operation": _SET, "value": value} for key, value in given["set"].items()),
+                *({"name": key, "config_operation": _RESET, "value": None} for key in given["reset"]),
+            ],
+        }
+        for (of, name), given in changes.items()
+    ]
+    answer = await session.ask("IncrementalAlterConfigs", resources=resources, validate_only=False)
+    for each in answer.responses:
+        check("IncrementalAlterConfigs", each.error_code, each.error_message)

@@ -1,0 +1,104 @@
+"""What will be seen of a Kafka after a step, for previews of what follows: a guess that all goes well.
+
+Pure: facts in, facts out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubectl_reconcile.module_api import Action, Context, Facts, Owned, is_alive, map_at
+from kubectl_reconcile.modules.kafka.names import fact_key
+from kubectl_reconcile.modules.kafka.situation import state_of
+from kubectl_reconcile.modules.kafka.spec import KafkaSpec
+from kubectl_reconcile.modules.kafka.steps import KafkaDo
+
+
+def after_action(facts: Facts, action: Action) -> Facts:
+    """Return the facts that an action leads to."""
+    given = action.parameters
+    topics = dict(map_at(facts, "topics"))
+    key = fact_key(str(given.get("topic") or ""))
+    match action.verb:
+        case KafkaDo.SET_CONFIG:
+            return {**facts, "config": _set(map_at(facts, "config"), given)}
+        case KafkaDo.MAKE_TOPIC:
+            partitions = _spread(facts, range(given["partitions"]), given["replicas"])
+            topics[key] = {
+                "id": "new",
+                "internal": False,
+                "min": 1,
+                "config": dict(given["set"]),
+                "partitions": partitions,
+            }
+        case KafkaDo.GROW_TOPIC:
+            known = map_at(topics, key)
+            before = map_at(known, "partitions")
+            replicas = max((len(each["replicas"]) for each in before.values()), default=1)
+            more = _spread(facts, range(len(before), given["partitions"]), replicas)
+            topics[key] = {**known, "partitions": {**before, **more}}
+        case KafkaDo.SET_TOPIC:
+            known = map_at(topics, key)
+            topics[key] = {**known, "config": _set(map_at(known, "config"), given)}
+        case KafkaDo.DELETE_TOPIC:
+            topics.pop(key, None)
+    return {**facts, "topics": topics}
+
+
+def _set(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{name: value for name, value in before.items() if name not in given["reset"]}, **given["set"]}
+
+
+def _spread(facts: Facts, numbers: range, replicas: int) -> dict[str, Any]:
+    """Return new partitions, spread as Kafka may do it: where they really go is its own choice."""
+    brokers = sorted(int(number) for number, each in map_at(facts, "brokers").items() if not each.get("fenced"))
+    found = {}
+    for number in numbers:
+        where = [brokers[(number + at) % len(brokers)] for at in range(min(replicas, len(brokers)))] if brokers else []
+        found[str(number)] = {
+            "replicas": where,
+            "inSync": sorted(where),
+            "leader": where[0] if where else -1,
+            "bytes": 0,
+        }
+    return found
+
+
+def once_running(spec: KafkaSpec, owned: Owned, facts: Facts, ctx: Context) -> Facts:
+    """Return the facts once the pods that are alive run, and have what they lacked."""
+    s = state_of(ctx.cr, owned, facts, ctx)
+    pods = {pod["metadata"]["name"]: pod for pod in owned.of("Pod") if is_alive(pod)}
+    running = sorted(each.number for each in s.pods.values() if each.slot in pods)
+    if not running:
+        return {**facts, "pods": {}}
+    known, registered = map_at(facts, "cluster"), map_at(facts, "brokers")
+    before = int(known.get("controller", -1))
+    controllers = [number for number in running if number < spec.controllers]
+    controller = before if before in controllers else min(controllers, default=-1)
+    voters = map_at(known, "voters") or {str(number): "new" for number in range(spec.controllers)}
+    up = {
+        str(number): {"rack": "", "throttled": {}, **map_at(registered, str(number)), "fenced": False}
+        for number in running
+    }
+    away = {number: {**each, "fenced": True} for number, each in registered.items() if number not in up}
+    return {
+        **facts,
+        "error": "",
+        "pods": {name: {"uid": pod["metadata"].get("uid"), "error": ""} for name, pod in pods.items()},
+        "cluster": {"id": s.cluster, "observers": {}, **known, "controller": controller, "voters": voters},
+        "brokers": {**away, **up},
+        "config": facts.get("config") or {"min.insync.replicas": str(min(2, spec.usual_replicas))},
+        "topics": {key: _caught_up(each, running) for key, each in map_at(facts, "topics").items()},
+        "moves": {},
+    }  # fmt: skip
+
+
+def _caught_up(topic: Mapping[str, Any], running: list[int]) -> dict[str, Any]:
+    """Return a topic once the brokers that run have all of it."""
+    partitions = {}
+    for number, each in map_at(topic, "partitions").items():
+        there = [broker for broker in each["replicas"] if broker in running]
+        leader = each["leader"] if each["leader"] in there else there[0] if there else -1
+        partitions[number] = {**each, "inSync": sorted(there), "leader": leader}
+    return {**topic, "partitions": partitions}

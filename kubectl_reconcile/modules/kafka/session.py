@@ -1,0 +1,133 @@
+"""Kafka's protocol over a connection that somebody else opens and limits: one request after the other, each answered.
+
+What requests and answers look like, kafka-python knows, without its clients: these open connections of their own. It is imported when it is needed, since that takes half a second.
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from kubectl_reconcile.module_api import PodStream
+
+_CLIENT = "kubectl-reconcile"
+_BLOCK = 1 << 16
+_LARGEST = 1 << 20
+_VERSIONS: Mapping[str, tuple[str, int]] = {
+    "AlterPartitionReassignments": ("admin", 0),
+    "CreatePartitions": ("admin", 3),
+    "CreateTopics": ("admin", 7),
+    "DeleteTopics": ("admin", 6),
+    "DescribeCluster": ("admin", 2),
+    "DescribeConfigs": ("admin", 4),
+    "DescribeLogDirs": ("admin", 4),
+    "DescribeQuorum": ("admin", 2),
+    "DescribeTopicPartitions": ("admin", 0),
+    "ElectLeaders": ("admin", 2),
+    "IncrementalAlterConfigs": ("admin", 1),
+    "ListPartitionReassignments": ("admin", 0),
+}
+"""Which version of each request is spoken; every broker that is run here knows it."""
+_UNREGISTER = 64
+
+
+class KafkaRefusedError(Exception):
+    """A broker refuses something, or speaks another language; *code* is Kafka's, -1 where there is none."""
+
+    def __init__(self, message: str, code: int = -1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(slots=True)
+class KafkaSession:
+    """A session with one broker."""
+
+    stream: PodStream
+    _buffer: bytearray = field(default_factory=bytearray)
+    _asked: int = 0
+
+    async def ask(self, name: str, **given: Any) -> Any:
+        """Return the answer to the request of this *name*; errors within it are for the caller to find.
+
+        Raises:
+            KafkaRefusedError: what answers is no broker.
+            SilentPodError: it doesn't answer.
+        """
+        place, version = _VERSIONS[name]
+        messages = importlib.import_module(f"kafka.protocol.{place}")
+        self._asked += 1
+        request = getattr(messages, f"{name}Request")(version=version, **_plain(given))
+        request.with_header(correlation_id=self._asked, client_id=_CLIENT)
+        await self.stream.write(bytes(request.encode(version=version, header=True, framed=True)))
+        answer = await self._answered()
+        try:
+            return getattr(messages, f"{name}Response").decode(answer, version=version, header=True)
+        except Exception as error:  # whatever a decoder says of bytes that aren't an answer
+            raise KafkaRefusedError(f"its answer to {name} can't be read: {error!r}") from error
+
+    async def unregister(self, broker: int) -> int:
+        """Have the cluster forget a broker that is gone; return Kafka's code."""
+        self._asked += 1
+        client = _CLIENT.encode()
+        header = struct.pack(">hhih", _UNREGISTER, 0, self._asked, len(client)) + client + b"\0"
+        body = header + struct.pack(">i", broker) + b"\0"
+        await self.stream.write(struct.pack(">i", len(body)) + body)
+        answer = await self._answered()
+        if len(answer) < _UNREGISTERED.size:
+            raise KafkaRefusedError("its answer to UnregisterBroker can't be read")
+        code: int = _UNREGISTERED.unpack_from(answer)[2]
+        return code
+
+    async def _answered(self) -> bytes:
+        """Return one answer, which is to be that of the last request."""
+        size = struct.unpack(">i", await self._taken(4))[0]
+        if not 4 <= size <= _LARGEST:
+            raise KafkaRefusedError("what listens there is no Kafka")
+        answer = await self._taken(size)
+        if struct.unpack_from(">i", answer)[0] != self._asked:
+            raise KafkaRefusedError("it answers what it wasn't asked")
+        return answer
+
+    async def _taken(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            self._buffer += await self.stream.read(_BLOCK)
+        taken = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return taken
+
+
+_UNREGISTERED = struct.Struct(">ibxxxxh")
+"""Correlation, no tagged fields, a time that is of no interest, and a code."""
+
+
+def load() -> None:
+    """Import what messages are read and written by."""
+    importlib.import_module("kafka.protocol.admin")
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request; objects within it, which are given as mappings, as what has their fields."""
+    return {name: _inner(value) for name, value in given.items()}
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return SimpleNamespace(tags=None, unknown_tags=None, **_plain(value))
+    return [_inner(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def check(name: str, code: int, message: str | None = "", *, fine: Iterable[int] = ()) -> None:
+    """Return where *code* says that something was done, or is among those that are *fine*.
+
+    Raises:
+        KafkaRefusedError: it says something else.
+    """
+    if code in {0, *fine}:
+        return
+    known = importlib.import_module("kafka.errors").for_code(code)
+    raise KafkaRefusedError(f"{name}: {message or known.description or known.__name__}", code)

@@ -1,0 +1,207 @@
+"""What a decision about a Kafka is made on: brokers as Kafka tells them, pods and volumes as Kubernetes does.
+
+Vocabulary: a *broker* is known by its number, which is its id in Kafka, and by its pod's name; a *member* is one that there is to be. The cluster is *formed* once a
+broker has answered with its id: from then on no volume is formatted as one of the first controllers'. *Told* is what brokers
+answered; where nothing is told, nothing is known of topics.
+
+Facts are what the driver brings (see `driver.observe`); all of it may be missing.
+
+Pure: values in, values out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubectl_reconcile.module_api import (
+    Context,
+    Facts,
+    Manifest,
+    Owned,
+    actions_failed,
+    annotations_of,
+    condition_of,
+    container_states,
+    is_alive,
+    is_ready,
+    map_at,
+    shortened,
+    text_at,
+)
+from kubectl_reconcile.modules.kafka.names import BOOTSTRAP, CLUSTER, TEMPLATE, new_cluster_id, topic_of
+
+_FAULT_MAX = 400
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPod:
+    """The pod of a broker. *answers* tells whether the broker does, *silence* why not; *fault* is what keeps the pod from running, if anything does."""
+
+    number: int
+    slot: str
+    manifest: Manifest = field(repr=False)
+    is_going: bool = False
+    has_ended: bool = False
+    is_ready: bool = False
+    answers: bool = False
+    silence: str = ""
+    fault: str = ""
+
+    @property
+    def template(self) -> str:
+        """The digest of what it was made by."""
+        return annotations_of(self.manifest).get(TEMPLATE, "")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerVolume:
+    """A volume claim. *cluster* is the id of the formed cluster whose data it holds; *begins* that of the cluster which the controller on it has begun, if it has."""
+
+    number: int
+    slot: str
+    cluster: str = ""
+    begins: str = ""
+    is_going: bool = False
+    size: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaState:
+    """Everything that is known. *registered* are brokers as the cluster knows them; *listed* are the topics of the spec that were there before, by the status; *failed* are the messages of actions that failed when they were last tried, by key."""
+
+    pods: Mapping[int, BrokerPod] = field(default_factory=dict)
+    volumes: Mapping[int, BrokerVolume] = field(default_factory=dict)
+    cluster: str = ""
+    is_formed: bool = False
+    quorum: Mapping[str, Any] = field(default_factory=dict)
+    registered: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    topics: Mapping[str, Any] = field(default_factory=dict)
+    moves: Mapping[str, Any] = field(default_factory=dict)
+    listed: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a broker has said how the cluster is, with a controller that leads it."""
+        return bool(self.quorum) and self.controller >= 0
+
+    @property
+    def controller(self) -> int:
+        """The active controller, -1 where none is known."""
+        found = self.quorum.get("controller")
+        return found if isinstance(found, int) else -1
+
+    def is_up(self, number: int) -> bool:
+        """Tell whether a broker takes part: it answers, isn't going, and the cluster counts on it."""
+        pod = self.pods.get(number)
+        return (
+            pod is not None
+            and pod.answers
+            and not pod.is_going
+            and self.registered.get(number, {}).get("fenced") is False
+        )
+
+    @property
+    def partitions(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """All partitions with their names."""
+        return [
+            (f"{topic}-{number}", each)
+            for topic, known in sorted(self.topics.items())
+            for number, each in sorted(map_at(known, "partitions").items(), key=lambda pair: int(pair[0]))
+        ]
+
+    @property
+    def offline(self) -> list[str]:
+        """The partitions that nobody leads."""
+        return [name for name, each in self.partitions if each["leader"] < 0]
+
+    @property
+    def behind(self) -> list[str]:
+        """The partitions of which a replica isn't in sync."""
+        return [name for name, each in self.partitions if {*each["replicas"]} - {*each["inSync"]}]
+
+
+def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> KafkaState:
+    """Return what is known of the Kafka of *cr*."""
+    seen = map_at(facts, "pods")
+    pods = (_pod(pod, map_at(seen, pod["metadata"]["name"]), ctx) for pod in owned.of("Pod"))
+    claims = (*owned.read("PersistentVolumeClaim"), *owned.of("PersistentVolumeClaim"))
+    volumes = {each.number: each for each in (_volume(claim, ctx) for claim in claims) if each.number >= 0}
+    noted = text_at(cr, "status", "clusterId")
+    told = text_at(facts, "cluster", "id")
+    formed = next((each for each in (noted, *(each.cluster for each in volumes.values()), told) if each), "")
+    begun = next((each.begins for each in volumes.values() if each.begins), "")
+    return KafkaState(
+        pods={each.number: each for each in pods if each.number >= 0},
+        volumes=volumes,
+        cluster=formed or begun or new_cluster_id(ctx),
+        is_formed=bool(formed),
+        quorum={name: value for name, value in map_at(facts, "cluster").items() if name != "id"},
+        registered={int(number): each for number, each in map_at(facts, "brokers").items()},
+        config=map_at(facts, "config"),
+        topics={topic_of(key): each for key, each in map_at(facts, "topics").items()},
+        moves={topic_of(key): each for key, each in map_at(facts, "moves").items()},
+        listed=_listed(cr),
+        failed=actions_failed(cr),
+        error=str(facts.get("error") or ""),
+    )
+
+
+def _listed(cr: Manifest) -> tuple[str, ...]:
+    names = map_at(cr, "status", "topics").get("managed")
+    return tuple(each for each in names if isinstance(each, str)) if isinstance(names, list) else ()
+
+
+def _pod(pod: Manifest, answer: Mapping[str, Any], ctx: Context) -> BrokerPod:
+    metadata = pod["metadata"]
+    is_it = bool(answer) and answer.get("uid") == metadata.get("uid")
+    going = bool(metadata.get("deletionTimestamp"))
+    return BrokerPod(
+        number=ctx.number_of(metadata["name"]),
+        slot=metadata["name"],
+        manifest=pod,
+        is_going=going,
+        has_ended=not going and not is_alive(pod),
+        is_ready=is_ready(pod),
+        answers=is_it and not answer.get("error"),
+        silence=str(answer.get("error") or "") if is_it else "",
+        fault=_fault(pod),
+    )
+
+
+def _fault(pod: Manifest) -> str:
+    """Return what keeps a pod from running, in the words of its node; empty where nothing does."""
+    words: list[str] = []
+    for name, state in container_states(pod):
+        waiting, ended = map_at(state, "waiting"), map_at(state, "terminated")
+        if waiting.get("reason") not in {None, "ContainerCreating", "PodInitializing"}:
+            words.append(_joined(waiting.get("reason"), waiting.get("message")))
+        if ended and ended.get("exitCode") != 0:
+            words.append(_joined(f"{name} ended with exit code {ended.get('exitCode')}", ended.get("message")))
+    scheduled = condition_of(pod, "PodScheduled")
+    if scheduled is not None and scheduled.get("status") == "False":
+        words.append(_joined(scheduled.get("reason"), scheduled.get("message")))
+    return shortened("; ".join(words), _FAULT_MAX)
+
+
+def _joined(*parts: Any) -> str:
+    return ": ".join(str(part).strip() for part in parts if part and str(part).strip())
+
+
+def _volume(claim: Manifest, ctx: Context) -> BrokerVolume:
+    metadata, noted = claim["metadata"], annotations_of(claim)
+    name = str(metadata["name"])
+    slot = name.removesuffix("-data") if name.endswith("-data") else ""
+    asked = map_at(claim, "spec", "resources", "requests").get("storage")
+    return BrokerVolume(
+        number=ctx.number_of(slot) if slot else -1,
+        slot=slot,
+        cluster=noted.get(CLUSTER, ""),
+        begins=noted.get(BOOTSTRAP, ""),
+        is_going=bool(metadata.get("deletionTimestamp")),
+        size=str(asked or ""),
+    )
