@@ -1,5 +1,6 @@
 """Kafka on real brokers: begun, filled with topics, written and read, changed, and hurt, by one cluster for all tests of this file."""
 
+import json
 import shutil
 
 import pytest
@@ -10,7 +11,7 @@ from tests.conftest import KubectlError
 from tests.e2e.conftest import PROGRAM, crds, new_daemon  # noqa: F401 - fixtures
 
 VERSION = "4.3.1"
-AT = "kf:9092"
+END = "/tmp/end"  # noqa: S108 - of a container
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,37 +62,76 @@ class Kf:
         self.real.eventually(self.is_settled, "all is as specified", timeout_s=900)
         return self.cr["status"]
 
-    def inside(self, script, *, pod="kf-0"):
-        """What a script says in a broker's pod; one that fails is tried again, since names and leaders may take a moment."""
-        last = ""
+    def begin_writing(self, name="writer"):
+        """Have a producer write numbers to topic orders, each acknowledged by all who are in sync, until it is told to end."""
+        self.real.run("python", "-c", WRITER, name=name, image="python", pod={"restartPolicy": "Never"})
+        self.real.eventually(lambda: len(self.written(name)) > 10, "numbers are acknowledged", timeout_s=600)
 
-        def said():
-            nonlocal last
-            try:
-                command = ("exec", "-n", self.real.namespace, pod, "-c", "kafka", "--", "sh", "-c", script)
-                return [self.real.kubectl(*command)]
-            except KubectlError as error:
-                last = str(error)
-                return None
+    def written(self, name="writer"):
+        """The numbers that were acknowledged so far; none while the log can't be read."""
+        try:
+            return [int(line) for line in self.real.logs(name) if line.isdecimal()]
+        except KubectlError:
+            return []
 
-        return self.real.eventually(said, f"{script} succeeds", timeout_s=600)[0].split()
+    def end_writing(self, name="writer"):
+        """End the producer; returns the numbers that were acknowledged."""
+        self.real.kubectl("exec", name, "-n", self.real.namespace, "--", "touch", END)
+        self.real.phase("Succeeded", name, timeout_s=600)
+        return self.written(name)
 
-    def topic(self, name):
-        lines = self.inside(f"kafka-topics.sh --bootstrap-server {AT} --describe --topic {name}")
-        return " ".join(lines)
+    def read(self, name="reader"):
+        """All records of topic orders, by partition, in their order."""
+        self.real.run("python", "-c", READER, name=name, image="python", pod={"restartPolicy": "OnFailure"})
+        self.real.phase("Succeeded", name, timeout_s=600)
+        return json.loads(self.real.logs(name)[-1])
 
     def end(self):
         gone = ("delete", "kafka", "kf", "-n", self.real.namespace, "--timeout=600s", "--ignore-not-found")
         self.real.kubectl(*gone)
 
 
-def test_brokers_begin_hold_records_and_change_without_losing_one(kf):
+WRITER = """
+import itertools, os
+from kafka import KafkaProducer
+producer = KafkaProducer(bootstrap_servers="kf:9092", acks="all", enable_idempotence=True, delivery_timeout_ms=600000)
+for number in itertools.count():
+    if os.path.exists("/tmp/end"):
+        break
+    producer.send("orders", b"%d" % number, partition=number % 3).get(600)
+    print(number, flush=True)
+"""
+READER = """
+import json
+from kafka import KafkaConsumer, TopicPartition
+consumer = KafkaConsumer(bootstrap_servers="kf:9092", group_id=None)
+places = [TopicPartition("orders", number) for number in range(3)]
+consumer.assign(places)
+consumer.seek_to_beginning()
+ends, found = consumer.end_offsets(places), {str(number): [] for number in range(3)}
+while any(consumer.position(each) < ends[each] for each in places):
+    for place, records in consumer.poll(1000).items():
+        found[str(place.partition)] += [int(each.value) for each in records]
+print(json.dumps(found))
+"""
+
+
+def test_brokers_begin_hold_records_and_restart_without_losing_one(kf):
     status = kf.apply(topics=[{"name": "orders", "partitions": 3}]).settled()
     assert (status["phase"], status["readyBrokers"], status["offlinePartitions"]) == ("Running", 3, 0)
     assert [each["replicas"] for each in status["brokers"]] == [3, 3, 3]
 
-    kf.inside(
-        f"seq 1 1000 | kafka-console-producer.sh --bootstrap-server {AT} --topic orders --command-property acks=all"
+    kf.begin_writing()
+    before = {number: kf.real.pod(f"kf-{number}")["metadata"]["uid"] for number in range(3)}
+    kf.apply(
+        topics=[{"name": "orders", "partitions": 3, "config": {"retention.ms": "86400000"}}],
+        config={"queued.max.requests": "400"},
     )
-    read = f"kafka-console-consumer.sh --bootstrap-server {AT} --topic orders --from-beginning --max-messages 1000 --timeout-ms 60000"
-    assert sorted(map(int, kf.inside(read))) == list(range(1, 1001))
+    status = kf.settled()
+    after = {number: kf.real.pod(f"kf-{number}")["metadata"]["uid"] for number in range(3)}
+    assert not {*before.values()} & {*after.values()}
+    assert (status["readyBrokers"], status["underReplicatedPartitions"]) == (3, 0)
+
+    acknowledged, found = kf.end_writing(), kf.read()
+    assert not {*acknowledged} - {each for some in found.values() for each in some}
+    assert all(some == sorted(some) for some in found.values())

@@ -87,7 +87,7 @@ def properties(spec: KafkaSpec, ctx: Context, number: int) -> str:
         **spec.static,
         "advertised.listeners": ",".join(f"{listener}://{name}:{port}" for listener, port in listeners.items()),
         "auto.create.topics.enable": "false",
-        "auto.leader.rebalance.enable": "true",
+        "auto.leader.rebalance.enable": "false",
         "broker.session.timeout.ms": SESSION_MS,
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": ",".join(

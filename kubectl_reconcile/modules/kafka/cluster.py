@@ -70,7 +70,7 @@ def _volumes_left(cr: Manifest) -> Select:
 class Kafka:
     """Run Kafka: brokers, the first of them controllers too, with topics and settings as specified.
 
-    A broker that dies comes back on its volume. The cluster keeps its id for ever.
+    A broker that dies comes back on its volume. The cluster keeps its id forever.
     """
 
     async def observe(self, cr: Manifest, io: Io) -> Facts:

@@ -7,7 +7,7 @@ The order, each line only where those above are settled; what the cluster refuse
 3. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume.
 4. Settings that brokers take on while they run. Topics: made, grown, configured. That waits for nobody, once there are brokers enough.
 5. Brokers that don't take part yet are waited for.
-6. Brokers that aren't as specified any more restart, one at a time, see `rolling`.
+6. Brokers that aren't as specified any more restart, one at a time, see `rolling`. Partitions are led by the brokers that they prefer.
 
 Pure: a state and a spec in, a step out.
 """
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 
 from kubectl_reconcile.module_api import Context
 from kubectl_reconcile.modules.kafka.names import slot_of
+from kubectl_reconcile.modules.kafka.rolling import led_steps, roll_steps
 from kubectl_reconcile.modules.kafka.situation import BrokerPod, KafkaState
 from kubectl_reconcile.modules.kafka.spec import DYNAMIC, KafkaSpec
 from kubectl_reconcile.modules.kafka.steps import ACTIONS, SETTLED, Aim, KafkaDo, KafkaStep, stop, wait
@@ -39,7 +40,15 @@ def next_step(spec: KafkaSpec, s: KafkaState, templates: Mapping[int, str], ctx:
 
 def refusals(spec: KafkaSpec, s: KafkaState) -> list[tuple[str, str]]:
     """Return what of the spec is refused while all else goes on: words and sentences."""
-    return list(refused_topics(spec, s))
+    return [*_too_many(spec, s), *refused_topics(spec, s)]
+
+
+def _too_many(spec: KafkaSpec, s: KafkaState) -> Iterator[tuple[str, str]]:
+    if more := [number for number in members(spec, s) if number >= spec.brokers]:
+        yield "ScaleInRefused", (
+            f".spec.brokers: {spec.brokers} is less than the {spec.brokers + len(more)} brokers that there are, and brokers aren't taken away here"
+            f" (hint: set it to {max(more) + 1})"
+        )  # fmt: skip
 
 
 def members(spec: KafkaSpec, s: KafkaState) -> tuple[int, ...]:
@@ -130,9 +139,15 @@ def _topics(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], _ctx:
         yield from topic_steps(spec, s)
 
 
+def _rolled(_spec: KafkaSpec, s: KafkaState, templates: Mapping[int, str], ctx: Context) -> Iterator[KafkaStep]:
+    yield from roll_steps(s, templates, ctx)
+    if not s.moves:
+        yield from led_steps(s)
+
+
 def _aim(s: KafkaState) -> Aim:
     """Return what a step is for that brings something up."""
     return Aim.RECOVERING if s.is_formed else Aim.CREATING
 
 
-_ORDER = (_strange, _missing, _ended, _settings, _topics, _awaited)
+_ORDER = (_strange, _missing, _ended, _settings, _topics, _awaited, _rolled)

@@ -11,7 +11,7 @@ Sizes are told coarsely, to three binary digits: what changes all the time isn't
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -30,8 +30,8 @@ _FROM_TOPIC, _FROM_BROKER, _FROM_ALL = 1, 2, 3
 _SET, _RESET = 0, 1
 _NO_CONTROLLER = -1
 _TIMEOUT_MS = 20_000
-_EXISTS, _GONE, _UNREGISTERED, _NOTHING_MOVES, _ELECTED = 36, 3, 102, 85, 84
-"""Codes of Kafka that say that a thing was done before."""
+_EXISTS, _GONE, _ELECTED, _NOT_THERE = 36, 3, 84, 80
+"""Codes of Kafka that say that a thing was done before, or can't be done now and is seen again."""
 
 
 # --- looking --------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ async def act(_cr: Manifest, action: Action, io: Io) -> str:
         if is_alive(pod):
             try:
                 async with _session(io, pod["metadata"]["name"]) as session:
-                    await _done(session, action.verb, action.parameters)
+                    await _DOING[KafkaDo(action.verb)](session, action.parameters)
             except SilentPodError as error:
                 silent = error
                 continue
@@ -233,26 +233,38 @@ async def act(_cr: Manifest, action: Action, io: Io) -> str:
     raise silent
 
 
-async def _done(session: KafkaSession, verb: str, given: Mapping[str, Any]) -> None:
-    match verb:
-        case KafkaDo.MAKE_TOPIC:
-            await _make_topic(session, given)
-        case KafkaDo.GROW_TOPIC:
-            wish = [{"name": given["topic"], "count": given["partitions"], "assignments": None}]
-            answer = await session.ask("CreatePartitions", topics=wish, timeout_ms=_TIMEOUT_MS, validate_only=False)
-            for each in answer.results:
-                check("CreatePartitions", each.error_code, each.error_message)
-        case KafkaDo.SET_TOPIC:
-            await _alter(session, {(_OF_TOPIC, given["topic"]): given})
-        case KafkaDo.DELETE_TOPIC:
-            gone = [{"name": given["topic"], "topic_id": _NO_ID}]
-            answer = await session.ask("DeleteTopics", topics=gone, timeout_ms=_TIMEOUT_MS)
-            for each in answer.responses:
-                check("DeleteTopics", each.error_code, each.error_message, fine=(_GONE,))
-        case KafkaDo.SET_CONFIG:
-            await _alter(session, {(_OF_BROKER, ""): given})
-        case _:
-            raise KafkaRefusedError(f"nobody knows how to {verb}")
+async def _grow_topic(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    wish = [{"name": given["topic"], "count": given["partitions"], "assignments": None}]
+    answer = await session.ask("CreatePartitions", topics=wish, timeout_ms=_TIMEOUT_MS, validate_only=False)
+    for each in answer.results:
+        check("CreatePartitions", each.error_code, each.error_message)
+
+
+async def _set_topic(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    await _alter(session, {(_OF_TOPIC, given["topic"]): given})
+
+
+async def _delete_topic(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    gone = [{"name": given["topic"], "topic_id": _NO_ID}]
+    answer = await session.ask("DeleteTopics", topics=gone, timeout_ms=_TIMEOUT_MS)
+    for each in answer.responses:
+        check("DeleteTopics", each.error_code, each.error_message, fine=(_GONE,))
+
+
+async def _set_config(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    await _alter(session, {(_OF_BROKER, ""): given})
+
+
+async def _elect(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    wish = [{"topic": topic, "partitions": numbers} for topic, numbers in given["topics"].items()]
+    answer = await session.ask("ElectLeaders", election_type=0, topic_partitions=wish, timeout_ms=_TIMEOUT_MS)
+    check("ElectLeaders", answer.error_code)
+    for each in (one for topic in answer.replica_election_results for one in topic.partition_result):
+        check("ElectLeaders", each.error_code, each.error_message, fine=(_ELECTED, _NOT_THERE, _GONE))
+
+
+async def _decided(_session: KafkaSession, _given: Mapping[str, Any]) -> None:
+    """Do nothing: it is a decision, which the next pass finds in the journal."""
 
 
 _NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -287,3 +299,14 @@ async def _alter(session: KafkaSession, changes: Mapping[tuple[int, str], Mappin
     answer = await session.ask("IncrementalAlterConfigs", resources=resources, validate_only=False)
     for each in answer.responses:
         check("IncrementalAlterConfigs", each.error_code, each.error_message)
+
+
+_DOING: Mapping[KafkaDo, Callable[[KafkaSession, Mapping[str, Any]], Awaitable[None]]] = {
+    KafkaDo.MAKE_TOPIC: _make_topic,
+    KafkaDo.GROW_TOPIC: _grow_topic,
+    KafkaDo.SET_TOPIC: _set_topic,
+    KafkaDo.DELETE_TOPIC: _delete_topic,
+    KafkaDo.SET_CONFIG: _set_config,
+    KafkaDo.ALLOW_RESTART: _decided,
+    KafkaDo.ELECT: _elect,
+}

@@ -1,4 +1,4 @@
-"""Names and ids: how brokers are called, found and told from others. They stay the same for ever.
+"""Names and ids: how brokers are called, found and told from others. They stay the same forever.
 
 A *slot* is a broker's name, that of its pod (``kf-0``); its number is the broker's id.
 

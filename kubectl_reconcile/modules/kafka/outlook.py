@@ -21,6 +21,8 @@ def after_action(facts: Facts, action: Action) -> Facts:
     topics = dict(map_at(facts, "topics"))
     key = fact_key(str(given.get("topic") or ""))
     match action.verb:
+        case KafkaDo.ELECT:
+            return {**facts, "topics": {name: _led(each) for name, each in topics.items()}}
         case KafkaDo.SET_CONFIG:
             return {**facts, "config": _set(map_at(facts, "config"), given)}
         case KafkaDo.MAKE_TOPIC:
@@ -44,6 +46,15 @@ def after_action(facts: Facts, action: Action) -> Facts:
         case KafkaDo.DELETE_TOPIC:
             topics.pop(key, None)
     return {**facts, "topics": topics}
+
+
+def _led(topic: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a topic whose partitions are led by the brokers that they prefer, where these are in sync."""
+    partitions = {
+        number: {**each, "leader": each["replicas"][0] if each["replicas"][0] in each["inSync"] else each["leader"]}
+        for number, each in map_at(topic, "partitions").items()
+    }
+    return {**topic, "partitions": partitions}
 
 
 def _set(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from kubectl_reconcile.module_api import (
     Facts,
     Manifest,
     Owned,
+    actions_done,
     actions_failed,
     annotations_of,
     condition_of,
@@ -31,6 +32,14 @@ from kubectl_reconcile.module_api import (
     text_at,
 )
 from kubectl_reconcile.modules.kafka.names import BOOTSTRAP, CLUSTER, TEMPLATE, new_cluster_id, topic_of
+from kubectl_reconcile.modules.kafka.partitions.assignment import (
+    Assignment,
+    Broker,
+    Key,
+    Partition,
+    assignment_of,
+)
+from kubectl_reconcile.modules.kafka.partitions.batches import InFlight
 
 _FAULT_MAX = 400
 
@@ -69,7 +78,7 @@ class BrokerVolume:
 
 @dataclass(frozen=True, slots=True)
 class KafkaState:
-    """Everything that is known. *registered* are brokers as the cluster knows them; *listed* are the topics of the spec that were there before, by the status; *failed* are the messages of actions that failed when they were last tried, by key."""
+    """Everything that is known. *registered* are brokers as the cluster knows them; *listed* are the topics of the spec that were there before, by the status; *failed* are the messages of actions that failed when they were last tried, by key, and *done* those that have run."""
 
     pods: Mapping[int, BrokerPod] = field(default_factory=dict)
     volumes: Mapping[int, BrokerVolume] = field(default_factory=dict)
@@ -82,6 +91,7 @@ class KafkaState:
     moves: Mapping[str, Any] = field(default_factory=dict)
     listed: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+    done: tuple[str, ...] = ()
     error: str = ""
 
     @property
@@ -124,6 +134,41 @@ class KafkaState:
         """The partitions of which a replica isn't in sync."""
         return [name for name, each in self.partitions if {*each["replicas"]} - {*each["inSync"]}]
 
+    @property
+    def seen(self) -> Assignment:
+        """What stands where, as plans take it."""
+        brokers = (
+            Broker(number, each.get("rack") or None, each.get("usableBytes"), fenced=each.get("fenced") is not False)
+            for number, each in self.registered.items()
+        )
+        return assignment_of(
+            brokers, (each for topic, known in self.topics.items() for each in _partitions(topic, known))
+        )
+
+    @property
+    def in_flight(self) -> list[InFlight]:
+        """The partitions that Kafka is moving."""
+        return [
+            InFlight(Key(topic, int(number)), tuple(each["replicas"]), tuple(each["adding"]), tuple(each["removing"]))
+            for topic, moving in sorted(self.moves.items())
+            for number, each in moving.items()
+        ]
+
+
+def _partitions(topic: str, known: Mapping[str, Any]) -> list[Partition]:
+    return [
+        Partition(
+            topic,
+            int(number),
+            tuple(each["replicas"]),
+            tuple(each["inSync"]),
+            each["leader"] if each["leader"] >= 0 else None,
+            each["bytes"],
+            known.get("min") or 1,
+        )
+        for number, each in map_at(known, "partitions").items()
+    ]
+
 
 def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> KafkaState:
     """Return what is known of the Kafka of *cr*."""
@@ -147,6 +192,7 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> KafkaSta
         moves={topic_of(key): each for key, each in map_at(facts, "moves").items()},
         listed=_listed(cr),
         failed=actions_failed(cr),
+        done=actions_done(cr),
         error=str(facts.get("error") or ""),
     )
 

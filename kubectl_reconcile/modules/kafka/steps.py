@@ -30,11 +30,18 @@ class KafkaDo(StrEnum):
     SET_TOPIC = "set-topic"
     """Set the configuration of a topic."""
     DELETE_TOPIC = "delete-topic"
+    ALLOW_RESTART = "allow-restart"
+    """A decision of somebody: partitions may be away for the time of a restart."""
+    ELECT = "elect-leaders"
+    """Have partitions led by the brokers that they prefer."""
 
 
 ACTIONS = frozenset(
-    {KafkaDo.SET_CONFIG, KafkaDo.MAKE_TOPIC, KafkaDo.GROW_TOPIC, KafkaDo.SET_TOPIC, KafkaDo.DELETE_TOPIC}
-)
+    {
+        KafkaDo.SET_CONFIG, KafkaDo.MAKE_TOPIC, KafkaDo.GROW_TOPIC, KafkaDo.SET_TOPIC, KafkaDo.DELETE_TOPIC,
+        KafkaDo.ALLOW_RESTART, KafkaDo.ELECT,
+    }
+)  # fmt: skip
 """Steps that aren't a matter of children."""
 
 

@@ -1,4 +1,4 @@
-"""Which broker may stop: never one that a partition needs, and no roll that stops for ever."""
+"""Which broker may stop: never one that a partition needs, and no roll that stops forever."""
 
 from dataclasses import replace
 

@@ -1,0 +1,286 @@
+"""A model of Kubernetes and Kafka, as far as a Kafka needs it: what really happens when its module's steps are taken.
+
+It knows which data lies on which volume, and who is in sync. Whoever formats a volume as another cluster's, deletes one that is needed, or has a partition lose what
+it needs, is found out here.
+"""
+
+import copy
+import itertools
+
+from kubectl_reconcile.core.annotations import ACTIONS
+from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, is_approved, unmet
+from kubectl_reconcile.core.module.adoption import adopt_child
+from kubectl_reconcile.core.module.call import outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.outcome import key_of
+from kubectl_reconcile.modules.kafka import Kafka
+from kubectl_reconcile.modules.kafka.names import fact_key, topic_of
+
+NOW = "2026-11-20T12:00:00Z"
+
+
+def a_cr(**spec):
+    metadata = {"name": "kf", "namespace": "shop", "uid": "u-cr", "generation": 1, "resourceVersion": "1"}
+    whole = {"version": "4.3.1", "storage": {"size": "1Gi"}, **spec}
+    return {"apiVersion": "kafka.example.com/v1alpha1", "kind": "Kafka", "metadata": metadata, "spec": whole}
+
+
+class World:
+    """One cluster, from its CR on. *taken* are all steps so far, *down* the brokers that don't run though they have pods."""
+
+    def __init__(self, **spec):
+        self.cr = a_cr(**spec)
+        self.cr["metadata"]["finalizers"] = [Kafka.finalizer]
+        self.objects, self.disks, self.topics = {}, {}, {}
+        self.config = {}
+        self.controller = -1
+        self.down, self.slow = set(), set()
+        self.registered, self.moves, self.throttled = set(), {}, {}
+        self.refuses = {}
+        self.taken, self.new = [], itertools.count(1)
+
+    @property
+    def pods(self):
+        return {int(name.rpartition("-")[2]): one for (kind, name), one in self.objects.items() if kind == "Pod"}
+
+    @property
+    def running(self):
+        return {number for number, pod in self.pods.items() if number not in self.down and number in self.disks}
+
+    @property
+    def spec(self):
+        return self.cr["spec"]
+
+    def change(self, **spec):
+        self.cr["spec"] |= spec
+        self.cr["metadata"]["generation"] += 1
+
+    def topic(self, name, *replicas, config=None, size=0, least=2):
+        """Somebody makes a topic whose partitions stand so."""
+        partitions = [{"replicas": list(each), "bytes": size} for each in replicas]
+        self.topics[name] = {
+            "id": f"t-{next(self.new)}",
+            "min": least,
+            "config": dict(config or {}),
+            "partitions": partitions,
+        }
+
+    def partitions(self):
+        return [(name, at, each) for name, topic in self.topics.items() for at, each in enumerate(topic["partitions"])]
+
+    # --- what happens by itself ---------------------------------------------------------------------
+
+    def run(self):
+        """Let all pods run what they were made for."""
+        for number, pod in self.pods.items():
+            told = {each["name"]: each["value"] for each in pod["spec"]["initContainers"][0]["env"]}
+            disk = self.disks.setdefault(number, {"cluster": told["CLUSTER_ID"], "begins": told["BEGIN"]})
+            assert disk["cluster"] == told["CLUSTER_ID"], f"kf-{number} is formatted for another cluster"
+            assert not (disk["begins"] != "joins" and number >= self.spec.get("controllers", 3)), number
+            is_up = number not in self.down
+            pod["status"] = {
+                "phase": "Running",
+                "podIP": f"10.0.0.{number}",
+                "conditions": [{"type": "Ready", "status": str(is_up)}],
+            }
+        assert len({each["cluster"] for each in self.disks.values()}) <= 1
+        quorum = self.running & set(range(self.spec.get("controllers", 3)))
+        self.controller = (
+            -1
+            if len(quorum) * 2 <= self.spec.get("controllers", 3)
+            else self.controller
+            if self.controller in quorum
+            else min(quorum)
+        )
+        if self.controller >= 0:
+            self.registered |= self.running
+            self.config = self.config or {"min.insync.replicas": "2" if self.spec.get("controllers", 3) > 1 else "1"}
+        for _, _, each in self.partitions():
+            if "target" in each and not ({*each["target"]} & self.slow):
+                each["replicas"] = each.pop("target")
+            there = [number for number in each["replicas"] if number in self.running and number not in self.slow]
+            each["inSync"] = sorted(there)
+            if each.get("leader", -1) not in there:
+                each["leader"] = there[0] if there else -1
+
+    def facts(self):
+        pods = {
+            f"kf-{number}": {"uid": pod["metadata"]["uid"], "error": "" if number in self.running else "silent"}
+            for number, pod in self.pods.items()
+        }
+        if not self.running or self.controller < 0:
+            return {"pods": pods}
+        voters = {str(number): "d" for number in range(self.spec.get("controllers", 3))}
+        return {
+            "pods": pods,
+            "cluster": {
+                "id": self.disks[0]["cluster"],
+                "controller": self.controller,
+                "voters": voters,
+                "observers": {},
+            },
+            "brokers": {
+                str(number): {
+                    "fenced": number not in self.running,
+                    "rack": "",
+                    "throttled": dict(self.throttled.get(number, {})),
+                }
+                | ({"usableBytes": 1 << 40} if number in self.running else {})
+                for number in sorted(self.registered)
+            },
+            "config": dict(self.config),
+            "topics": {fact_key(name): self.told(topic) for name, topic in self.topics.items()},
+            "moves": self.in_flight(),
+        }
+
+    def told(self, topic):
+        partitions = {
+            str(at): {
+                "replicas": self.held(each),
+                "inSync": each.get("inSync", []),
+                "leader": each.get("leader", -1),
+                "bytes": each["bytes"],
+            }
+            for at, each in enumerate(topic["partitions"])
+        }
+        return {
+            "id": topic["id"],
+            "internal": False,
+            "min": topic["min"],
+            "config": dict(topic["config"]),
+            "partitions": partitions,
+        }
+
+    def held(self, each):
+        return list(dict.fromkeys([*each.get("target", ()), *each["replicas"]]))
+
+    def in_flight(self):
+        found = {}
+        for name, at, each in self.partitions():
+            if "target" in each:
+                adding = [number for number in each["target"] if number not in each["replicas"]]
+                removing = [number for number in each["replicas"] if number not in each["target"]]
+                found.setdefault(fact_key(name), {})[str(at)] = {
+                    "replicas": self.held(each),
+                    "adding": adding,
+                    "removing": removing,
+                }
+        return found
+
+    # --- what the module does -----------------------------------------------------------------------
+
+    def ask(self, with_=outcome_of):
+        owned = Owned(copy.deepcopy(list(self.objects.values())), ())
+        return with_(Kafka, copy.deepcopy(self.cr), owned, self.facts(), Context(NOW, "kafka", self.cr))
+
+    def step(self):
+        """One pass: ask, and do what is said. Returns the outcome."""
+        self.run()
+        outcome = self.ask()
+        self.cr["status"] = copy.deepcopy(dict(outcome.status))
+        wanted = {(each["kind"], each["metadata"]["name"]): each for each in outcome.children}
+        for key in [] if outcome.keep_children else [key for key in self.objects if key not in wanted]:
+            self.delete(*key)
+        for key, child in wanted.items():
+            if key not in self.objects:
+                made = adopt_child(copy.deepcopy(child), self.cr, Kafka)
+                made["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
+                self.objects[key] = made
+                self.taken += [f"create {key[1]}"] if key[0] == "Pod" else []
+            elif key_of(child) not in outcome.untouched:
+                live = self.objects[key]
+                assert key[0] != "Pod" or live["spec"] == child["spec"], f"{key} can't be changed so"
+                live["spec"] = copy.deepcopy(child.get("spec"))
+                live["metadata"]["annotations"] = dict(child["metadata"].get("annotations") or {})
+        for action in outcome.actions:
+            if is_approved(action, self.cr) and not unmet(action, self.facts()):
+                refused = self.refuses.get(action.verb)
+                self.journal(action, refused)
+                if not refused:
+                    self.act(action.verb, action.parameters)
+                    self.taken.append(action.key)
+        self.run()
+        return outcome
+
+    def journal(self, action, refused):
+        progress = ActionProgress.FAILED if refused else ActionProgress.DONE
+        noted = self.cr["metadata"].setdefault("annotations", {})
+        noted[ACTIONS] = ActionJournal.of(self.cr).ended(action, NOW, progress, refused or "").text()
+
+    def approve(self, key):
+        self.cr["metadata"].setdefault("annotations", {})["reconcile.dev/approve-actions"] = key
+
+    def delete(self, kind, name):
+        number = int(name.removesuffix("-data").rpartition("-")[2]) if kind in {"Pod", "PersistentVolumeClaim"} else -1
+        if kind == "Pod":
+            for topic, at, each in self.partitions():
+                left = {*each.get("inSync", ())} - {number}
+                least = min(self.topics[topic]["min"], len(each["replicas"]) - 1)
+                assert number not in each["replicas"] or number in self.down or len(left) >= least, (
+                    f"{topic}-{at} loses what it needs"
+                )
+            self.taken.append(f"delete {name}")
+        elif kind == "PersistentVolumeClaim":
+            assert number not in self.pods, f"the volume of kf-{number} is in use"
+            assert not any(number in self.held(each) for _, _, each in self.partitions()), "records are deleted"
+            self.disks.pop(number, None)
+            self.taken.append(f"delete volume {number}")
+        else:
+            raise AssertionError(f"{kind} {name} is deleted")
+        self.objects.pop((kind, name))
+
+    def act(self, verb, given):
+        topic = given.get("topic", "")
+        match verb:
+            case "make-topic":
+                assert given["replicas"] <= len(self.registered)
+                brokers = sorted(self.registered)
+                rows = [
+                    [brokers[(at + each) % len(brokers)] for each in range(given["replicas"])]
+                    for at in range(given["partitions"])
+                ]
+                self.topic(topic, *rows, config=given["set"])
+            case "grow-topic":
+                own = self.topics[topic]["partitions"]
+                assert given["partitions"] > len(own)
+                own += [{"replicas": own[0]["replicas"], "bytes": 0} for _ in range(given["partitions"] - len(own))]
+            case "set-topic":
+                self.topics[topic]["config"] = changed(self.topics[topic]["config"], given)
+            case "set-config":
+                self.config = changed(self.config, given)
+            case "delete-topic":
+                del self.topics[topic]
+            case "allow-restart":
+                pass
+            case "elect-leaders":
+                for name, numbers in given["topics"].items():
+                    for at in numbers:
+                        each = self.topics[name]["partitions"][at]
+                        each["leader"] = each["replicas"][0]
+            case _:
+                raise AssertionError(verb)
+
+    def settle(self, most=60):
+        """Go on until nothing is left to do. Returns the last outcome, and forgets the steps that it took if they are asked for."""
+        for _ in range(most):
+            before = len(self.taken), self.facts(), copy.deepcopy(self.cr.get("status")), copy.deepcopy(self.objects)
+            outcome = self.step()
+            if before == (len(self.taken), self.facts(), self.cr["status"], self.objects):
+                return outcome
+        raise AssertionError(f"it never settles: {self.taken[-20:]}")
+
+    def took(self):
+        """The steps since this was asked last."""
+        found, self.taken = self.taken, []
+        return found
+
+
+def changed(before, given):
+    return {**{name: value for name, value in before.items() if name not in given["reset"]}, **given["set"]}
+
+
+def condition(outcome, type_):
+    return next((each for each in outcome.conditions if each.type == type_), None)
+
+
+__all__ = ["NOW", "World", "a_cr", "condition", "topic_of"]
