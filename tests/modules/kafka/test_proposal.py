@@ -1,9 +1,10 @@
 """What a proposal promises, for all clusters: laws, and a few examples to read."""
 
 from itertools import combinations, product
+from math import ceil, floor
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kubectl_reconcile.modules.kafka.partitions.assignment import Broker, Partition, assignment_of, with_replicas
@@ -121,41 +122,61 @@ def test_replicas_end_even(seen):
 
 
 def fewest_moves(seen, is_good, most):
-    """The fewest replicas to move until a cluster is good, by trying all; *most* and one more where fewer than that won't do."""
-    keys, brokers = list(seen.partitions), list(seen.brokers)
-    slots = [(key, source) for key in keys for source in seen.partitions[key].replicas]
+    """The fewest replicas to move until a cluster is good, by trying all; *most* where fewer than that won't do."""
+    slots = [(key, source) for key, each in seen.partitions.items() for source in each.replicas]
     for count in range(most):
         for chosen in combinations(slots, count):
-            for targets in product(brokers, repeat=count):
-                if _moved(seen, chosen, targets, is_good):
+            for targets in product(seen.brokers, repeat=count):
+                held = _moved(seen, zip(chosen, targets, strict=True))
+                if held and is_good(held):
                     return count
     return most
 
 
-def _moved(seen, chosen, targets, is_good):
+def _moved(seen, moves):
     held = {key: set(each.replicas) for key, each in seen.partitions.items()}
-    for (key, source), target in zip(chosen, targets, strict=True):
-        held[key].discard(source)
+    for (key, source), target in moves:
         if target in held[key] or target in seen.partitions[key].replicas:
-            return False
-        held[key].add(target)
-    return is_good(held)
+            return None
+        held[key] = held[key] - {source} | {target}
+    return held
 
 
-def counts_of(seen, held):
-    return [sum(broker in each for each in held.values()) for broker in seen.brokers]
+def shortfall(seen, held, goals):
+    """How far from what the goals ask for: racks that are missing, replicas beyond the mean rounded, bytes beyond the mean and a tenth."""
+    racks = len({each.rack for each in seen.brokers.values()})
+    counts = [sum(broker in each for each in held.values()) for broker in seen.brokers]
+    sizes = [sum(seen.partitions[key].size_bytes for key in held if broker in held[key]) for broker in seen.brokers]
+    slack = 0.1 if DISK in goals else 0
+    mean, size = sum(counts) / len(counts), sum(sizes) / len(sizes)
+    missing = sum(min(racks, len(each)) - racks_of(seen, each) for each in held.values())
+    return (
+        missing if RACK in goals else 0,
+        _beyond(counts, floor(mean * (1 - slack)), ceil(mean * (1 + slack))) if REPLICAS in goals else 0,
+        _beyond(sizes, size * 0.9, size * 1.1) if DISK in goals else 0,
+    )
 
 
-@given(clusters(brokers=(2, 4), partitions=(1, 5), replicas=2, racks=False))
-def test_no_more_replicas_move_than_even_replicas_need(seen):
-    proposal = propose(seen, Wish((REPLICAS,)))
+def _beyond(values, low, high):
+    return sum(max(0, each - high, low - each) for each in values)
 
-    def is_even(held):
-        counts = counts_of(seen, held)
-        return max(counts) - min(counts) <= 1
 
-    needed = fewest_moves(seen, is_even, min(proposal.moved_replicas, 3))
-    assert proposal.moved_replicas <= needed * 1.1 or needed == 3
+@pytest.mark.parametrize(
+    "goals", [(REPLICAS,), (RACK,), (RACK, REPLICAS), (DISK,), (DISK, REPLICAS), (RACK, DISK, REPLICAS)], ids=str
+)
+@settings(derandomize=True)
+@given(seen=clusters(brokers=(2, 4), partitions=(1, 4), replicas=2))
+def test_no_more_replicas_move_than_trying_all_finds_plus_a_tenth(goals, seen):
+    proposal = propose(seen, Wish(goals))
+    reached = shortfall(
+        seen, {key: set(each.replicas) for key, each in after(seen, proposal).partitions.items()}, goals
+    )
+
+    def is_as_good(held):
+        return all(each <= other + 1e-6 for each, other in zip(shortfall(seen, held, goals), reached, strict=True))
+
+    assume(proposal.moved_replicas <= 4)
+    assert proposal.moved_replicas <= 1.1 * fewest_moves(seen, is_as_good, proposal.moved_replicas)
 
 
 def test_estimates_take_the_busiest_broker():

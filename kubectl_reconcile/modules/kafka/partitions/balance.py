@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kubectl_reconcile.modules.kafka.partitions.board import Board, way
@@ -67,16 +67,17 @@ def _move_one(board: Board, bands: Bands) -> bool:
 
 
 def _uneven(board: Board, bands: Bands) -> Iterator[tuple[int, int]]:
-    """Yield pairs of brokers between which a replica should go, the most uneven first."""
+    """Yield pairs of brokers that are nearer to their band once a replica has gone from one to the other, the most uneven first."""
     low, high = bands.replicas or (0, 0)
     fullest = sorted(board.givers, key=lambda each: (-board.counts[each], each))
     emptiest = sorted(board.takers, key=lambda each: (board.counts[each], each))
     only_added = set(board.takers) != set(board.givers)
     for source in fullest:
         for target in emptiest:
-            if board.counts[source] - board.counts[target] < 2:
+            has, gets = board.counts[source], board.counts[target]
+            if has <= low or gets >= high:
                 break
-            if board.counts[target] < low or (board.counts[source] > high and not only_added):
+            if gets < low or (has > high and not only_added):
                 yield source, target
 
 
@@ -130,10 +131,22 @@ def _lower_one(board: Board, bands: Bands) -> bool:
         apart = board.bytes[source] - board.bytes[target]
         if _may_move(board, bands, source, target):
             index = board.nearest(source, target, apart / 2, most=apart)
-            if index is not None:
+            if index is not None and _nears(board, bands, source, target, board.sizes[index]):
                 board.move(index, source, target)
                 return True
     return any(_swap(board, bands, *pair) for pair in pairs)
+
+
+def _nears(board: Board, bands: Bands, source: int, target: int, size: int) -> bool:
+    """Tell whether both brokers together are nearer to their band once so many bytes have gone from *source* to *target*."""
+    before = (board.bytes[source], board.bytes[target])
+    after = (board.bytes[source] - size, board.bytes[target] + size)
+    return outside(bands.bytes, after) < outside(bands.bytes, before)
+
+
+def outside(band: tuple[float, float] | None, values: Iterable[float]) -> float:
+    """Return by how much *values* are outside of a band, all together."""
+    return sum(max(0, each - band[1], band[0] - each) for each in values) if band else 0
 
 
 def _uneven_bytes(board: Board, bands: Bands) -> list[tuple[int, int]]:
@@ -168,7 +181,7 @@ def _swap(board: Board, bands: Bands, source: int, target: int) -> bool:
         if not board.can_move(small, target, source):
             continue
         big = board.nearest(source, target, size + apart / 2, most=size + apart)
-        if big is not None and board.sizes[big] > size:
+        if big is not None and _nears(board, bands, source, target, board.sizes[big] - size):
             board.move(big, source, target)
             board.move(small, target, source)
             return True

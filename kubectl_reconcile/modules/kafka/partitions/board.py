@@ -51,6 +51,7 @@ class Board:
                     self.movable[broker].append((self.sizes[index], index))
         for each in self.movable.values():
             each.sort()
+        self.counts_before, self.bytes_before, self.room_before = dict(self.counts), dict(self.bytes), dict(self.room)
 
     def _count(self, index: int, broker: int, replicas: int) -> None:
         self.counts[broker] += replicas
@@ -66,6 +67,16 @@ class Board:
                 self._take_room(broker, count * size)
         del self.movable[source][bisect_left(self.movable[source], (size, index))]
         insort(self.movable[target], (size, index))
+
+    def undo(self) -> None:
+        """Put all replicas back to where they stood."""
+        for index in list(self.moved()):
+            old, now = self.old[index], list(self.replicas[index])
+            for here, there in zip(
+                (each for each in now if each not in old), (each for each in old if each not in now), strict=True
+            ):
+                self.move(index, here, there)
+            self.replicas[index] = list(old)
 
     def _take_room(self, broker: int, size: int) -> None:
         room = self.room[broker]

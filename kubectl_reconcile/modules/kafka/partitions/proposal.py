@@ -22,6 +22,7 @@ from kubectl_reconcile.modules.kafka.partitions.assignment import (
 )
 from kubectl_reconcile.modules.kafka.partitions.balance import bands_of, even_out
 from kubectl_reconcile.modules.kafka.partitions.board import Board
+from kubectl_reconcile.modules.kafka.partitions.fewer import use_fewer
 from kubectl_reconcile.modules.kafka.partitions.homes import empty, spread
 from kubectl_reconcile.modules.kafka.partitions.leaders import even_leaders
 from kubectl_reconcile.modules.kafka.partitions.wish import BalanceGoal, MoveMode, Wish, problems_of, staying
@@ -153,10 +154,10 @@ def _work_out(board: Board, seen: Assignment, wish: Wish) -> list[int]:
         stuck = []
         if BalanceGoal.RACK in wish.goals:
             spread(board, by_bytes=by_bytes, most=_part(board, stay) if wish.mode is MoveMode.ADD_BROKERS else None)
-        even_out(
-            board,
-            bands_of(board, stay, replicas=BalanceGoal.REPLICAS in wish.goals, disk=BalanceGoal.DISK in wish.goals),
-        )
+        bands = bands_of(board, stay, replicas=BalanceGoal.REPLICAS in wish.goals, disk=BalanceGoal.DISK in wish.goals)
+        even_out(board, bands)
+        if wish.mode is MoveMode.FULL:
+            use_fewer(board, bands)
     if BalanceGoal.LEADERS in wish.goals and not stuck:
         even_leaders(board, stay, _reordered(board, wish))
     return stuck
