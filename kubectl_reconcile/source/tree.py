@@ -17,7 +17,7 @@ from kubectl_reconcile.core.manifests.files import (
     is_renderer_path,
     without_unrendered,
 )
-from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.sync import Render
@@ -63,14 +63,17 @@ def listed(
         SourceError: the commit has nothing at the path, or isn't in the clone.
     """
     folders = CommitFolders(clone, sha)
-    when = committed_at(clone, sha)
+    commit = commit_of(clone, sha)
+    when = commit.committed_at
     top = _top(clone, folders, sha, path)
     above = _ignore_files_above(folders, path)
     goes = _way(clone, folders, top, render, above, bring)
     if goes is Render.AUTO:
-        return ListedFiles(Revision(sha, when, {}, (undecided(path),), ("",), path or "."), top, (*above,))
+        return ListedFiles(
+            Revision(sha, when, {}, (undecided(path),), ("",), path or ".", commit=commit), top, (*above,)
+        )
     if goes is not Render.RAW:
-        rendered = Revision(sha, when, {}, path=path or ".", overlay=path, is_chart=goes is Render.HELM)
+        rendered = Revision(sha, when, {}, path=path or ".", overlay=path, is_chart=goes is Render.HELM, commit=commit)
         return ListedFiles(rendered, top, (*above,))
     entries, total, count = _below(clone, folders, top)
     bring(blob for mode, blob, file in (*above, *entries) if _is_read(mode, file, path))
@@ -81,7 +84,7 @@ def listed(
         renderers = [each for each in renderers if each.rpartition("/")[0] != path]
     chosen = without_unrendered(files, renderers)
     found = (*ignore.problems, *chosen.problems, *problems)
-    revision = Revision(sha, when, chosen.files, found, chosen.unrendered, path or ".")
+    revision = Revision(sha, when, chosen.files, found, chosen.unrendered, path or ".", commit=commit)
     ignores = any(_is_ignore_file(mode, file) for mode, _, file in (*above, *entries))
     is_plain = top[0] == FOLDER_MODE and not (ignores or renderers)
     return ListedFiles(revision, top, (*above,), is_plain, total, count)
@@ -123,7 +126,8 @@ def listed_after(
     bring(fresh)
     if is_longer:
         files = dict(sorted(files.items(), key=_in_order_of_git))
-    revision = replace(was, sha=sha, committed_at=committed_at(clone, sha), files=files)
+    commit = commit_of(clone, sha)
+    revision = replace(was, sha=sha, committed_at=commit.committed_at, commit=commit, files=files)
     return ListedFiles(revision, top, (), is_plain=True, entries=entries, files=count)
 
 
@@ -177,28 +181,32 @@ def way_inputs_at(clone: Clone, sha: str, path: str) -> tuple[Entry, ...]:
     return (*_ignore_files_above(folders, path), own, *telling)
 
 
-def committed_at(clone: Clone, sha: str) -> str:
-    """Return the committer's time of a commit.
+def commit_of(clone: Clone, sha: str) -> Commit:
+    """Return who made a commit, when and why.
 
     Raises:
         SourceError: the commit can't be read.
     """
-    if (known := _COMMITTED.get((clone.folder, sha))) is not None:
+    if (known := _COMMITS.get((clone.folder, sha))) is not None:
         return known
     found = clone.reader.ask(f"{sha}^{{commit}}", _MOST_COMMIT_BYTES)
-    head = (found.data if found else b"").partition(b"\n\n")[0]
+    head, _, message = (found.data if found else b"").partition(b"\n\n")
     when = re.search(rb"^committer .*> (\d{1,11}) [+-]\d{4}$", head, re.MULTILINE)
     if when is None:
         raise SourceError(SourceFault.CORRUPT, f"{clone.repository}: the commit {sha[:7]} can't be read")
-    if len(_COMMITTED) >= _MOST_COMMITTED:
-        _COMMITTED.clear()
-    _COMMITTED[clone.folder, sha] = rfc3339(when[1].decode())
-    return _COMMITTED[clone.folder, sha]
+    author = re.search(rb"^author (.*?) ?<", head, re.MULTILINE)
+    if len(_COMMITS) >= _MOST_COMMITS:
+        _COMMITS.clear()
+    subject = message.lstrip(b"\n").partition(b"\n")[0]
+    words = (one_line(text.decode(errors="replace"))[:_MOST_SHOWN] for text in (author[1] if author else b"", subject))
+    _COMMITS[clone.folder, sha] = Commit(sha, next(words), rfc3339(when[1].decode()), next(words))
+    return _COMMITS[clone.folder, sha]
 
 
-_COMMITTED: Final[dict[tuple[Path, str], str]] = {}
-"""When commits were made, by clone: all who follow a repository ask for the same."""
-_MOST_COMMITTED: Final = 256
+_COMMITS: Final[dict[tuple[Path, str], Commit]] = {}
+"""Who made commits and when, by clone: all who follow a repository ask for the same."""
+_MOST_COMMITS: Final = 256
+_MOST_SHOWN: Final = 200
 
 
 _MOST_COMMIT_BYTES = 4 * MEBIBYTE

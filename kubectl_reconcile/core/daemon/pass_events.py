@@ -348,6 +348,13 @@ class DriftPutBack:
 
 
 @dataclass(frozen=True, slots=True)
+class NotePutBack:
+    """Note on the Sync what drift was put back in a pass."""
+
+    put_back: tuple[DriftPutBack, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DriftLeft:
     """Tell of drift that is left alone."""
 
@@ -357,5 +364,5 @@ class DriftLeft:
 
 Instruction: TypeAlias = (
     ReadSource | CheckMembers | PlanSet | PlanObjects | ApplySet | ApplyObjects | Tell | Retry | ForgetFailures
-    | LookAgain | DriftPutBack | DriftLeft
+    | LookAgain | DriftPutBack | NotePutBack | DriftLeft
 )  # fmt: skip

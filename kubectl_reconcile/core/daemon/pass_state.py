@@ -355,10 +355,10 @@ def _objects_applied(state: PassState, event: on.Applied) -> Step:
     sync, state = _sync(state), _idle(state, under_way=frozenset())
     instructions: list[on.Instruction] = []
     if sync.drift is DriftPolicy.CORRECT:
-        instructions += [on.DriftPutBack(change.ref, drift_note(change)) for change in event.written]
+        put_back = tuple(on.DriftPutBack(change.ref, drift_note(change)) for change in event.written)
+        instructions += [*put_back, on.NotePutBack(put_back)] if put_back else []
     elif state.told in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
-        total = len(state.members)
-        sentence = f"{total} object{'' if total == 1 else 's'} as Git asks for"
+        sentence = f"{(total := len(state.members))} object{'' if total == 1 else 's'} as Git asks for"
         found = Report(ConditionReason.SYNCED, sentence, event.report.revision, Counts(total))
         report = _signed(state, with_drift(found, sync.drift, state.drift))
         state = replace(state, told=report.reason)

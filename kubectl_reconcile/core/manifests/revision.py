@@ -33,7 +33,7 @@ class Revision:
     folders of which nothing is listed, since they are the input of a renderer (kustomize, Helm).
     *stamps* tell, by path, the values of variables apart that stand in a file. *path* is what was looked at, as problems name it. Of an *overlay*, a folder by its path from the root, nothing is listed before
     it was rendered: what it renders to is in files that it doesn't hold. Then *files* are those that objects come from, and
-    their ids are of what came from each. One that *is_chart* is rendered by Helm.
+    their ids are of what came from each. One that *is_chart* is rendered by Helm. *commit* says who made it, None for a folder.
     """
 
     sha: str
@@ -45,6 +45,7 @@ class Revision:
     stamps: Mapping[str, str] = field(default_factory=dict)
     overlay: str | None = None
     is_chart: bool = False
+    commit: Commit | None = field(default=None, compare=False)
 
     @property
     def short(self) -> str:

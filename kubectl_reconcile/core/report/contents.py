@@ -24,6 +24,7 @@ from kubectl_reconcile.core.objects import (
     labels_of,
     map_at,
     maps_in,
+    number_of,
     text_at,
 )
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
@@ -64,20 +65,17 @@ REPORTED: Final = (
 """The kinds of a namespace that a report tells of, by version and kind; there need not be such."""
 
 
-def report_of(
-    objects: Iterable[Manifest], scope: ReportScope, now: str, put_back: Iterable[Mapping[str, str]] = ()
-) -> dict[str, Any]:
-    """Return the report of *now*. *put_back* is drift that was put back, as events tell of it: the ``sync``, the ``time`` and a ``message`` each."""
+def report_of(objects: Iterable[Manifest], scope: ReportScope, now: str) -> dict[str, Any]:
+    """Return the report of *now*."""
     everything = sorted((each for each in objects if _is_of(each, scope)), key=ObjectRef.of)
     syncs = [each for each in everything if ObjectRef.of(each).group_kind == SYNC]
-    names = {each["metadata"]["name"] for each in syncs}
     members = [each for each in everything if ObjectRef.of(each).group_kind != SYNC and controller_of(each) is None]
     lists = {
         "unhealthy": [*_unhealthy(members)],
         "images": [*_images(members)],
         "syncs": [*map(_sync, syncs)],
         "changes": [line for each in syncs for line in _changes(each, scope.since)],
-        "putBack": [dict(each) for each in put_back if each["sync"] in names],
+        "putBack": [line for each in syncs for line in _put_back(each, scope.since)],
         "drift": [*_conditions(everything, "Drifted")],
         "contested": [*_conditions(everything, "Contended")],
         "held": [line for each in syncs for line in _held(each)],
@@ -183,9 +181,19 @@ def _changes(sync: Manifest, since: str) -> Iterator[dict[str, Any]]:
     for each in maps_in(map_at(sync, "status").get("history")):
         if str(each.get("time") or "") > since:
             line = {"sync": sync["metadata"]["name"]}
-            line |= {name: _cut(each.get(name)) for name in ("revision", "time", "result", "signer")}
+            line |= {
+                name: _cut(each.get(name)) for name in ("revision", "time", "result", "author", "subject", "signer")
+            }
             counts = {name: each[name] for name in ("created", "updated", "deleted", "failed") if each.get(name)}
             yield {**{name: value for name, value in line.items() if value}, **counts}
+
+
+def _put_back(sync: Manifest, since: str) -> Iterator[dict[str, Any]]:
+    """Yield the drift that was put back since, the latest first, as far as the Sync's status has it."""
+    for each in maps_in(map_at(sync, "status").get("putBack")):
+        if str(each.get("time") or "") > since:
+            told = {name: _cut(each.get(name)) for name in ("object", "message", "time")}
+            yield {"sync": sync["metadata"]["name"], **told, "times": number_of(each.get("times")) or 1}
 
 
 def _conditions(manifests: Sequence[Manifest], type_: str) -> Iterator[dict[str, Any]]:

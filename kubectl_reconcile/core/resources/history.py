@@ -14,10 +14,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, number_of
 from kubectl_reconcile.core.redaction import without_values
 
 _ROWS = 10
+_MOST_PUT_BACK: Final = 20
+_MOST_SAID: Final = 512
 _GOOD: Final = frozenset({"Synced", "Drifted"})
 
 
@@ -54,7 +56,12 @@ def with_row(before: Sequence[Manifest], row: Mapping[str, Any]) -> list[Any]:
         return [dict(row), *history][:_ROWS]
     if newest.get("result") == row["result"] and newest.get("digest"):
         return history
-    return [{**row, "revision": newest["revision"]}, *history[1:]]
+    others = {name: value for name, value in row.items() if name not in _OF_COMMIT}
+    return [{**others, **{name: newest[name] for name in _OF_COMMIT if name in newest}}, *history[1:]]
+
+
+_OF_COMMIT: Final = ("revision", "author", "subject")
+"""What a row says of the commit that brought its state: later ones that ask for the same don't change it."""
 
 
 def is_same_state(one: Manifest, other: Manifest) -> bool:
@@ -76,3 +83,17 @@ def previous_of(history: Sequence[Manifest]) -> Manifest | None:
 
 def _went_well(row: Manifest) -> bool:
     return str(row.get("result")) in _GOOD
+
+
+def with_put_back(before: Sequence[Manifest], notes: Iterable[tuple[str, str]], now: str) -> list[dict[str, Any]]:
+    """Return what drift was put back, the latest first, once these *notes* are added: the object and what somebody did to it.
+
+    What happens again has one entry, which counts.
+    """
+    notes = [(about, message[:_MOST_SAID]) for about, message in notes]
+    found = {(str(each.get("object")), str(each.get("message"))): dict(each) for each in before}
+    for about, message in notes:
+        times = number_of(found.pop((about, message), {}).get("times")) or 0
+        new = {"object": about, "message": message, "time": now, "times": times + 1}
+        found = {(about, message): new, **found}
+    return list(found.values())[:_MOST_PUT_BACK]

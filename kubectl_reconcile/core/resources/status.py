@@ -147,6 +147,10 @@ class Report:
     """Objects with the marks of members that nobody asks for and that the account may not delete."""
     verification: Verification | None = None
     """Whose signature the revision has, or why a newer one isn't in force; None where nobody asks."""
+    author: str = ""
+    """Who made the commit, as it says itself."""
+    subject: str = ""
+    """The first line of the commit's message."""
 
     @property
     def ending(self) -> ConditionReason:
@@ -368,6 +372,7 @@ def _row(report: Report, now: str) -> dict[str, Any]:
         "time": now,
         "result": report.reason.value,
         "message": report.message[:_SENTENCE],
+        **{name: text for name, text in (("author", report.author), ("subject", report.subject)) if text},
         **_signed_by(report),
         **asdict(report.counts),
     }

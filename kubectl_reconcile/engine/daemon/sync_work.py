@@ -20,10 +20,11 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.drift import deleted_in
 from kubectl_reconcile.core.daemon.pass_state import step
 from kubectl_reconcile.core.daemon.priority import Priority
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, map_at
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, map_at, maps_in
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES
+from kubectl_reconcile.core.resources.history import with_put_back
 from kubectl_reconcile.core.resources.status import ConditionReason, passed_before, reconciling, tells_more
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
@@ -97,6 +98,8 @@ class SyncWork:
                 self.context.queue.add(ref, instruction.priority, after_s=instruction.after_s)
             case on.DriftPutBack():
                 self.context.queue.pacing.wrote(instruction.ref)
+            case on.NotePutBack():
+                await self._note_put_back(ref, instruction.put_back)
         return None
 
     async def facts(self, ref: ObjectRef, sync: Sync, followed: FollowedSync) -> on.ClusterFacts:
@@ -371,6 +374,15 @@ class SyncWork:
 
         known = followed.target.parent if followed.target else None
         await self.health.told(ref, health, is_told=await self.context.set_status(ref, status, known))
+
+    async def _note_put_back(self, ref: ObjectRef, put_back: Iterable[on.DriftPutBack]) -> None:
+        notes = [(str(each.ref), each.note) for each in put_back]
+
+        def status(live: Manifest) -> Manifest:
+            before = map_at(live, "status")
+            return {**before, "putBack": with_put_back(maps_in(before.get("putBack")), notes, now_text())}
+
+        await self.context.set_status(ref, status)
 
     async def _learn_health(self, ref: ObjectRef, followed: FollowedSync) -> None:
         """Have the members watched also where no plan has shown them, as the spec has it now."""

@@ -73,6 +73,8 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
     report = report_of(made, results, stopped=writer.stopping.is_set())
     report = report if made.partial else replace(report, digest=target.digest)
     report = replace(report, verification=verification_of(target.source))
+    if target.commit is not None and target.commit.sha == report.revision:
+        report = replace(report, author=target.commit.author, subject=target.commit.subject)
     target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
     if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
         await _record(session.client, target, [*made.refs(), *_still_there(made, results)], exact=True)

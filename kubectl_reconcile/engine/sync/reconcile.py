@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located, parse
-from kubectl_reconcile.core.manifests.revision import Revision, Source
+from kubectl_reconcile.core.manifests.revision import Commit, Revision, Source
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, map_at, maps_in
@@ -66,6 +66,7 @@ class Target:
     *grouped* is False for files previewed outside any Sync. *contentions* are fields to be left alone. *digest* is that of
     what was planned last, if that was all that the source asks for. *locally* reads clones where a plan mustn't wait for a server. *values* are those of
     the variables that the Sync declares. *footing* is what the plan before leaves to the next, and *kinds* are those that its *verdicts* rest on.
+    *commit* is that of what was planned last.
     """
 
     sync: Sync
@@ -80,6 +81,7 @@ class Target:
     values: Values = NO_VALUES
     footing: Footing | None = None
     kinds: Mapping[GroupVersionKind, Kind] = field(default_factory=dict)
+    commit: Commit | None = None
     _filled: tuple[Desired, Values, Desired] | None = None
 
     def filled(self, desired: Desired) -> Desired:
@@ -232,7 +234,7 @@ async def plan_for(
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
-    target.digest = desired.digest if desired.whole else ""
+    target.digest, target.commit = desired.digest if desired.whole else "", desired.revision.commit
     inputs = await inputs_of(session, target, desired, view, children=children)
 
     def live(ref: ObjectRef) -> Manifest | None:

@@ -498,8 +498,9 @@ def test_what_concerns_other_members_is_told_by_a_pass_over_the_set(news):
 def test_drift_that_could_not_be_put_back_has_the_set_looked_at_after_a_pause():
     working = at_rest(phase=PassPhase.ON_OBJECTS, under_way=frozenset({WEB}), dirty=frozenset({DB}))
     applied = on.Applied(SYNCED, written=(Change(DB, Op.CREATE),), has_failed=True)
-    state, (put_back, retry, again) = after(working, applied)
+    state, (put_back, noted, retry, again) = after(working, applied)
     assert (put_back, retry.scope) == (on.DriftPutBack(DB, "somebody deleted it"), on.Scope.SET)
+    assert noted == on.NotePutBack((put_back,))
     assert (again, state.is_due) == (on.LookAgain(Priority.DRIFT, DEBOUNCE_S), True)
 
 

@@ -67,12 +67,16 @@ def test_images_are_told_with_their_versions_and_who_runs_them():
 
 
 def test_changes_are_those_since_the_last_report():
-    history = [entry("bbb", "2026-11-20T08:00:00Z", created=2, signer="ann"), entry("aaa", "2026-11-18T08:00:00Z")]
+    history = [
+        entry("bbb", "2026-11-20T08:00:00Z", created=2, author="Ann", subject="grow", signer="ann"),
+        entry("aaa", "2026-11-18T08:00:00Z"),
+    ]
     told = sync(lastAppliedRevision="bbb", history=history)
     assert [each["revision"] for each in report_of([told], SHOP, NOW)["changes"]] == ["bbb", "aaa"]
     (line,) = report_of([told], ReportScope("shop", since=BEFORE), NOW)["changes"]
     assert line == {
-        "sync": "web", "revision": "bbb", "time": "2026-11-20T08:00:00Z", "result": "Synced", "signer": "ann", "created": 2,
+        "sync": "web", "revision": "bbb", "time": "2026-11-20T08:00:00Z", "result": "Synced",
+        "author": "Ann", "subject": "grow", "signer": "ann", "created": 2,
     }  # fmt: skip
 
 
@@ -97,8 +101,14 @@ def test_what_waits_for_somebody_is_told():
 
 
 def test_drift_that_was_put_back_is_that_of_the_syncs_that_are_told_of():
-    told = [{"sync": name, "time": NOW, "message": "put back"} for name in ("web", "other")]
-    assert report_of([sync()], SHOP, NOW, told)["putBack"] == told[:1]
+    def noted(time, **more):
+        return {"object": "Deployment.apps shop/web", "message": "kubectl changed .spec", "time": time, **more}
+
+    told = sync(putBack=[noted(NOW, times=3), noted(BEFORE)])
+    assert report_of([told, sync("other", putBack=[noted(NOW)])], ReportScope("shop", "web", BEFORE), NOW)[
+        "putBack"
+    ] == [{"sync": "web", **noted(NOW), "times": 3}]
+    assert [each["times"] for each in report_of([told], SHOP, NOW)["putBack"]] == [3, 1]
 
 
 def test_certificates_are_told_that_end_soon():
@@ -141,8 +151,11 @@ def at_its_worst(word):
             f"s-{number:03d}",
             {"suspend": True, "source": {"git": {"url": word, "path": word}}},
             lastAppliedRevision="a" * 40,
-            history=[entry(word, f"2026-11-20T08:00:0{row}Z", signer=word) for row in range(10)],
+            history=[
+                entry(word, f"2026-11-20T08:00:0{row}Z", signer=word, author=word, subject=word) for row in range(10)
+            ],
             problems=[word] * 20,
+            putBack=[{"object": word, "message": word, "time": NOW, "times": 2}] * 20,
             undeletable=[word] * 100,
             conditions=[condition(each, message=word) for each in ("Drifted", "Contended", "Ready")],
         )

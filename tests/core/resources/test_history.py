@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_reconcile.core.resources.history import current_of, digest_of, is_same_state, previous_of, with_row
+from kubectl_reconcile.core.resources.history import (
+    current_of,
+    digest_of,
+    is_same_state,
+    previous_of,
+    with_put_back,
+    with_row,
+)
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report, sync_status
 
 
@@ -38,6 +45,43 @@ def test_a_state_that_ends_otherwise_is_told_anew_in_its_row_with_the_commit_tha
     history = [row("c1", "A", "ApplyFailed", message="no"), row("c0", "Z")]
     after = with_row(history, row("c2", "A", "Synced", time="later"))
     assert after == [row("c1", "A", "Synced", time="later"), row("c0", "Z")]
+
+
+def test_a_row_has_who_made_the_commit_that_brought_its_state():
+    before = sync_status({}, told(ConditionReason.FAILED, "c1", author="ann", subject="grow"), **PASS)
+    assert {name: before["history"][0][name] for name in ("author", "subject")} == {"author": "ann", "subject": "grow"}
+    (after,) = sync_status(before, told(ConditionReason.SYNCED, "c2", author="bob", subject="typo"), **PASS)["history"]
+    assert [after[name] for name in ("revision", "result", "author", "subject")] == ["c1", "Synced", "ann", "grow"]
+    (folder,) = sync_status({}, told(ConditionReason.SYNCED, "worktree-1"), **PASS)["history"]
+    assert not {"author", "subject"} & {*folder}
+
+
+PASS = {"generation": 1, "requested_at": "", "now": "now"}
+
+
+def told(reason, revision, **more):
+    return Report(reason, "…", revision, digest="A", **more)
+
+
+def test_drift_that_was_put_back_is_noted_the_latest_first():
+    before = with_put_back([], [("a", "grew"), ("b", "went")], "12:00")
+    assert [(each["object"], each["times"]) for each in before] == [("b", 1), ("a", 1)]
+    again = with_put_back(before, [("a", "grew"), ("a", "shrank")], "13:00")
+    assert [tuple(each.values()) for each in again] == [
+        ("a", "shrank", "13:00", 1),
+        ("a", "grew", "13:00", 2),
+        ("b", "went", "12:00", 1),
+    ]
+
+
+def test_what_is_put_back_again_and_again_pushes_out_nothing_else():
+    found = with_put_back([], [("first", "x")], "12:00")
+    for _ in range(50):
+        found = with_put_back(found, [("again", "x" * 5000)], "13:00")
+    assert [(each["object"], each["times"]) for each in found] == [("again", 50), ("first", 1)]
+    for number in range(50):
+        found = with_put_back(found, [(f"o-{number}", "x")], "14:00")
+    assert ([each["object"] for each in found], len(found)) == ([f"o-{number}" for number in range(49, 29, -1)], 20)
 
 
 def test_a_part_of_a_state_is_nothing_to_go_back_to():

@@ -76,6 +76,23 @@ def test_a_report_is_in_its_config_map_and_goes_with_its_checkup(cluster, eventu
 
 
 @pytest.mark.usefixtures("daemon")
+def test_a_report_tells_who_changed_what_and_what_was_put_back(cluster, eventually, follow, git_server, config_map):
+    files = {"web.yaml": config_map("web", color="red")}
+    sha = git_server.push(files, "Paint it red\n\nBlue was sad.", author="Ann Lee <ann@example.com>")
+    follow(git_server.url, interval="1h").until_synced(sha)
+    cluster.edit("ConfigMap", "web", {"data": {"color": "blue"}})
+    noted = eventually(lambda: cluster.get("Sync", "shop")["status"].get("putBack"), "what was put back is noted")
+    cluster.apply({**checkup(), "spec": {"report": {"of": "namespace", "format": "json"}}})
+    data = eventually(lambda: (cluster.get("ConfigMap", "security-report") or {}).get("data"), "the report is written")
+    told = json.loads(data["report.json"])
+    assert told["putBack"] == [{"sync": "shop", **each} for each in noted]
+    assert noted[0]["object"] == f"ConfigMap {cluster.namespace}/web"
+    assert ".data.color" in noted[0]["message"]
+    (change,) = told["changes"]
+    assert (change["author"], change["subject"]) == ("Ann Lee", "Paint it red")
+
+
+@pytest.mark.usefixtures("daemon")
 def test_a_revision_that_a_sync_has_applied_is_reported_of(cluster, eventually):
     api = "reconcile.dev/v1alpha1"
     cluster.apply({"apiVersion": api, "kind": "Sync", "metadata": {"name": "web"}, "spec": {}})  # nobody follows it

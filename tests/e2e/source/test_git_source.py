@@ -115,6 +115,22 @@ def test_a_revision_lists_the_manifest_files_of_a_commit(git_server, source):
     assert revision.committed_at.endswith("Z")
 
 
+AUTHORS = {
+    "a name": ("Ann Lee <ann@example.com>", "Grow", ("Ann Lee", "Grow")),
+    "nobody": ("<ann@example.com>", "Grow", ("", "Grow")),
+    "more than a line, after empty ones": ("Ann <a@b>", "\n\nGrow\n\nauthor Bob <b@b>", ("Ann", "Grow")),
+    "what moves a cursor": ("\x1b[2JAnn <a@b>", "Gr\x1bow", ("[2JAnn", "Gr ow")),
+    "much": ("A" * 500 + " <a@b>", "G" * 500, ("A" * 200, "G" * 200)),
+}
+
+
+@pytest.mark.parametrize(("author", "message", "told"), AUTHORS.values(), ids=AUTHORS)
+def test_a_revision_has_who_made_its_commit_and_why(git_server, source, author, message, told):
+    git_server.push({"web.yaml": "a: 1"}, message, author=author)
+    commit = source().revision().commit
+    assert (commit.author, commit.subject) == told
+
+
 def test_files_are_read_by_blob(git_server, source):
     content = "name: café\r\n".encode() + bytes(range(1, 256))
     git_server.push({"a.yaml": content, "b.yaml": "", "c.yaml": content})

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
+from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.report.contents import REPORTED, ReportScope, report_of
 from kubectl_reconcile.engine.api.sync_requests import now_text
-from kubectl_reconcile.engine.commands.event_stream import Stream
 from kubectl_reconcile.engine.commands.scanning.listing import listed
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -22,7 +21,7 @@ async def reported(session: Session, *, name: str, since: str = "") -> dict[str,
     scope = await _scope(session, name, since)
     lists = await asyncio.gather(*(listed(session, api, kind, scope.namespace) for api, kind in REPORTED))
     objects = [each for found in lists for each in found or ()]
-    report = report_of(objects, scope, now_text(), await _put_back(session, scope))
+    report = report_of(objects, scope, now_text())
     unread = [kind for (_, kind), found in zip(REPORTED, lists, strict=True) if found is None]
     return {**report, "unread": unread} if unread else report
 
@@ -37,16 +36,3 @@ async def _scope(session: Session, name: str, since: str) -> ReportScope:
         except (NotFound, Forbidden):
             pass
     return ReportScope(name or here, since=since)
-
-
-async def _put_back(session: Session, scope: ReportScope) -> list[dict[str, str]]:
-    """Return what drift was put back, as far as the cluster still knows: it forgets events after an hour or so."""
-    try:
-        said, _ = await Stream(session, scope.namespace).past()
-    except ApiError:
-        return []
-    return [
-        {"sync": each.about.name, "time": each.time, "message": each.note}
-        for each in said
-        if each.reason == "DriftCorrected" and each.about.kind == "Sync" and each.time > scope.since
-    ]
