@@ -49,6 +49,7 @@ from kubectl_reconcile.modules.postgres.children import (
 from kubectl_reconcile.modules.postgres.decision import next_step, refusal_of
 from kubectl_reconcile.modules.postgres.handover import answered, noted
 from kubectl_reconcile.modules.postgres.membership import quorums
+from kubectl_reconcile.modules.postgres.reading import state_of
 from kubectl_reconcile.modules.postgres.situation import (
     PRIMARY,
     REPLICA,
@@ -58,7 +59,6 @@ from kubectl_reconcile.modules.postgres.situation import (
     InstanceVolume,
     PrimaryHandover,
     claim_name,
-    state_of,
 )
 from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, VolumeWish, database_spec, secrets_named
 from kubectl_reconcile.modules.postgres.steps import ACTIONS, DatabaseStep, NextDo

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from kubectl_reconcile.module_api import Action, Context, Facts, Io, Manifest, SilentPodError, is_alive
 from kubectl_reconcile.modules.postgres.children import PORT, TLS_FOLDER
-from kubectl_reconcile.modules.postgres.protocol import (
+from kubectl_reconcile.modules.postgres.server.protocol import (
     PostgresError,
     Proof,
     ProtocolError,
@@ -35,7 +35,7 @@ from kubectl_reconcile.modules.postgres.protocol import (
     tls_request,
     verifier,
 )
-from kubectl_reconcile.modules.postgres.session import PostgresSession, answer_of
+from kubectl_reconcile.modules.postgres.server.session import PostgresSession, answer_of
 from kubectl_reconcile.modules.postgres.situation import LAG_LEAST
 from kubectl_reconcile.modules.postgres.spec import (
     SUPERUSER,

@@ -11,7 +11,8 @@ from typing import Any
 from kubectl_reconcile.module_api import Action, Context, Facts, Owned, annotations_of, is_alive, map_at
 from kubectl_reconcile.modules.postgres.access.hba import hba_digest
 from kubectl_reconcile.modules.postgres.children import Begin
-from kubectl_reconcile.modules.postgres.situation import SYSTEM, claim_name, lsn_of, slot_id, state_of
+from kubectl_reconcile.modules.postgres.reading import state_of
+from kubectl_reconcile.modules.postgres.situation import SYSTEM, claim_name, lsn_of, slot_id
 from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, secret_of
 from kubectl_reconcile.modules.postgres.steps import ABSENT, OK, NextDo
 

@@ -1,6 +1,6 @@
 """How an instance joins again whose log has what the primary's hasn't: an old primary that was left behind, or a replica that had received more.
 
-1. Its volume is marked, as long as it doesn't follow, see `situation.diverged`. A server that runs on it as a standby is ended.
+1. Its volume is marked, as long as it doesn't follow, see `reading.diverged`. A server that runs on it as a standby is ended.
 2. The primary writes a checkpoint, if its last one is of an earlier timeline: ``pg_rewind`` takes the timeline of the last one for that of the primary.
 3. It begins again with ``pg_rewind``, in its pod: what only it held is gone then, and it follows.
 4. Where that can't be, was interrupted, or didn't help, its volume is set aside: no instance runs on it any more. Another one begins with a copy of the

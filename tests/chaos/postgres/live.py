@@ -9,8 +9,8 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.modules.postgres.protocol import PostgresError, Proof, ProtocolError
-from kubectl_reconcile.modules.postgres.session import PostgresSession
+from kubectl_reconcile.modules.postgres.server.protocol import PostgresError, Proof, ProtocolError
+from kubectl_reconcile.modules.postgres.server.session import PostgresSession
 from kubectl_reconcile.sandbox.runtime.channel import CallError
 from tests.chaos.daemon import until
 from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon

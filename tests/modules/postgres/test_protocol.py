@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.modules.postgres.protocol import (
+from kubectl_reconcile.modules.postgres.server.protocol import (
     PostgresError,
     Proof,
     ProtocolError,
@@ -18,7 +18,7 @@ from kubectl_reconcile.modules.postgres.protocol import (
     taken,
     verifier,
 )
-from kubectl_reconcile.modules.postgres.session import PostgresSession, answer_of
+from kubectl_reconcile.modules.postgres.server.session import PostgresSession, answer_of
 
 NONCE, SALT = "rOprNGfwEbeRWgbNEkqO", "W22ZaJ0SNY7soEsUEjb6gQ=="
 CHALLENGE = f"r={NONCE}%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s={SALT},i=4096".encode()

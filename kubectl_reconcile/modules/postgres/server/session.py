@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from kubectl_reconcile.module_api import PodStream
-from kubectl_reconcile.modules.postgres.protocol import (
+from kubectl_reconcile.modules.postgres.server.protocol import (
     PostgresError,
     Proof,
     ProtocolError,
