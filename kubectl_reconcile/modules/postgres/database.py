@@ -59,6 +59,7 @@ from kubectl_reconcile.modules.postgres.situation import (
     InstanceVolume,
     PrimaryHandover,
     claim_name,
+    lsn_text,
 )
 from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, VolumeWish, database_spec, secrets_named
 from kubectl_reconcile.modules.postgres.steps import ACTIONS, DatabaseStep, NextDo
@@ -247,6 +248,7 @@ _CHANGED = {
     NextDo.CONFIRM_QUORUM: "synchronous",
 }
 """What of an instance's answer a step changes."""
+_REACHED = ("recovery", "timeline", "lsn")
 
 
 def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
@@ -271,6 +273,8 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
                 pass
             case do if said := _CHANGED.get(do):
                 holds[f"pods.{slot}.{said}"] = instance.answer.get(said)
+            case NextDo.PROMOTE if "closed" in given:
+                holds |= {f"pods.{slot}.{name}": instance.answer.get(name) for name in (*_REACHED, "closed")}
             case NextDo.PROMOTE | NextDo.FAIL_OVER:
                 holds |= dict(_compared(s))
             case _:
@@ -285,7 +289,7 @@ def _compared(s: DatabaseState) -> Iterator[tuple[str, Any]]:
     for each in s.ordered:
         if each.stands_by:
             yield f"pods.{each.slot}.uid", each.uid
-            for name in ("recovery", "timeline", "lsn", "receives"):
+            for name in (*_REACHED, "receives"):
                 yield f"pods.{each.slot}.{name}", each.answer.get(name)
 
 
@@ -331,10 +335,20 @@ def _noted_quorums(s: DatabaseState, step: DatabaseStep, ctx: Context) -> dict[s
     return {"min": noted[-1]["min"], "quorums": noted, "since": since, "revision": count} if since else {}
 
 
-def _told(handover: PrimaryHandover) -> dict[str, str]:
+def _told(handover: PrimaryHandover) -> dict[str, Any]:
     """Return a handover as a status keeps it."""
     kind = "Failover" if handover.is_failover else "Switchover"
-    return {"to": handover.to, "uid": handover.uid, "kind": kind} if handover.is_noted else {}
+    if not handover.is_noted:
+        return {}
+    timeline, position = handover.after or (0, None)
+    seen = {} if position is None else {"timeline": timeline, "checkpoint": lsn_text(position)}
+    return {
+        "to": handover.to,
+        "uid": handover.uid,
+        "kind": kind,
+        **seen,
+        **({"closed": True} if handover.is_closed else {}),
+    }
 
 
 def _phase(s: DatabaseState, handover: PrimaryHandover) -> str:

@@ -2,7 +2,7 @@
 
 The order, each line only where those above are settled:
 
-1. Paused: nothing. A primary that is going is waited for. Data of two databases, or of another major version, or two servers that take
+1. Paused: nothing. A primary that is going is waited for, unless all of its log is elsewhere already. Data of two databases, or of another major version, or two servers that take
    writes: nothing, a person decides.
 2. The superuser's Secret: made before there is a database, never afterwards, since a new password wouldn't be that of the server.
 3. A primary that is away for too long is left behind, see `failover`; a handover that was begun goes on, see `handover`.
@@ -40,7 +40,13 @@ from kubectl_reconcile.modules.postgres.contents import (
     users,
 )
 from kubectl_reconcile.modules.postgres.failover import failing_over, left_behind, offered
-from kubectl_reconcile.modules.postgres.handover import handed_over, handing_over, switchover, switchover_refused
+from kubectl_reconcile.modules.postgres.handover import (
+    closed,
+    handed_over,
+    handing_over,
+    switchover,
+    switchover_refused,
+)
 from kubectl_reconcile.modules.postgres.membership import members, quorum_refused
 from kubectl_reconcile.modules.postgres.rejoin import come_back, given_up, rejoining, unrewindable, why_not
 from kubectl_reconcile.modules.postgres.situation import (
@@ -110,6 +116,7 @@ def _under_way(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Conte
         text = f"{names} take writes, so that no client is led to either; nothing is changed (hint: delete the pod and the volume claim of the one that is to go)"
         yield stop(text, "TwoPrimaries")
     if s.primary is not None and s.primary.is_going:
+        yield from closed(spec, s, ctx)
         yield from left_behind(spec, s, template, ctx)
         text = f"pod {s.primary.slot} is terminating"
         if len(s.instances) > 1:

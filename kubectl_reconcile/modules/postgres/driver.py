@@ -3,11 +3,11 @@
 The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
-Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read), settings,
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), checkpoint (where the last one stands, of one that takes writes), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read), settings,
 restarts, pending, error);
 ``writable``, the instances that take writes, in one line, without those that are to end where there are others; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
-among them, except of standbys that follow nobody: how far the log of each goes (lsn); and while nobody takes writes, whether it may go further yet (receives): more comes, or
+among them, except of standbys that follow nobody: how far the log of each goes (lsn), and where it was ended in order, if it was (closed); and while nobody takes writes, whether it may go further yet (receives): more comes, or
 after a restart not all that is on its volume has been read again.
 """
 
@@ -36,7 +36,8 @@ from kubectl_reconcile.modules.postgres.server.protocol import (
     verifier,
 )
 from kubectl_reconcile.modules.postgres.server.session import PostgresSession, answer_of
-from kubectl_reconcile.modules.postgres.situation import LAG_LEAST
+from kubectl_reconcile.modules.postgres.server.wal import TAIL, closed_at
+from kubectl_reconcile.modules.postgres.situation import LAG_LEAST, lsn_of, lsn_text
 from kubectl_reconcile.modules.postgres.spec import (
     SUPERUSER,
     MyDatabaseSpec,
@@ -56,6 +57,7 @@ _INSTANCE = """select json_build_object(
       then greatest(coalesce(pg_last_wal_receive_lsn(), '0/0'), coalesce(pg_last_wal_replay_lsn(), '0/0'))::text else '' end,
   'receives', exists (select from pg_stat_wal_receiver where status = 'streaming') or exists (select from pg_stat_activity
       where backend_type = 'startup' and coalesce(wait_event, '') not in ('RecoveryWalStream', 'RecoveryRetrieveRetryInterval', 'RecoveryPause')),
+  'checkpoint', case when pg_is_in_recovery() then '' else (select checkpoint_lsn::text from pg_control_checkpoint()) end,
   'synchronous', current_setting('synchronous_standby_names'),
   'version', current_setting('server_version'),
   'major', (current_setting('server_version_num')::int / 10000)::text,
@@ -86,7 +88,7 @@ _ACCESS = """do $$ begin
 end $$"""
 """The file is written and read again in one go, whatever happens to whoever asks for it."""
 _INSTANCE_SHAPE = {
-    **dict.fromkeys(("system", "version", "major", "lsn", "synchronous", "hba"), str), "recovery": bool, "receives": bool, "timeline": int, "checkpointed": int,
+    **dict.fromkeys(("system", "version", "major", "lsn", "checkpoint", "synchronous", "hba"), str), "recovery": bool, "receives": bool, "timeline": int, "checkpointed": int,
     **dict.fromkeys(("settings", "limits", "tls"), dict), **dict.fromkeys(("restarts", "pending"), list),
 }  # fmt: skip
 _WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots", "forks"), dict)
@@ -96,7 +98,11 @@ _TLS_STALE = f"pg_conf_load_time() < (pg_stat_file('{_KEY}', true)).modification
 """Files have their time to the second: what was read within the second in which they came may be what was there before."""
 _TLS_TRIES, _TLS_S = 25, 0.2
 _PEM_MAX = 1 << 16
-_MOVING = ("lsn", "receives")
+_MOVING = ("lsn", "receives", "closed")
+_LOG_END = """select encode(pg_read_binary_file('pg_wal/' || {name}, greatest(till - {most}, 0), least(till, {most}), true), 'hex')
+  from (select (ends - 1) % size + 1 as till, (ends - 1) / size as number, 4294967296 / size as each
+    from (select {end}::bigint as ends, pg_size_bytes(current_setting('wal_segment_size')) as size) sizes) place"""
+_LOG_NAME = "lpad(upper(to_hex({timeline}::bigint)), 8, '0') || lpad(upper(to_hex(number / each)), 8, '0') || lpad(upper(to_hex(number % each)), 8, '0')"
 _REWINDING = (
     "pg_catalog.pg_ls_dir(text, boolean, boolean)", "pg_catalog.pg_stat_file(text, boolean)", "pg_catalog.pg_read_binary_file(text)",
     "pg_catalog.pg_read_binary_file(text, bigint, bigint, boolean)",
@@ -216,9 +222,25 @@ async def _look(io: Io, name: str, password: str | None, question: str) -> dict[
     """Return what a server says of itself; ``error`` where it says nothing."""
     try:
         async with _session(io, name, password, _LOOKING) as session:
-            return {**answer_of(await session.ask(question), _INSTANCE_SHAPE), "error": ""}
+            answer = answer_of(await session.ask(question), _INSTANCE_SHAPE)
+            closed = {"closed": await _closed(session, answer)} if answer["recovery"] else {}
+            return {**answer, **closed, "error": ""}
     except (SilentPodError, PostgresError, ProtocolError) as error:
         return {"error": f"PostgreSQL: {error}" if not isinstance(error, SilentPodError) else str(error)}
+
+
+async def _closed(session: PostgresSession, answer: Mapping[str, Any]) -> str:
+    """Return where the log that a standby holds was ended in order, empty where it wasn't, more comes, or it can't be told."""
+    end = lsn_of(answer["lsn"])
+    if answer["receives"] or not end:
+        return ""
+    try:
+        name = _LOG_NAME.format(timeline=answer["timeline"])
+        found = await session.ask(_LOG_END.format(name=name, end=end, most=TAIL))
+    except PostgresError:
+        return ""
+    at = closed_at(bytes.fromhex(found[0][0] or ""), end)
+    return "" if at is None else lsn_text(at)
 
 
 async def _within(io: Io, spec: MyDatabaseSpec, name: str, password: str | None) -> Mapping[str, Any]:

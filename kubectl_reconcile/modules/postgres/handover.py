@@ -1,12 +1,14 @@
 """How one instance takes over from the primary without loss: a switchover.
 
-What proves that nothing is lost isn't that the old primary stopped in order, but what it holds: it comes back on its volume *as a standby*, says
+What proves that nothing is lost is what logs hold. Either the one that takes over has the last record of the old primary; or that one comes back on its volume *as a standby*, says
 how far its log goes, and only a standby whose log goes as far is promoted. Two standbys and no primary take no writes, so that
 at no moment two servers do. Each step is found again from what is there:
 
 1. The old primary writes a checkpoint. Who takes over is noted in the status, with the uid of the pod that is the primary until then.
 2. That pod is deleted. Its server ends the sessions of clients, sends all of its log to those who follow, and stops.
 3. It is recreated on its volume as a standby.
+   Before that, whenever it is seen: the one noted has the record with which the old primary has ended in order, which is the last one that it writes. Then all of its log is there, and 4. comes
+   at once, whatever its pod is at. That record must stand after the last checkpoint that was seen while that pod's server took writes, since an earlier run may have ended so, too.
 4. Once nobody receives anything any more: the one noted is promoted, if nobody's log goes further; else who has the most is noted instead, and the wish is given up. Timeline
    and position of each are looked at again right before. Replication slots for all others are made just before, so that what they lack is kept.
 5. The one that takes writes is the primary from then on: the label that the Service selects moves, and the others follow it.
@@ -82,14 +84,54 @@ def answered(s: DatabaseState, step: DatabaseStep) -> str:
 def noted(s: DatabaseState, step: DatabaseStep) -> PrimaryHandover:
     """Return what is to be known of a handover after *step*: while nobody takes writes, nothing that was noted is forgotten."""
     if not step.target:
-        return PrimaryHandover() if s.writable else s.handover
+        is_ended = bool(s.writable) and not _is_ending(s)
+        return PrimaryHandover() if is_ended else s.handover
     if step.is_failover and s.handover.is_failover:
         return PrimaryHandover(step.target, s.handover.uid, is_failover=True)
     uid = s.primary.uid if s.primary and (s.writable or step.is_failover) else s.handover.uid
-    return PrimaryHandover(step.target, uid or "none", is_failover=step.is_failover)
+    uid, is_closed = uid or "none", bool(step.parameters.get("closed"))
+    return PrimaryHandover(step.target, uid, is_failover=step.is_failover, after=_after(s, uid), is_closed=is_closed)
+
+
+def _is_ending(s: DatabaseState) -> bool:
+    """Tell whether the old primary is still about to stop for a switchover."""
+    old = s.primary
+    return old is not None and old.is_going and old.uid == s.handover.uid and not s.handover.is_failover
+
+
+def _after(s: DatabaseState, uid: str) -> tuple[int, int] | None:
+    """Return where the last checkpoint stands that was seen of the server of the pod *uid* while it took writes."""
+    seen = s.primary.checkpoint if s.primary and s.primary.uid == uid else None
+    return seen or (s.handover.after if s.handover.uid == uid else None)
 
 
 # --- how it goes on -------------------------------------------------------------------------------
+
+
+def closed(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield the promotion of the one that is to take over, where it has all of a log that the old primary has ended in order."""
+    heir, old = s.instances.get(s.handover.to), s.primary
+    if not s.handover.is_noted or s.handover.is_failover or s.writable or heir is None or heir.is_going:
+        return
+    is_begun = old is None or old.is_going or _stands_by_next(old, s)
+    if (
+        is_begun
+        and _has_all(heir, s)
+        and not any((each.reached or (0, 0)) > (heir.reached or (0, 0)) for each in s.ordered)
+    ):
+        step = _promoted(spec, s, heir, ctx, "which has all of the log")
+        yield replace(step, target=heir.slot, parameters={**step.parameters, "closed": heir.answer["closed"]})
+
+
+def _stands_by_next(old: Instance, s: DatabaseState) -> bool:
+    return old.uid != s.handover.uid and old.begun.get("BEGIN") == Begin.REPLICA
+
+
+def _has_all(heir: Instance, s: DatabaseState) -> bool:
+    after, at = s.handover.after, heir.closed
+    if after is None or at is None or not heir.stands_by:
+        return False
+    return heir.reached is not None and heir.reached[0] == after[0] and at > after[1]
 
 
 def handing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -97,6 +139,7 @@ def handing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Con
     old = s.primary
     if not s.handover.is_noted or s.handover.is_failover or s.writable:
         return
+    yield from closed(spec, s, ctx)
     if (
         old is not None and old.uid == s.handover.uid and not old.stands_by
     ):  # nothing has happened to the old primary yet

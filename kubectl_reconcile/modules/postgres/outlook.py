@@ -12,7 +12,14 @@ from kubectl_reconcile.module_api import Action, Context, Facts, Owned, annotati
 from kubectl_reconcile.modules.postgres.access.hba import hba_digest
 from kubectl_reconcile.modules.postgres.children import Begin
 from kubectl_reconcile.modules.postgres.reading import state_of
-from kubectl_reconcile.modules.postgres.situation import SYSTEM, claim_name, lsn_of, slot_id
+from kubectl_reconcile.modules.postgres.situation import (
+    SYSTEM,
+    DatabaseState,
+    claim_name,
+    lsn_of,
+    lsn_text,
+    slot_id,
+)
 from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, secret_of
 from kubectl_reconcile.modules.postgres.steps import ABSENT, OK, NextDo
 
@@ -88,7 +95,14 @@ def _promoted(facts: Facts, given: Mapping[str, Any]) -> Facts:
     name, pods = given["instance"], map_at(facts, "pods")
     left = int(map_at(pods, name).get("timeline") or 0)
     timeline, forks = left + 1, {**map_at(facts, "forks"), str(left): map_at(pods, name).get("lsn")}
-    told = {**map_at(pods, name), "recovery": False, "timeline": timeline, "synchronous": given["synchronous"]}
+    before = map_at(pods, name)
+    told = {
+        **before,
+        "recovery": False,
+        "timeline": timeline,
+        "synchronous": given["synchronous"],
+        "checkpoint": before.get("lsn"),
+    }
     slots = {each: dict(_UNUSED) for each in given["slots"]}
     return {"pods": {**pods, name: told}, "writable": name, "slots": slots, "forks": forks}
 
@@ -109,7 +123,7 @@ def once_running(spec: MyDatabaseSpec, owned: Owned, facts: Facts, ctx: Context)
     secrets = map_at(facts, "secrets")
     writable = sorted(name for name, each in pods.items() if each.get("recovery") is False)
     if not writable:
-        pods = _quiet(pods)
+        pods = _quiet(pods, state)
     replicas = [name for name, each in pods.items() if each.get("recovery") is True]
     slots = map_at(facts, "slots")
     active = {slot_id(name) for name in replicas} if writable else set()
@@ -128,11 +142,12 @@ def _secrets(spec: MyDatabaseSpec, ctx: Context) -> tuple[str, ...]:
     return (*own, *((spec.tls.secret_name,) if spec.tls else ()))
 
 
-def _quiet(pods: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what standbys say while nobody takes writes: all have the same, as far as nobody has said otherwise."""
+def _quiet(pods: Mapping[str, Any], s: DatabaseState) -> dict[str, Any]:
+    """Return what standbys say while nobody takes writes: all have the same, as far as nobody has said otherwise, and a primary that hands over has ended in order."""
     most: Mapping[str, Any] = max(pods.values(), key=lambda each: lsn_of(str(each.get("lsn") or "")) or 0, default={})
-    far = {"lsn": most.get("lsn") or "0/0", "receives": False}
-    timeline = max((int(each.get("timeline") or 0) for each in pods.values()), default=1)
+    after = None if s.handover.is_failover else s.handover.after
+    far = {"lsn": most.get("lsn") or "0/0", "receives": False, **({"closed": lsn_text(after[1] + 1)} if after else {})}
+    timeline = max((after[0] if after else 1, *(int(each.get("timeline") or 0) for each in pods.values())))
     return {
         name: {**each, **({} if each.get("lsn") else far), "receives": False, "timeline": timeline}
         for name, each in pods.items()
@@ -144,7 +159,7 @@ def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dic
     lines = (line.partition(" = ") for line in begun.get("PARAMETERS", "").splitlines())
     settings = {name: value[1:-1].replace("''", "'").replace("\\\\", "\\") for name, _, value in lines}
     return {
-        "recovery": begun.get("BEGIN") in {Begin.REPLICA, Begin.REWIND}, "system": system, "timeline": 1, "checkpointed": 1, "synchronous": begun.get("SYNCHRONOUS", ""), "version": str(spec.version), "major": str(spec.version),
+        "recovery": begun.get("BEGIN") in {Begin.REPLICA, Begin.REWIND}, "system": system, "timeline": 1, "checkpointed": 1, "checkpoint": "0/0", "synchronous": begun.get("SYNCHRONOUS", ""), "version": str(spec.version), "major": str(spec.version),
         "settings": settings, "restarts": [], "limits": {}, "pending": [], "hba": hba_digest(begun.get("HBA", "")), "tls": {"on": False, "seen": spec.tls is not None, "stale": False}, "error": "",
     }  # fmt: skip
 

@@ -99,12 +99,13 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
 def _rejoins(s: DatabaseState, volume: InstanceVolume) -> bool:
     """Tell whether a volume may hold what the primary hasn't got; it was so noted until its instance follows.
 
-    That is so of the volume of a primary that was left behind: one of which nobody has seen how far its log goes, while another takes writes.
+    That is so of the volume of a primary that was left behind: one of which nobody has seen how far its log goes, while another takes writes that wasn't seen to have all of it.
     """
     instance = s.instances.get(volume.slot)
     if volume.slot == s.named_primary or (instance is not None and s.streams(instance)):
         return False
-    is_left = volume.is_primary and (instance is None or not instance.stands_by)
+    is_whole = s.handover.is_closed and s.handover.to == s.named_primary
+    is_left = volume.is_primary and not is_whole and (instance is None or not instance.stands_by)
     return volume.rejoins or is_left or (instance is not None and instance.is_diverged)
 
 
@@ -127,12 +128,16 @@ def _outage(cr: Manifest) -> Outage:
 
 def _handover(cr: Manifest) -> PrimaryHandover:
     status = map_at(cr, "status")
+    told = map_at(status, "handover")
+    timeline, position = told.get("timeline"), lsn_of(text_at(told, "checkpoint"))
     return PrimaryHandover(
-        text_at(status, "handover", "to"),
-        text_at(status, "handover", "uid"),
+        text_at(told, "to"),
+        text_at(told, "uid"),
         annotations_of(cr).get(SWITCHOVER, ""),
         text_at(status, "switchoverAnswered"),
-        text_at(status, "handover", "kind") == "Failover",
+        text_at(told, "kind") == "Failover",
+        (timeline, position) if isinstance(timeline, int) and position is not None else None,
+        told.get("closed") is True,
     )
 
 

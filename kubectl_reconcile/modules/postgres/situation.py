@@ -95,6 +95,17 @@ class Instance:
         return None if position is None else (int(self.answer.get("timeline") or 0), position)
 
     @property
+    def closed(self) -> int | None:
+        """Where in its log the server stopped in order that wrote it, if that is its end."""
+        return lsn_of(str(self.answer.get("closed") or ""))
+
+    @property
+    def checkpoint(self) -> tuple[int, int] | None:
+        """Where its last checkpoint stands, as timeline and position, if it takes writes."""
+        position = lsn_of(str(self.answer.get("checkpoint") or "")) if self.is_writable else None
+        return None if position is None else (int(self.answer.get("timeline") or 0), position)
+
+    @property
     def is_unrewindable(self) -> bool:
         """Whether it has ended since its folder can't be rewound, or an earlier rewind was interrupted."""
         ends = (
@@ -137,6 +148,7 @@ class PrimaryHandover:
     """What earlier passes noted of one instance that takes over from another: *to* whom, and the *uid* of the pod that was the primary until then.
 
     *is_failover* tells whether the primary is left behind. *wish* is whom somebody asks for; *granted* is the wish that was dealt with already.
+    *after* is where that primary's last checkpoint stood that was seen, as timeline and position; *is_closed* tells that whoever takes over had its log to the end.
     """
 
     to: str = ""
@@ -144,6 +156,8 @@ class PrimaryHandover:
     wish: str = ""
     granted: str = ""
     is_failover: bool = False
+    after: tuple[int, int] | None = None
+    is_closed: bool = False
 
     @property
     def is_noted(self) -> bool:
@@ -277,6 +291,11 @@ def lsn_of(text: str) -> int | None:
     """Return a position in the log as a number, None where it is none: PostgreSQL writes it as two, in hexadecimal."""
     found = _LSN.fullmatch(text)
     return (int(found[1], 16) << 32) + int(found[2], 16) if found else None
+
+
+def lsn_text(position: int) -> str:
+    """Return a position in the log as PostgreSQL writes it."""
+    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
 
 
 def would_shrink(volume: InstanceVolume, size: str) -> bool:

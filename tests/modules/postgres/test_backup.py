@@ -264,7 +264,7 @@ def fill(world):
     disk = uid_of(world.claim("db-0"))
     old = {"postgres": {}, "replicator": {"login": True, "password": "old", "replication": True}}
     world.disks[disk] = {
-        "system": "6000", "roles": old, "databases": {}, "slots": set(), "rows": [1, 2], "timeline": 1, "forks": {},
+        "system": "6000", "roles": old, "databases": {}, "slots": set(), "rows": [1, 2], "marks": [], "timeline": 1, "forks": {},
         "checkpointed": 1, "half": False, "password": world.secrets["db-superuser"],
     }  # fmt: skip
     end(world, "db-restore", container="begin")

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.modules.postgres.world import HANDOVER, World, condition, uid_of
+from tests.modules.postgres.world import HANDOVER, QUICK, World, condition, lsn, place, uid_of
 
 ASKED = "example.com/switchover-to"
 
 
-def formed(replicas=3):
-    world = World(replicas=replicas)
+def formed(replicas=3, *, tells_end=False, **spec):
+    world = World(replicas=replicas, **spec)
+    world.tells_end = tells_end
     world.settle()
     world.write("first")
     world.run()
@@ -44,6 +45,76 @@ def test_a_switchover_that_somebody_asks_for_loses_nothing():
     assert (status["timeline"], "handover" in status) == (2, False)
     assert world.claim("db-1")["metadata"]["annotations"]["example.com/role"] == "primary"
     assert "example.com/role" not in world.claim("db-0")["metadata"]["annotations"]
+
+
+def test_whoever_has_the_record_with_which_the_old_primary_ended_takes_over_at_once():
+    world = asked(formed(tells_end=True, failover={}))
+    for _ in range(2):
+        world.step()
+    noted = world.cr["status"]["handover"]
+    assert (noted["timeline"], noted["checkpoint"]) == (1, lsn(place(disk(world, "db-0")) - 2))
+    (action,) = world.step().actions
+    assert action.summary.startswith("promote db-1, which has all of the log, up to 0/")
+    assert action.precondition["pods.db-1.closed"] == action.parameters["closed"]
+    assert world.cr["status"]["handover"]["closed"] is True
+    outcome = world.settle()
+    assert world.taken == QUICK
+    assert world.pods["db-0"]["spec"]["initContainers"][0]["env"][0] == {"name": "BEGIN", "value": "replica"}
+    assert disk(world, "db-1")["rows"] == ["first"]
+    assert condition(outcome, "Ready").status == "True"
+    assert "handover" not in world.cr["status"]
+
+
+def test_it_takes_over_though_the_node_does_not_say_yet_that_the_old_primary_has_ended():
+    world = asked(formed(tells_end=True, failover={}))
+    old = world.pods["db-0"]
+    world.step()
+    world.ends("db-0")
+    world.kill("db-0")
+    old["metadata"]["deletionTimestamp"] = world.now
+    world.step()
+    assert world.taken == ["checkpoint db-0", "promote db-1"]
+    world.step()
+    assert (world.role("db-0"), world.role("db-1")) == (None, "primary")
+    assert "example.com/rejoins" not in world.claim("db-0")["metadata"]["annotations"]
+
+
+def test_an_old_primary_that_is_about_to_stop_is_handed_over_from_all_the_same():
+    world = asked(formed(tells_end=True))
+    world.step()
+    world.pods["db-0"]["metadata"]["deletionTimestamp"] = world.now
+    assert world.step().actions == ()
+    assert world.cr["status"]["handover"]["to"] == "db-1"
+
+
+UNPROVEN = {
+    "it ended so in an earlier run": lambda world: world.cr["status"]["handover"].update(checkpoint="0/FFFFFF"),
+    "it did so on another timeline": lambda world: world.cr["status"]["handover"].update(timeline=2),
+    "nobody saw a checkpoint of it": lambda world: world.cr["status"]["handover"].pop("checkpoint"),
+    "it was another pod": lambda world: world.cr["status"]["handover"].pop("uid"),
+    "it has not got that record": lambda world: disk(world, "db-1")["marks"].pop(),
+    "it is a failover": lambda world: world.cr["status"]["handover"].update(kind="Failover"),
+}
+
+
+@pytest.mark.parametrize("is_unproven", UNPROVEN.values(), ids=UNPROVEN)
+def test_nobody_takes_over_at_once_of_whom_it_is_not_proven_that_it_has_all(is_unproven):
+    world = asked(formed(tells_end=True))
+    world.step()
+    world.step()
+    is_unproven(world)
+    assert [each for each in world.step().actions if each.parameters.get("closed")] == []
+
+
+def test_nobody_takes_over_at_once_whose_log_goes_less_far_than_anothers():
+    world = asked(formed(tells_end=True))
+    world.step()
+    world.step()
+    facts, told = world.facts, world.facts()
+    told["pods"]["db-2"]["lsn"] = "0/FFFFFF"
+    world.facts = lambda: told
+    assert world.step().actions == ()
+    world.facts = facts
 
 
 def test_it_says_who_takes_over_and_why_nobody_serves_meanwhile():
@@ -225,11 +296,13 @@ FAULTS = st.sampled_from(["kill", "delete", "forget", "stop", "none", "none"])
 
 
 @settings(max_examples=25, deadline=None)
-@example(faults=[("none", 0)] * 3 + [("forget", 0), ("kill", 1)], to="db-1")
-@example(faults=[("none", 0), ("kill", 0)], to="db-1")
-@given(st.lists(st.tuples(FAULTS, st.integers(0, 2)), max_size=8), st.sampled_from(["db-1", "db-2"]))
-def test_whatever_happens_meanwhile_no_acknowledged_row_is_lost(faults, to):
-    world = asked(formed(), to)
+@example(faults=[("none", 0)] * 3 + [("forget", 0), ("kill", 1)], to="db-1", tells_end=False)
+@example(faults=[("none", 0)] * 2 + [("forget", 0), ("kill", 1)], to="db-1", tells_end=True)
+@example(faults=[("none", 0), ("kill", 0)], to="db-1", tells_end=True)
+@example(faults=[("kill", 0), ("none", 0), ("none", 0), ("stop", 1)], to="db-1", tells_end=True)
+@given(st.lists(st.tuples(FAULTS, st.integers(0, 2)), max_size=8), st.sampled_from(["db-1", "db-2"]), st.booleans())
+def test_whatever_happens_meanwhile_no_acknowledged_row_is_lost(faults, to, tells_end):
+    world = asked(formed(tells_end=tells_end), to)
     rows = ["first"]
     for at, (fault, number) in enumerate(faults):
         befall(world, fault, f"db-{number}")

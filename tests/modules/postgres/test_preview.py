@@ -122,6 +122,7 @@ def is_part(steps, of):
 @given(CHANGES, CHANGES, st.integers(0, 9), st.sampled_from(["", "db-1"]))
 def test_a_change_takes_the_steps_that_were_shown_before(before, change, later, to):
     world = World(**before)
+    world.tells_end = True
     world.secrets["certificate"] = "tls.crt"
     world.settle(200)
     world.cr["spec"] |= change

@@ -21,13 +21,18 @@ from kubectl_reconcile.modules.postgres.access.hba import hba_digest
 NOW = "2026-11-20T12:00:00Z"
 HANDOVER = ["checkpoint db-0", "delete db-0", "create db-0", "promote db-1"]
 """The steps by which db-1 takes over from db-0."""
-COPIED = ("rows", "timeline", "forks", "roles", "databases")
+QUICK = ["checkpoint db-0", "delete db-0", "promote db-1", "create db-0"]
+"""The same where db-1 says that it has the record with which db-0 ended."""
+COPIED = ("rows", "marks", "timeline", "forks", "roles", "databases")
 """What whoever follows has from the primary."""
 RESTARTS = {"max_connections", "shared_buffers"}
 
 
 class World:
-    """One database, from its CR on. *taken* are all steps so far, *secrets* what each Secret holds; *rewinds* is how pg_rewind ends: done, refused or killed."""
+    """One database, from its CR on. *taken* are all steps so far, *secrets* what each Secret holds; *rewinds* is how pg_rewind ends: done, refused or killed.
+
+    *tells_end* is whether servers say what checkpoints stand in their logs.
+    """
 
     def __init__(self, **spec):
         metadata = {"name": "db", "namespace": "shop", "uid": "u-cr", "generation": 1, "resourceVersion": "1"}
@@ -48,6 +53,7 @@ class World:
         self.taken = []
         self.new = itertools.count(1)
         self.others = []
+        self.tells_end = False
 
     # --- what is there ------------------------------------------------------------------------------
 
@@ -74,8 +80,11 @@ class World:
             uid: one for uid, one in self.running.items() if uid in {uid_of(pod) for pod in self.pods.values()}
         }
         for name, pod in self.pods.items():
-            is_up = name not in self.broken and (uid_of(pod) in self.running or self.start(name, pod))
-            if pod.get("status", {}).get("phase") != "Failed":
+            has_ended = pod.get("status", {}).get("phase") == "Failed"
+            is_up = name not in self.broken and (
+                uid_of(pod) in self.running or (not has_ended and self.start(name, pod))
+            )
+            if not has_ended and pod.get("status", {}).get("phase") != "Failed":
                 pod["status"] = {
                     "phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": str(bool(is_up))}],
                 }  # fmt: skip
@@ -128,6 +137,8 @@ class World:
             return False  # a standby with less room than its primary doesn't start
         if standby:
             self.disks[disk]["slots"] = set()
+        if not standby and self.disks[disk]["marks"][-1:] != [(place(self.disks[disk]) - 1, True)]:
+            self.mark(disk)  # what it writes once it has recovered from a crash
         self.running[uid_of(pod)] = {
             "disk": disk,
             "slot": told["SLOT"],
@@ -165,7 +176,7 @@ class World:
     def begun(self, name, disk):
         assert not self.disks, f"{name} begins a second database"
         own = {"password": self.secrets["db-superuser"]}
-        empty = {"roles": {}, "databases": {}, "slots": set(), "rows": [], "timeline": 1, "forks": {}}
+        empty = {"roles": {}, "databases": {}, "slots": set(), "rows": [], "marks": [], "timeline": 1, "forks": {}}
         empty |= {"checkpointed": 1, "half": False}
         self.disks[disk] = {"system": "7000", **empty, **own}
         return True
@@ -199,6 +210,29 @@ class World:
         is_behind = own["rows"] == source["rows"][: len(own["rows"])]
         return is_behind and server["slot"] in source["slots"] and self.role(primary["name"]) == "primary"
 
+    def mark(self, disk, *, is_end=False):
+        """A checkpoint is written to the log on a disk: as its end, or not. After a crash it looks the same as the one of an end."""
+        if self.tells_end:
+            self.disks[disk]["marks"].append((place(self.disks[disk]), is_end))
+
+    def ends(self, slot):
+        """The server of a pod stops in order: those who follow receive the record by which it says so."""
+        server = self.running.get(uid_of(self.pods[slot]))
+        if not self.tells_end or server is None or server["standby"] or slot in self.broken:
+            return
+        following = [name for name in self.pods if self.follows(name)]
+        self.mark(server["disk"], is_end=True)
+        for name in following:
+            self.receive(name)
+
+    def marked(self, server):
+        """What a server says of checkpoints."""
+        disk = self.disks[server["disk"]]
+        if not self.tells_end or not disk["marks"]:
+            return {}
+        at, last = place(disk), disk["marks"][-1][0]
+        return {"closed": lsn(last) if last == at - 1 else ""} if server["standby"] else {"checkpoint": lsn(last)}
+
     def kill(self, slot):
         """The server of a pod ends; nobody restarts it."""
         self.running.pop(uid_of(self.pods[slot]), None)
@@ -219,10 +253,12 @@ class World:
             pods[name] = {
                 "uid": uid_of(pod), "error": "", "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
                 "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "synchronous": server["synchronous"], "hba": hba_digest(server["hba"]), "tls": self.tls(pod, server), "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
-                "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]},
+                "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]}, **self.marked(server),
             }  # fmt: skip
         writable = sorted(name for name, each in pods.items() if not each["error"] and not each["recovery"])
         for name, each in pods.items():
+            if writable and each.get("recovery"):
+                each.pop("closed", None)
             follows = not writable or self.follows(name)
             if not each["error"] and each["recovery"] and not (writable and follows):
                 disk = self.disks[self.running[uid_of(self.pods[name])]["disk"]]
@@ -322,6 +358,7 @@ class World:
             self.objects.pop((kind, name))
             return ""
         assert kind == "Pod", f"{kind} {name} is deleted"
+        self.ends(name)
         self.objects.pop((kind, name))
         return f"delete {name}"
 
@@ -371,6 +408,7 @@ class World:
                 pass
             case "checkpoint":
                 disk["checkpointed"] = disk["timeline"]
+                self.mark(server["disk"])
             case "set-quorum" | "set-access" | "set-tls":
                 named = {"setting": "synchronous", "hba": "hba"}
                 news = {to: given[name] for name, to in named.items() if name in given}
@@ -407,7 +445,15 @@ def waits_for(setting):
 
 def position(disk):
     """How far the log on a disk goes."""
-    return f"0/{1000 + len(disk['rows']):X}"
+    return lsn(place(disk))
+
+
+def place(disk):
+    return 1000 + len(disk["rows"]) + len(disk["marks"])
+
+
+def lsn(place):
+    return f"0/{place:X}"
 
 
 def ended(pod, code):
