@@ -299,7 +299,7 @@ def weaken(stage: Stage) -> None:
     privileged = "        - name: web\n          securityContext:\n            privileged: true\n"
     stage.write("shop/base/web.yaml", lambda text: text.replace("        - name: web\n", privileged, 1))
     stage.show("kubectl reconcile diff shop --local . -o summary --fail-on new-findings", cwd=stage.repository)
-    say("… which that would have told CI by its exit status. Pushed all the same, it is what the Checkup finds.")
+    say("… which that would have told CI by its exit status. Pushed anyway, it is what the Checkup finds.")
     stage.push("It needs more rights")
     stage.wait("the Checkup has found it", lambda: verdict(stage) == "False")
     stage.show("kubectl -n shop get checkup security")

@@ -183,7 +183,7 @@ class GoProgram:
         """Return how many packages the command *build* will compile in *folder*; downloads the modules that it needs.
 
         Raises:
-            GoBuildError: a module can't be had.
+            GoBuildError: a module can't be read.
         """
         go, flags = build[0], [word for word in build[2:-1] if word != "-v"]
         output = flags.index("-o")
@@ -261,7 +261,7 @@ def _last_words(lines: list[str]) -> str:
         for line in lines
         if not line.startswith("go: downloading ") and not re.fullmatch(r"[\w.~/-]+\s*", line)
     ]
-    return "\n".join(said[-20:]) or "it said nothing"
+    return "\n".join(said[-20:]) or "no output"
 
 
 def _elapsed(since: float) -> str:

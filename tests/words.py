@@ -25,6 +25,17 @@ INSTEAD = {
     r"of another mind": "who wants something else",
     r"be (it|they) (that|there|with|a|an|the)": "whether, even if",
     r"whatever becomes of": "whatever happens to",
+    r"all the same": "anyway, still",
+    r"in silence|without a word": "silently, without a message",
+    r"can't be (told|had)(?! apart)": "isn't known, can't be read",
+    r"whose it is|who it is": "its owner, its author, its name",
+    r"kept by hand": "applied by hand",
+    r"(says|said|say) nothing of": "doesn't mention, hasn't reported on",
+    r"nobody is here": "there is no terminal",
+    r"such ones": "these",
+    r"be rid of": "remove",
+    r"none lives?|no daemon lives?": "none is running",
+    r"asks? for it no more|(is|are) ours no more": "no longer asks for it",
 }
 """A pattern, and what to write instead."""
 _READ = {".md", ".py", ".yaml", ".go"}

@@ -44,11 +44,11 @@ _KEY_REFUSED = (
 _NOT_ALLOWED = (
     "AccessDenied",
     "credentialsSecret",
-    "doesn't let the key in",
+    "denies access to the key",
     f"correct the Secret, or give the key {_RIGHTS}",
 )
 _ELSEWHERE = ("WrongRegion", "region", "says that the bucket is in another region", "name that one")
-_NO_BUCKET = ("BucketNotFound", "bucket", "has no such bucket", "make it, or correct the name")
+_NO_BUCKET = ("BucketNotFound", "bucket", "has no such bucket", "create it, or correct the name")
 _FULL = ("NoRoom", "bucket", "has no room left", "make room, or keep fewer backups")
 _FAULTS = {
     "NoSuchBucket": _NO_BUCKET, "404": _NO_BUCKET,
@@ -56,13 +56,13 @@ _FAULTS = {
     "AuthFailure": _KEY_REFUSED, "401": _KEY_REFUSED,
     "AccessDenied": _NOT_ALLOWED, "403": _NOT_ALLOWED,
     "PermanentRedirect": _ELSEWHERE, "AuthorizationHeaderMalformed": _ELSEWHERE, "301": _ELSEWHERE,
-    "RequestTimeTooSkewed": ("ClockWrong", "endpoint", "has another time than this node", "set the clock of either"),
+    "RequestTimeTooSkewed": ("ClockWrong", "endpoint", "has a different time than this node", "synchronize the two clocks"),
     "QuotaExceeded": _FULL, "XMinioStorageFull": _FULL, "507": _FULL,
 }  # fmt: skip
 _SILENCE = {
-    "InvalidCertificate": ("CertificateRefused", "caSecret", "name a Secret with the ca.crt of who has signed its certificate"),
-    "dns error": ("Unreachable", "endpoint", "nothing is known by that name: correct it"),
-    "ConnectionRefused": ("Unreachable", "endpoint", "nobody listens there: correct it, or start the server"),
+    "InvalidCertificate": ("CertificateRefused", "caSecret", "name a Secret whose ca.crt is of the authority that signed its certificate"),
+    "dns error": ("Unreachable", "endpoint", "that name can't be resolved: correct it"),
+    "ConnectionRefused": ("Unreachable", "endpoint", "nothing listens there: correct it, or start the server"),
 }  # fmt: skip
 
 
@@ -168,7 +168,7 @@ class BucketFolder:
             found.update(part)
             size += len(part)
         if (size, found.hexdigest()) != (written.size, written.sha256):
-            raise DamagedError(f"{self.address.shown} has kept something else than was sent")
+            raise DamagedError(f"{self.address.shown} stored something other than what was sent")
 
     def _content(self, answer: obstore.GetResult) -> Iterator[bytes]:
         with self._told():
@@ -243,5 +243,5 @@ def fault_of(address: BucketAddress, said: str) -> PlaceError:
     for sign, (reason, field, hint) in _SILENCE.items():
         if sign in said:
             return PlaceError(reason, f"{address.field}.{field}: {address.shown} can't be reached (hint: {hint})")
-    hint = "see that pods of this namespace get there"
+    hint = "make sure that pods of this namespace can reach it"
     return PlaceError("Unreachable", f"{address.field}.endpoint: {address.shown} doesn't answer (hint: {hint})")

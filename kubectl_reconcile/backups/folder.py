@@ -57,7 +57,7 @@ class Folder:
                 os.fsync(file.fileno())
             found = self.kind.checked(part, began)
             if found.number < least:
-                raise DamagedError(f"it holds {found.number}, and was to hold {least} at least")
+                raise DamagedError(f"it holds {found.number}, and should hold at least {least}")
             part.rename(self.path / found.name)
         finally:
             part.unlink(missing_ok=True)

@@ -255,14 +255,14 @@ class SilentWatch(Unreachable):
     """A watch that the server should have ended by now, and which tells neither that nor anything else."""
 
     def __init__(self, server: str) -> None:
-        super().__init__(server, "a watch fell silent", "does something in between forget what it carries?")
+        super().__init__(server, "a watch went silent", "does a proxy in between drop idle connections?")
 
 
 class GivenUp(Unreachable):
     """The connection was dead as far as anybody knew, so that nothing more was waited for. Trying again makes another."""
 
     def __init__(self, server: str) -> None:
-        super().__init__(server, "the connection had died in silence")
+        super().__init__(server, "the connection died silently")
 
 
 _BY_STATUS: Mapping[int, type[ApiError]] = {

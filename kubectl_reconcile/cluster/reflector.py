@@ -227,7 +227,7 @@ class Reflector:
             self._adopt(*await self.listed())
             return
         self.is_silent = True
-        _LOG.warning('watch fell silent feed="%s" position=%s', self.feed, self.contents.position)
+        _LOG.warning('watch went silent feed="%s" position=%s', self.feed, self.contents.position)
 
     async def _stream(self, query: Mapping[str, Param], *, follows_s: float = 0.0) -> bool:
         """List the feed as events and go on in the same watch for *follows_s*; tell whether that worked.

@@ -1,6 +1,6 @@
 """The connections along one route: made, kept alive, given up.
 
-Connections may die without a word: a machine goes, or a proxy forgets what it carried. The system asks each idle one for a
+Connections may die silently: a machine goes away, or a proxy drops them. The system asks each idle one for a
 sign of life (TCP keepalive). What that can't tell, since something in between answers, is found out by whoever misses something.
 """
 

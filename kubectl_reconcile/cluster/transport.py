@@ -9,7 +9,7 @@ Rules:
 - Credentials that ran out, or that the server no longer accepts (401), are resolved afresh once.
 - A refusal of a server that starts is no refusal but its own trouble (503), as long as it isn't ready (``readiness.py``).
 - Watches have connections of their own, so that many of them never starve the requests.
-- Connections may die without a word: a machine goes, or a proxy forgets what it carried. The system asks each idle one for a
+- Connections may die silently: a machine goes away, or a proxy drops them. The system asks each idle one for a
   sign of life (TCP keepalive). What that can't tell, since a proxy in between answers, is found out by whoever misses something:
   ``give_up`` ends all that goes along the connections of so far, and the next request makes new ones.
 - Compression is asked for where the server is far away; on this machine or network it costs more than it saves.
@@ -143,7 +143,7 @@ class Transport:
             if first.done() or not _is_answered(second) or (await asyncio.wait({first}, timeout=_BOTH_S))[0]:
                 self._close_soon(fresh)
                 return (first if first.done() else second).result()
-            _LOG.warning("connections given up, for they are dead: new ones are answered server=%s", self.route.server)
+            _LOG.warning("dead connections closed: new ones are answered server=%s", self.route.server)
             self._succeed(fresh)
             return second.result()
         finally:
@@ -226,7 +226,7 @@ class Transport:
                     proxy=route.proxy or None, server_hostname=route.tls_server_name or None,
                 )  # fmt: skip
             except aiohttp.WSServerHandshakeError as error:
-                message = f"{request} was answered {error.status}, and no connection came about"
+                message = f"{request} was answered {error.status}, and no connection was made"
                 raise error_of({"message": message}, http_status=error.status, request=str(request)) from error
 
     async def _heard(self, response: aiohttp.ClientResponse, ends_at_s: float) -> bytes:
@@ -374,7 +374,7 @@ def _with_expiry(error: ApiError, route: Route) -> ApiError:
 
 def _starting(error: ApiError, server: str) -> ServerError:
     """Return the refusal of a server that isn't ready as what it is."""
-    message = f"the API server {server} isn't ready, and refuses what it may allow when it is: {error.message}"
+    message = f"the API server {server} isn't ready yet, and may refuse what it allows later: {error.message}"
     return ServerError(message, status=503, reason="ServiceUnavailable")
 
 
@@ -408,9 +408,13 @@ def _unreachable(server: str, error: BaseException) -> Unreachable:
 
 
 _TROUBLES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
-    ((ssl.SSLError,), "no TLS connection came about", "is this an https port, and does it want a client certificate?"),
+    (
+        (ssl.SSLError,),
+        "no TLS connection could be made",
+        "is this an https port, and does it want a client certificate?",
+    ),
     ((socket.gaierror,), "its name can't be resolved", "check the server's name and the DNS"),
     ((TimeoutError,), "timed out", "is it overloaded, or a firewall in between?"),
     ((ConnectionRefusedError,), "connection refused", "is it running, and is this its port?"),
-    (_LOST, "the connection broke off", ""),
+    (_LOST, "the connection was lost", ""),
 )

@@ -372,7 +372,7 @@ def _policy(text: str) -> ConflictPolicy:
 def _sync(text: str) -> ObjectRef:
     namespace, _, name = text.strip().partition("/")
     if not namespace or not name or "/" in name:
-        raise _UnusableError(f"is {_shown(text)}, which names no Sync", "write NAMESPACE/NAME")
+        raise _UnusableError(f"is {_shown(text)}, which isn't the name of a Sync", "write NAMESPACE/NAME")
     return ObjectRef(API_GROUP, "Sync", namespace, name)
 
 

@@ -143,7 +143,7 @@ class Severity(StrEnum):
     ERROR = "error"
     """Something can't be used as it is: deletions wait until it is mended, and the Sync isn't Ready meanwhile."""
     WARNING = "warning"
-    """It is used as it is, though most likely meant otherwise: nothing waits for it, and the Sync is Ready all the same."""
+    """It is used as it is, though most likely meant otherwise: nothing waits for it, and the Sync is still Ready."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,7 +239,7 @@ def _storage(wanted: DatabaseStorage) -> dict[str, str]:
 
 
 def _database_env(spec: DatabaseSpec, ctx: Context) -> list[dict[str, Any]]:
-    """Return what tells the backend where the database is and, in a ``MyDatabase``, who it is there."""
+    """Return what tells the backend where the database is and, in a ``MyDatabase``, its user there."""
     host = ctx.name("database")
     env: list[dict[str, Any]] = [
         {"name": "DATABASE_HOST", "value": host},

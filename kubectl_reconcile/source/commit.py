@@ -47,7 +47,7 @@ class FilesCommit:
             clone.talk(["push", "--quiet", "--", repository.url, refs], _PUSH_TIMEOUT_S)
         except SourceError as error:
             if "somebody pushed" in str(error):
-                message = f"{repository}: branch {branch} has commits that {self.parent[:7]} hasn't"
+                message = f"{repository}: branch {branch} has commits that {self.parent[:7]} lacks"
                 raise SourceError(SourceFault.REFUSED, message, "give another --branch, and merge it there") from None
             raise
         return made

@@ -29,13 +29,13 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
     (
         r"[Oo]ut of memory|malloc failed|unable to create thread|mmap failed: Cannot allocate",
         SourceFault.REFUSED,
-        "git wants more memory than it may have",
+        "git needs more memory than it may use",
         raising("memory_bytes"),
     ),
     (
         r"died of signal 25|File too large",
         SourceFault.REFUSED,
-        "its clone takes more of the disk than it may",
+        "its clone needs more disk space than it may use",
         raising("clone_bytes"),
     ),
     (
@@ -54,13 +54,13 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
         r"[Pp]lease tell me who you are|empty ident name|unable to auto-detect email",
         SourceFault.REFUSED,
         "git doesn't know who you are",
-        "git config --global user.name and user.email say it",
+        "set git config --global user.name and user.email",
     ),
     (
         r"failed to sign the data|gpg\.ssh\.defaultKeyCommand|user\.signing[Kk]ey|Couldn't load public key",
         SourceFault.REFUSED,
         "git can't sign the commit, and the Sync wants it signed",
-        "git config user.signingKey, and gpg.format ssh for an SSH key, say by what",
+        "git config user.signingKey, and gpg.format ssh for an SSH key, choose the key",
     ),
     (
         r"returned error: 30\d|unable to update url base from redirection",
@@ -90,7 +90,7 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
         r"SSL certificate problem|certificate verif|server verification failed|unable to get local issuer",
         SourceFault.UNTRUSTED,
         "its TLS certificate isn't trusted",
-        "give the CA that signed it as key ca.crt of the Secret that secretRef names",
+        "put the CA that signed it into key ca.crt of the Secret that secretRef names",
     ),
     (
         r"error setting certificate (?:verify locations|file)|error adding trust anchors",
@@ -164,12 +164,12 @@ def explained(repository: Repository, complaint: str) -> SourceError:
         match = next((line for line in told if re.search(pattern, line)), None)
         if match is not None and fault is SourceFault.UNAUTHORIZED and _is_nameless(repository):
             wanted = _NO_CREDENTIALS_OF_USER if repository.user_config else _NO_CREDENTIALS
-            return SourceError(fault, f"{repository}: the server wants credentials, and none are given", wanted)
+            return SourceError(fault, f"{repository}: the server asks for credentials, and none are given", wanted)
         if match is not None:
             said = message or re.sub(r"^unable to access '[^']*': ", "", match)
             again = "; the daemon tries again" if hint is _CHECK and not repository.user_config else ""
             return SourceError(fault, f"{repository}: {said}", f"{hint}{again}")
-    return SourceError(SourceFault.FAILED, f"{repository}: git failed: {told[0] if told else 'without a word'}")
+    return SourceError(SourceFault.FAILED, f"{repository}: git failed: {told[0] if told else 'without a message'}")
 
 
 def judge(repository: Repository, git: GitProcess, complaint: bytes, excess: str, timeout_s: float) -> None:
@@ -179,7 +179,7 @@ def judge(repository: Repository, git: GitProcess, complaint: bytes, excess: str
         SourceError: it didn't.
     """
     if excess:
-        hint = "a flood is the server's fault"
+        hint = "a server that floods its clients is at fault"
         ways = f"; {raising('said_bytes')}" if excess == said_too_much(git.limits) else ""
         raise SourceError(SourceFault.REFUSED, f"{repository}: {excess}", hint + ways)
     if git.late.is_set() or git.popen.returncode != 0:
@@ -189,11 +189,11 @@ def judge(repository: Repository, git: GitProcess, complaint: bytes, excess: str
 def came_to_nothing(repository: Repository, git: GitProcess, complaint: bytes, timeout_s: float) -> SourceError:
     """Return why a git that has ended came to nothing: nobody waits for it, it was too late, or what it complains of."""
     if git.ending.is_over():
-        return SourceError(SourceFault.ENDED, f"{repository}: nobody waits for it any more")
+        return SourceError(SourceFault.ENDED, f"{repository}: it isn't needed any more")
     if git.late.is_set():
         return said_nothing(repository, git.limits, timeout_s)
     if git.popen.poll() in {-signal.SIGXCPU, 128 + signal.SIGXCPU}:
-        message = f"{repository}: git wants more than {git.limits.seconds:g} s of a processor"
+        message = f"{repository}: git needs more than {git.limits.seconds:g} s of CPU time"
         return SourceError(SourceFault.REFUSED, message, raising("seconds"))
     return explained(repository, scrubbed(complaint.decode(errors="replace"), repository.credentials.secrets()))
 

@@ -35,7 +35,7 @@ class SourceFault(StrEnum):
     FAILED = "Failed"
     """Git failed in a way that none of the others describes."""
     ENDED = "Ended"
-    """It was cancelled, since nobody waits for it any more. Nobody is told."""
+    """It was cancelled, since it isn't needed any more. Nobody is told."""
 
 
 class SourceError(Exception):

@@ -203,7 +203,7 @@ class GitSource(FollowedRef):
                 return
 
     def read_at(self, sha: str, path: str, *, offline: bool = False) -> bytes | None:
-        """Return what the file at *path* held in the commit *sha*, or None where either can't be had; *offline* asks no server."""
+        """Return what the file at *path* held in the commit *sha*, or None where either can't be read; *offline* asks no server."""
         path = check_path(path)
         if not HASH.fullmatch(sha) or not path or not self._clone.exists():
             return None

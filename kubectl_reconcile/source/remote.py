@@ -109,7 +109,7 @@ class Repository:
         credentials = credentials or Credentials()
         scheme = _scheme_of(url)
         if scheme is Scheme.LOCAL and not allow_local:
-            raise _refused(url, "is a path of the machine that reads it", "use an https or ssh URL")
+            raise _refused(url, "is a path on the machine that reads it", "use an https or ssh URL")
         if scheme is Scheme.HTTP:
             url, credentials = _without_userinfo(url, credentials)
         if scheme is Scheme.SSH and not user_config and not (credentials.ssh_private_key and credentials.known_hosts):

@@ -95,7 +95,7 @@ def listed_after(
 ) -> ListedFiles | None:
     """Return the same of the commit *sha* by what is another than in the listing *before*; None where it has to be read whole.
 
-    That is where something else changed than manifest files, or what says nothing of them; and where much did.
+    That is where something else changed than manifest files, or what says nothing about them; and where much did.
 
     Raises:
         SourceError: a folder of the commit can't be read.

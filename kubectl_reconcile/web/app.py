@@ -74,8 +74,8 @@ class _Page:
         entered = await self._door.enter(request)
         return entered or refused(
             401,
-            "this address was used before, or isn't whole",
-            "start kubectl reconcile ui again, and use what it prints",
+            "this address was used before, or isn't complete",
+            "start kubectl reconcile ui again, and use the address that it prints",
         )
 
     async def index(self, request: web.Request) -> web.Response:

@@ -45,12 +45,12 @@ async def sync(session: Session, live: Manifest, _asked: Asked) -> str:
     """Ask the daemon for a sync.
 
     Raises:
-        Refused: the Sync is kept by hand, or no daemon follows it.
+        Refused: the Sync is applied by hand, or no daemon follows it.
         ApiError: the server refuses, or doesn't answer.
     """
     wanted, place = Sync.of(live), live["metadata"]["namespace"]
     if wanted.git is None:
-        raise Refused(409, "it is kept by hand, so its files are needed", "sync -f FOLDER on a terminal")
+        raise Refused(409, "it is applied by hand, so its files are needed", "sync -f FOLDER on a terminal")
     if await sync_requests.daemon_alive(session.client, place) is False:
         hint = f"on a terminal: kubectl reconcile sync {wanted.name} -n {place}"
         raise Refused(409, "no daemon follows it, and this page doesn't sync by itself", hint)
@@ -119,7 +119,7 @@ async def approve_actions(session: Session, live: Manifest, asked: Asked) -> str
 
     Raises:
         Refused: others are held by now, or none.
-        ApiError: the server refuses, doesn't answer, or no module looks after it.
+        ApiError: the server refuses, doesn't answer, or no module handles it.
     """
     keys = asked.get("keys")
     if not (isinstance(keys, list) and keys and all(isinstance(key, str) for key in keys)):
@@ -149,13 +149,13 @@ async def asked_of(request: web.Request) -> Asked:
         Refused: it is no JSON object.
     """
     if request.content_type != "application/json":
-        raise Refused(415, "what is wanted is said in JSON")
+        raise Refused(415, "the request must be JSON")
     try:
         found = await request.json()
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise Refused(400, "what is wanted is said as a JSON object")
+        raise Refused(400, "the request must be a JSON object")
     return found
 
 

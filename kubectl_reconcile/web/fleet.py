@@ -34,7 +34,7 @@ SORTS: Mapping[str, Callable[[Row], Any]] = {
 GROUPS: Mapping[str, Callable[[Row], str]] = {
     "": lambda _: "",
     "namespace": lambda row: str(row["namespace"]),
-    "repository": lambda row: str(row["url"] or "kept by hand"),
+    "repository": lambda row: str(row["url"] or "applied by hand"),
 }
 
 

@@ -68,7 +68,7 @@ async def _admitted(door: Door, limit: RateLimit, request: web.Request) -> Asker
 
     Raises:
         Refused: another site has them ask, or they ask too fast.
-        ApiError: the API server refuses to say who it is, or doesn't answer.
+        ApiError: the API server refuses to name the user, or doesn't answer.
     """
     if reason := door.refusal(request):
         raise Refused(403, reason)

@@ -49,13 +49,13 @@ class LocalDoor:
         """Return why a request is none that a page of ours makes; empty where it may be one."""
         host = request.headers.get("Host", "")
         if host.replace("[::1]", "::1") not in {f"{name}:{self.port}" for name in LOOPBACK}:
-            return f"this page is served at 127.0.0.1:{self.port}, and under no other name"
+            return f"this page is served at 127.0.0.1:{self.port}, under no other name"
         return foreign(request, f"http://{host}")
 
     def unknown(self) -> web.Response:
         """Return what somebody is answered whom nobody knows."""
         hint = "use the address that kubectl reconcile ui has printed; it works once, so start the command again if need be"
-        return refused(401, "this page doesn't know you", hint)
+        return refused(401, "you aren't logged in to this page", hint)
 
     async def asker(self, request: web.Request) -> Asker | None:
         """Return the owner where the cookie is theirs."""

@@ -297,7 +297,7 @@ bad.yaml:3: not YAML (hint: indent it)
 held (EmptySource): no manifest is left
   Memcached.cache.example.com shop/sessions
   Deployment.apps shop/sessions
-to let them go: kubectl reconcile approve shop -n shop --plan-hash {approval_of((CACHE, DEPLOYMENT))}
+to approve them: kubectl reconcile approve shop -n shop --plan-hash {approval_of((CACHE, DEPLOYMENT))}
 """
     )
 
@@ -563,7 +563,7 @@ def test_status_never_tells_an_old_pass_s_writes_as_if_they_were_of_now():
 WORDS = {
     "suspended": ({"spec": {"suspend": True}}, "Suspended"),
     "never looked at": ({"status": {}}, "Unknown"),
-    "kept by hand": ({"spec": {}, "status": {}}, "-"),
+    "applied by hand": ({"spec": {}, "status": {}}, "-"),
     "held": ({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Held"}]}}, "Held"),
     "synced, and members on their way": (
         {

@@ -554,7 +554,7 @@ async def test_requests_under_way_end_when_connections_are_given_up_and_reads_ar
     await asyncio.sleep(1.5)
     client.give_up_connections()
     assert (await reading)["metadata"]["name"] == "one"
-    with pytest.raises(Unreachable, match="died in silence"):
+    with pytest.raises(Unreachable, match="died silently"):
         await writing
 
 

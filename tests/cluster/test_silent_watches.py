@@ -101,7 +101,7 @@ async def test_a_watch_that_falls_silent_alone_is_replaced_within_twenty_seconds
     assert len([line for line in faults.seen if STREAMING in line]) == 1, "nothing was listed again"
     assert states == []
     assert "feed failed" not in caplog.text
-    assert caplog.text.count("watch fell silent") == 1
+    assert caplog.text.count("watch went silent") == 1
 
 
 async def test_watches_that_the_server_ends_are_no_outage_and_go_on_along_the_same_connection(
@@ -134,7 +134,7 @@ async def test_a_feed_whose_every_watch_is_silent_is_kept_current_by_lists(
         await write(name)
         await until(lambda name=name: name in names(cache), "it is told")
     assert all(states), "it is as current as lists can be, so it never counts as away"
-    assert caplog.text.count("watch fell silent") == 1
+    assert caplog.text.count("watch went silent") == 1
     assert "feed failed" not in caplog.text
 
 

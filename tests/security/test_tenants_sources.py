@@ -85,7 +85,7 @@ def test_servers_that_flood_drip_redirect_or_list_without_end_are_left_and_nobod
     until_said(syncs["redirects"], "the server redirects to another address")
     until_said(syncs["floods"], "the server said more than 1 MiB")
     until_said(syncs["lists"], "git prints more than 1 MiB")
-    until_said(syncs["lists_without_end"], "git wants more memory than it may have", "--git-max-memory")
+    until_said(syncs["lists_without_end"], "git needs more memory than it may use", "--git-max-memory")
     until_said(syncs["drips"], "no answer within 10 s", "--git-max-seconds")
     syncs["has_many_refs"].until_synced(sha)
     assert bakery.goes_on()

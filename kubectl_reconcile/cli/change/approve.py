@@ -58,12 +58,12 @@ async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, co
 
 
 def _require_source(sync: Sync) -> None:
-    """Return if what is held can be found out: of a Sync that is kept by hand, only its files tell."""
+    """Return if what is held can be found out: of a Sync that is applied by hand, only its files tell."""
     if sync.git is None:
         raise Failure(
-            f"Sync {sync.namespace}/{sync.name} is kept by hand, so what it holds isn't known without its files",
+            f"Sync {sync.namespace}/{sync.name} is applied by hand, so what it holds isn't known without its files",
             f"sync again from the same files, sync -f PATH --name {sync.name} -n {sync.namespace}: it prints what is held and "
-            "the approve --plan-hash that lets it go; then sync once more",
+            "the approve --plan-hash that allows it; then sync again",
             status=ExitStatus.USAGE,
         )
 
@@ -71,8 +71,8 @@ def _require_source(sync: Sync) -> None:
 def _what_follows(sync: Sync) -> str:
     if sync.git is None:
         again = f"kubectl reconcile sync -f PATH --name {sync.name} -n {sync.namespace}"
-        return f"nothing is deleted yet: no daemon follows a Sync that is kept by hand; sync again from the same files: {again}"
-    return "the daemon goes on once the Sync is resumed" if sync.suspend else "the daemon goes on by itself"
+        return f"nothing is deleted yet: no daemon follows a Sync that is applied by hand; sync again from the same files: {again}"
+    return "the daemon continues once the Sync is resumed" if sync.suspend else "the daemon continues by itself"
 
 
 async def _approve_actions(session: Session, *, name: str, yes: bool, color: str) -> int:
@@ -85,7 +85,7 @@ async def _approve_actions(session: Session, *, name: str, yes: bool, color: str
         return ExitStatus.OK
     err.write(line(f"{action.key}: {action.summary}", Tone.WARNING) for action in held)
     if not yes and not may_ask():
-        raise Failure("nobody is here to ask", "approve with --yes", status=ExitStatus.USAGE)
+        raise Failure("there is no terminal to ask on", "approve with --yes", status=ExitStatus.USAGE)
     if not yes and not confirmed("Run this?" if len(held) == 1 else "Run these?"):
         raise Failure("nothing was approved", status=ExitStatus.HELD)
     keys = tuple(action.key for action in held)
@@ -100,7 +100,9 @@ def _consented(plan: Plan, *, yes: bool, color: str) -> str:
     err.write(render.holds(plan))
     if not yes and not may_ask():
         raise Failure(
-            "nobody is here to ask", f"approve with --yes, or --plan-hash {plan.approval}", status=ExitStatus.USAGE
+            "there is no terminal to ask on",
+            f"approve with --yes, or --plan-hash {plan.approval}",
+            status=ExitStatus.USAGE,
         )
     if not yes and not confirmed("Delete these objects?"):
         raise Failure("nothing was approved", status=ExitStatus.HELD)

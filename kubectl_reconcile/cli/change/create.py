@@ -160,7 +160,7 @@ async def _name_url(session: Session, manifest: Manifest, options: CreateOptions
         return
     if url:
         secret = manifest["spec"]["source"]["git"]["secretRef"]["name"]
-        options.err.write([line(f"Secret {secret} says now that it is for {url} (annotation {URLS})", Tone.ASIDE)])
+        options.err.write([line(f"Secret {secret} is marked for {url} now (annotation {URLS})", Tone.ASIDE)])
 
 
 async def _looked_at(session: Session, manifest: Manifest, options: CreateOptions) -> None:
@@ -168,7 +168,7 @@ async def _looked_at(session: Session, manifest: Manifest, options: CreateOption
     try:
         found = await engine.look(session, manifest)
     except SourceError as error:
-        again = "; --no-check creates the Sync all the same"
+        again = "; --no-check creates the Sync anyway"
         raise Failure(
             error.message, f"{error.hint or 'check --url, --branch and --path'}{again}", status=ExitStatus.SOURCE
         ) from None
@@ -201,7 +201,9 @@ async def _warn_of_no_daemon(session: Session, namespace: str, options: CreateOp
     alive = await sync_requests.daemon_alive(session.client, namespace)
     if not alive:
         known = (
-            "no daemon lives" if alive is False else "whether a daemon lives can't be seen: Leases may not be listed"
+            "no daemon is running"
+            if alive is False
+            else "whether a daemon is running isn't known: Leases may not be listed"
         )
         how = (
             f"kubectl reconcile daemon follows it, kubectl reconcile sync {options.name} -n {namespace} applies it once"

@@ -42,7 +42,7 @@ async def _delete(session: Session, *, name: str, orphan: bool, yes: bool, timeo
     if deletion.prunes and deletion.unlisted and not deletion.by_daemon:
         raise Failure(
             f"members that can't be listed can't be deleted, so Sync {_named(deletion)} stays",
-            "have somebody delete it who may list these kinds, or keep the members with --orphan",
+            "have somebody who may list these kinds delete it, or keep the members with --orphan",
         )
     if deletion.goes and not deletion.by_daemon:
         results = await delete_sync.delete_members(session, deletion)
@@ -106,7 +106,7 @@ async def _require_daemon(session: Session, deletion: Deletion) -> None:
     alive = await sync_requests.daemon_alive(session.client, deletion.sync.namespace) if deletion.by_daemon else True
     if alive is False:
         raise Failure(
-            f"no daemon runs that would delete the members of {_named(deletion)}",
+            f"no daemon is running to delete the members of {_named(deletion)}",
             "start one, or keep the members with --orphan",
         )
 
@@ -115,7 +115,7 @@ def _require_consent(deletion: Deletion, *, yes: bool) -> None:
     if yes:
         return
     if not may_ask():
-        raise Failure("nothing was deleted", "without a terminal, say --yes", status=ExitStatus.USAGE)
+        raise Failure("nothing was deleted", "without a terminal, add --yes", status=ExitStatus.USAGE)
     along = f" and {_counted(len(deletion.goes))}" if deletion.goes else ""
     if not confirmed(f"Delete Sync {_named(deletion)}{along}?"):
         raise Failure("nothing was deleted", "--orphan keeps the members" * bool(along), status=ExitStatus.HELD)

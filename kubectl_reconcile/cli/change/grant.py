@@ -70,7 +70,7 @@ def grant(
     if not origin.is_sync and not origin.name:
         raise click.UsageError("-f and --repo need --name: the Sync whose account is meant")
     if service_account and origin.is_sync:
-        raise click.UsageError("--service-account goes with -f or --repo; a Sync says itself which is its account")
+        raise click.UsageError("--service-account goes with -f or --repo; a Sync names its own account")
     if yes and not write:
         raise click.UsageError("--yes goes with --apply")
     try:
@@ -124,7 +124,7 @@ async def offer(session: Session, target: Target, out: Terminal, err: Terminal, 
     if wanted:
         return await _written(session, target, pending, options)
     advice = f"{grant_command(target.sync)} --apply"
-    err.write([line(f"what it applies it applies as {account}; to give that its rights: {advice}", Tone.WARNING)])
+    err.write([line(f"it applies as {account}; to grant that account its rights: {advice}", Tone.WARNING)])
     return ExitStatus.OK
 
 
@@ -148,16 +148,20 @@ def _remarks(found: Needed, target: Target) -> Iterator[Line]:
     yield from (line(text, Tone.BAD) for text in causes.of_problems(errors_among(found.problems)))
     yield from (line(f"warning: {text}", Tone.WARNING) for text in causes.of_problems(warnings_among(found.problems)))
     for place in sorted(found.coming):
-        yield line(f"namespace {place} isn't there yet: the grant makes it, since the source asks for it", Tone.ASIDE)
+        yield line(
+            f"namespace {place} doesn't exist yet: the grant creates it, since the source asks for it", Tone.ASIDE
+        )
     for place in sorted(found.absent):
         yield line(
-            f"warning: namespace {place} isn't there, and the source doesn't make it: no Role in it "
+            f"warning: namespace {place} doesn't exist, and the source doesn't create it, so it gets no Role "
             f"(hint: kubectl create namespace {place}, then grant again)",
             Tone.WARNING,
         )
     if target.parent is not None and target.sync.git is None:
         name = f"{found.sync.namespace}/{found.sync.name}"
-        yield line(f"Sync {name} is kept by hand: whoever applies it needs these rights, not its account", Tone.WARNING)
+        yield line(
+            f"Sync {name} is applied by hand: whoever applies it needs these rights, not its account", Tone.WARNING
+        )
 
 
 async def _missing(session: Session, sync: Sync, needs: Needs) -> Needs:
@@ -165,8 +169,8 @@ async def _missing(session: Session, sync: Sync, needs: Needs) -> Needs:
     account = Account.of(sync)
     reviewed = await Reviewer(session.client, account).review(needs.placed())
     if reviewed.unchecked:
-        hint = "without --missing, all that the account needs is printed"
-        raise Failure(f"what ServiceAccount {account} may do can't be asked for: {reviewed.why}", hint)
+        hint = "leave out --missing to print all that the account needs"
+        raise Failure(f"what ServiceAccount {account} may do isn't known: {reviewed.why}", hint)
     roles = await granting.granted(session, sync, [sync.namespace, *needs.here])
     return granting.kept_and_missing(sync, needs, reviewed.missing, roles)
 
@@ -254,7 +258,7 @@ async def _written(session: Session, target: Target, steps: Sequence[GrantStep],
         if await granting.wake(session, target.sync):
             options.err.write([line(f"asked for a sync of {name}", Tone.ASIDE)])
         else:
-            options.err.write([line(f"you may not ask for a sync of {name}: it goes on by itself", Tone.ASIDE)])
+            options.err.write([line(f"you may not ask for a sync of {name}: it continues by itself", Tone.ASIDE)])
     return status
 
 
@@ -269,7 +273,7 @@ def _require_consent(account: str, options: GrantOptions) -> None:
     if options.yes:
         return
     if not may_ask():
-        raise Failure("nothing was given", "without a terminal, say --yes", status=ExitStatus.USAGE)
+        raise Failure("nothing was given", "without a terminal, add --yes", status=ExitStatus.USAGE)
     if not confirmed(f"Give {account} these rights?"):
         raise Failure("nothing was given", status=ExitStatus.HELD)
 
@@ -290,7 +294,7 @@ async def _applied(session: Session, pending: Iterable[GrantStep], options: Gran
         else:
             options.out.write([(Span(f"{_TOLD[step.op]:<8}", _TONES[step.op]), Span(f" {step.ref}"))])
     if failed:
-        advice = "RBAC lets nobody give rights that they don't hold: have somebody apply it who does"
+        advice = "RBAC lets nobody give rights that they don't hold: have somebody who holds them apply it"
         options.err.write([line(f"hint: {advice}", Tone.ASIDE)])
     return ExitStatus.FAILED if failed else ExitStatus.OK
 

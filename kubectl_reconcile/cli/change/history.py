@@ -41,7 +41,7 @@ def history(connection: Connection, sync: str | None, *, output: str | None, col
     live, entries, why = run(connection, functools.partial(_read, name=sync or ""))
     out, err = terminals(color)
     if why:
-        err.write([line(f"warning: authors and subjects can't be told: {why}", Tone.WARNING)])
+        err.write([line(f"warning: authors and subjects aren't known: {why}", Tone.WARNING)])
     if not entries and output not in {"json", "yaml"}:
         name = f"{live['metadata']['namespace']}/{live['metadata']['name']}"
         err.write([line(f"{name} has applied nothing yet", Tone.ASIDE)])
@@ -80,7 +80,7 @@ def _title(live: Manifest) -> Line:
     followed = bool(map_at(live, "spec").get("source"))
     return (
         name,
-        Span(f" follows {suspend_resume.ref_text(suspend_resume.ref_of(live))}" if followed else " is kept by hand"),
+        Span(f" follows {suspend_resume.ref_text(suspend_resume.ref_of(live))}" if followed else " is applied by hand"),
     )
 
 
@@ -204,5 +204,5 @@ async def _restored(session: Session, *, prepared: _Prepared) -> str:
         await suspend_resume.resume(session.client, prepared.live)
     path = map_at(prepared.live, "spec", "source", "git").get("path", ".")
     if not made:
-        return f"branch {branch} holds at {path} what {prepared.sha[:7]} held; nothing to commit"
+        return f"{path} on branch {branch} is the same as at {prepared.sha[:7]}; nothing to commit"
     return f"pushed {made[:7]} to {branch}: {path} is as it was at {prepared.sha[:7]}"

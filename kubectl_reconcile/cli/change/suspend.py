@@ -73,5 +73,5 @@ def warn_of_keeper(live: Manifest, err: Terminal) -> None:
     if suspend_resume.is_kept_by_another(live):
         file = MemberOptions.of(live).source or "a file"
         name = live["metadata"]["name"]
-        advice = f"{name} is itself kept by a Sync, from {file}, which may put this back; change it there, too"
+        advice = f"{name} is itself a member of a Sync, from {file}, which may undo this; change it there, too"
         err.write([line(f"warning: {advice}", Tone.WARNING)])

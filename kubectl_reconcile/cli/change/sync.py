@@ -99,8 +99,8 @@ def sync(
         )
     if not origin.is_sync and not origin.name:
         raise click.UsageError(
-            "-f and --repo need --name: the Sync of that name remembers which objects belong together, "
-            "so that one whose file goes can be deleted later"
+            "-f and --repo need --name: the Sync of that name remembers its objects, "
+            "so that one can be deleted once its file is removed"
         )
     form = output or ""
     if not dry_run and form.partition("=")[0] not in {*_RESULTS, "jsonpath"}:
@@ -179,7 +179,7 @@ async def _followed(session: Session, origin: Origin) -> Sync | None:
     sync = Sync.of(await targets.live_sync(session, origin.name, namespace))
     if sync.git and alive is None:
         hint = "ask for the right to list leases.coordination.k8s.io, or commit and let the daemon find it"
-        raise Failure("whether a daemon lives can't be told: you may not read its Leases", hint)
+        raise Failure("whether a daemon is running isn't known: you may not read its Leases", hint)
     return sync if sync.git else None
 
 
@@ -209,13 +209,13 @@ async def _ask_daemon(session: Session, sync: Sync, options: SyncOptions) -> int
                         break
                     _end_soon_if_failed(live, clock, began_s + timeout_s)
     except asyncio.CancelledError:
-        hint = f"see how it goes: {where}"
-        raise Failure("stopped waiting; the daemon goes on by itself", hint, status=ExitStatus.INTERRUPTED) from None
+        hint = f"follow it with: {where}"
+        raise Failure("stopped waiting; the daemon continues by itself", hint, status=ExitStatus.INTERRUPTED) from None
     except TimeoutError:
         if live is not None and sync_requests.is_handled(live, token):
             return _outcome(live, options)
         raise Failure(
-            f"the daemon didn't finish {name} within {timeout_s:.0f} s", f"it goes on by itself; see: {where}"
+            f"the daemon didn't finish {name} within {timeout_s:.0f} s", f"it continues by itself; see: {where}"
         ) from None
     return _outcome(live or {}, options)
 
@@ -267,9 +267,9 @@ def _advice(live: Manifest, reason: str) -> Iterator[str]:
     """Yield what to do about a Sync that isn't Ready, where there is something."""
     place = f"{live['metadata']['name']} -n {live['metadata']['namespace']}"
     if reason == "Held":
-        yield f"to let them go: kubectl reconcile approve {place}"
+        yield f"to approve them: kubectl reconcile approve {place}"
     if _is_getting_well(live):
-        yield f"to see what isn't well: kubectl reconcile tree {place} --unhealthy"
+        yield f"to see what isn't healthy: kubectl reconcile tree {place} --unhealthy"
 
 
 _UNREAD = frozenset({"SourceUnavailable", "ClusterUnavailable", "InvalidSpec", "DependencyNotReady", "Suspended"})
@@ -316,7 +316,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
                 plan = done.plan
             if stopping.is_set():
                 raise asyncio.CancelledError
-            if not plan.partial:  # part of a Sync says nothing of the whole
+            if not plan.partial:  # part of a Sync says nothing about the whole
                 await tell(session, target, done.report)
             if _has_modules(session, plan):
 
@@ -368,7 +368,7 @@ def _told_what_is_left(progress: Progress) -> Iterator[None]:
     except asyncio.CancelledError:
         written = sum(1 for outcome in progress.outcomes.values() if outcome in DONE.values())
         objects = "1 object was" if written == 1 else f"{written} objects were"
-        stays = f"{objects} written and stay{'s' * (written == 1)}; running it again goes on from there"
+        stays = f"{objects} written and stay{'s' * (written == 1)}; run it again to continue"
         raise Interrupted(stays if written else "nothing was written") from None
 
 
@@ -405,7 +405,7 @@ def warned_of_putting_back(sync: Sync, origin: Origin) -> list[Line]:
         return []
     name, followed = f"{sync.namespace}/{sync.name}", f"{without_credentials(sync.git.url)}, path {sync.git.path}"
     text = (
-        f"warning: Sync {name} follows {followed}: its daemon, or the next sync of it, puts back what that doesn't hold; "
+        f"warning: Sync {name} follows {followed}: its daemon, or the next sync of it, reverts what isn't in there; "
         f"commit it there, or suspend the Sync first: kubectl reconcile suspend {sync.name} -n {sync.namespace}"
     )
     return [line(text, Tone.WARNING)]

@@ -64,7 +64,7 @@ async def _told(session: Session, *, options: EventsOptions) -> int:
         _show(said, options)
     if not (shown or options.follow):
         where = options.sync or ("the cluster" if options.everywhere else f"namespace {session.client.namespace}")
-        options.err.write([line(f"nothing was said of {where} lately", Tone.ASIDE)])
+        options.err.write([line(f"no events about {where} lately", Tone.ASIDE)])
     if options.follow:
         async for said in stream.following(version):
             if _is_wanted(said, options):

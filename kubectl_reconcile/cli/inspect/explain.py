@@ -72,7 +72,7 @@ def explain(
     few = found.asks_for_field and len(found.fields) <= _FEW
     out.write(view.blocks(out.width) if few else view.overview(out.width))
     if found.trouble:
-        err.write([line(f"warning: files and commits can't be told: {found.trouble}", Tone.WARNING)])
+        err.write([line(f"warning: files and commits aren't known: {found.trouble}", Tone.WARNING)])
     return ExitStatus.OK
 
 

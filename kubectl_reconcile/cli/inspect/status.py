@@ -151,7 +151,7 @@ def message_of(sync: Manifest) -> str:
     return (
         "no daemon has looked at it yet"
         if map_at(sync, "spec").get("source")
-        else "kept by hand, with sync -f or --repo"
+        else "applied by hand, with sync -f or --repo"
     )
 
 
@@ -203,7 +203,9 @@ def details(sync: Manifest, now: str) -> Iterator[Line]:
 def _facts(sync: Manifest, found: Mapping[str, Any]) -> Iterator[Line]:
     applied, tried = (short(str(found.get(key) or "")) for key in ("lastAppliedRevision", "lastAttemptedRevision"))
     facts = {
-        "Source": _source(sync) if map_at(sync, "spec").get("source") else "none, kept by hand with sync -f or --repo",
+        "Source": _source(sync)
+        if map_at(sync, "spec").get("source")
+        else "none, applied by hand with sync -f or --repo",
         "Applied": applied or "-",
         "Tried": tried if tried != applied else "",
         "Objects": _objects(map_at(found, "summary")),

@@ -97,12 +97,12 @@ async def _warn_of_lost_rights(session: Session, err: Terminal) -> None:
     poor = await in_trouble(session)
     if not poor:
         return
-    text = "the daemon that is installed writes with rights of its own, this one as the account of each Sync. These lack rights:"
+    text = "the installed daemon writes with its own rights, this version as the account of each Sync. These accounts lack rights:"
     err.write([line(text, Tone.WARNING)])
     for each in poor:
         err.write([line(f"  Sync {each.sync.namespace}/{each.sync.name}: {'; '.join(each.troubles)}", Tone.WARNING)])
         err.write([line(f"    {each.advice}", Tone.ASIDE)])
-    if may_ask() and not confirmed("Install it all the same?"):
+    if may_ask() and not confirmed("Install it anyway?"):
         raise Failure("nothing was installed", "the grants work with either version", status=ExitStatus.HELD)
 
 
@@ -121,7 +121,7 @@ def uninstall(connection: Connection, *, crds: bool, yes: bool, color: str) -> i
     if not yes:
         what = "the daemon, its namespace" + (", and all Syncs and CRs of our kinds" if crds else "")
         if not may_ask():
-            raise Failure("nothing was removed", "without a terminal, say --yes", status=ExitStatus.USAGE)
+            raise Failure("nothing was removed", "without a terminal, add --yes", status=ExitStatus.USAGE)
         if not confirmed(f"Remove {what}?"):
             raise Failure("nothing was removed", status=ExitStatus.HELD)
     return run(connection, functools.partial(_uninstall, manifests=manifests, color=color))
@@ -130,5 +130,5 @@ def uninstall(connection: Connection, *, crds: bool, yes: bool, color: str) -> i
 async def _uninstall(session: Session, *, manifests: list[Manifest], color: str) -> int:
     out, _ = terminals(color)
     removed = await engine.remove_all(session, manifests)
-    out.write([_told("deleted", ref) for ref in removed] or [line("nothing was there", Tone.ASIDE)])
+    out.write([_told("deleted", ref) for ref in removed] or [line("nothing was installed", Tone.ASIDE)])
     return ExitStatus.OK

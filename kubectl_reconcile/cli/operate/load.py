@@ -36,7 +36,7 @@ def load(
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise click.BadParameter(f"must be as in http://web.shop.svc:80/, not {url!r}", param_hint="URL")
     if duration <= 0 or give_up <= 0:
-        raise click.BadParameter("must be more than nothing", param_hint="--duration and --timeout")
+        raise click.BadParameter("must be more than 0", param_hint="--duration and --timeout")
     if sys.platform != "win32":
         signal.signal(signal.SIGTERM, _end)
     found = asyncio.run(_loaded(url, LoadPlan(rate, duration, connections, give_up))).tree()

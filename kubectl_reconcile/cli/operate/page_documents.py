@@ -32,7 +32,7 @@ from kubectl_reconcile.web.links import commit_link, file_link
 _MESSAGE = 300
 _EVENTS = 100
 _MOST_LINES = 20_000
-_UNSHOWN = "it isn't shown, since it may hold values of Secrets, and what its Sync asks for doesn't tell which"
+_UNSHOWN = "it isn't shown: it may hold values of Secrets, and the source of its Sync doesn't say which"
 _GRADES = {Tone.GOOD: "good", Tone.WARNING: "warn", Tone.BAD: "bad"}
 _WORDS = {"True": "Ready", "False": "NotReady", "-": "By hand"}
 _PLACE = re.compile(r"(?P<file>[^\s:][^:\n]*):(?P<line>\d+)(?=: )")

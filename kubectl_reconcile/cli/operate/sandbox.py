@@ -118,7 +118,7 @@ def heal(pod: str, namespace: str, name: str) -> None:
     """Undo a partition and a pause of a process pod."""
     with _explained():
         Sandbox(name).pods.heal(namespace, pod)
-        _write(f"pod {namespace}/{pod} runs and reaches whom it wants")
+        _write(f"pod {namespace}/{pod} runs, and nothing is cut off from it")
 
 
 def pause(pod: str, namespace: str, name: str, container: str) -> None:
@@ -169,7 +169,7 @@ def _advice(status: SandboxStatus) -> str:
     if status.state is SandboxState.ABSENT:
         return f"to start it: {up}"
     said = "its processes ended without being stopped (a reboot?); " if status.state is SandboxState.STALE else ""
-    return f"{said}to have it again, with what it stores: {up}; to be rid of it: {down}"
+    return f"{said}to start it again, with its data: {up}; to remove it: {down}"
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:

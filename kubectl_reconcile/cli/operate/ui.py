@@ -51,7 +51,7 @@ async def _served(session: Session, *, port: int, browser: bool, out: Terminal, 
             await _listen(runner, port)
             door.port = runner.addresses[0][1]
             out.write([line(door.url)])
-            err.write([line("the address works once, for you alone; Ctrl-C ends it", Tone.ASIDE)])
+            err.write([line("the address works once, and only for you; Ctrl-C stops the server", Tone.ASIDE)])
             with leading_to(door.url) if browser else nullcontext() as address:
                 if address and not await asyncio.to_thread(webbrowser.open, address):
                     said = "no browser could be opened: open the address in a browser on this machine"

@@ -119,15 +119,13 @@ def _checked(given: dict[str, str]) -> Origin:
     if (given["ref"] or given["path"]) and not repo:
         raise click.UsageError("--ref and --path say what of --repo to use; give that too")
     if sync and (file or repo):
-        raise click.UsageError(
-            f"a Sync says itself where its manifests are; to use {sync} for others, write --name {sync}"
-        )
+        raise click.UsageError(f"a Sync says where its manifests are; to use {sync} for others, write --name {sync}")
     if given["kept_under"] and not (file or repo):
         raise click.UsageError("--name goes with -f or --repo; a Sync is named without it")
     if given["field_manager"] and not (file or repo):
-        raise click.UsageError("--field-manager goes with -f or --repo; a Sync says itself as whom it applies")
+        raise click.UsageError("--field-manager goes with -f or --repo; a Sync has its own field manager")
     if given["render"] and not (file or repo):
-        raise click.UsageError("--render goes with -f or --repo; a Sync says itself how its files are rendered")
+        raise click.UsageError("--render goes with -f or --repo; a Sync says how its files are rendered")
     if (given["revision"] or given["local"]) and (file or repo):
         raise click.UsageError("--revision and --local are for what a Sync follows; with --repo use --ref")
     if given["revision"] and given["local"]:

@@ -11,7 +11,7 @@ def current_time() -> str:
 
 
 def age_of(then: str, now: str) -> str:
-    """Return how long ago *then* was, as in ``4m ago``; empty where that can't be told. Both are RFC 3339."""
+    """Return how long ago *then* was, as in ``4m ago``; empty where that isn't known. Both are RFC 3339."""
     try:
         passed = dt.datetime.fromisoformat(now) - dt.datetime.fromisoformat(then)
     except (ValueError, TypeError):

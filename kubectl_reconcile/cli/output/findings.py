@@ -22,7 +22,7 @@ def lines(plan: Plan, scope: ScanScope) -> Iterator[Line]:
     """Yield what *plan* adds to a scan and what it mends: object by object, a line a field."""
     found = outlook_of(plan.changes, scope)
     yield from _listed(found.new, "new finding", Tone.BAD)
-    yield from _listed(found.mended, "mended", Tone.GOOD)
+    yield from _listed(found.mended, "fixed", Tone.GOOD)
     yield line(_counts(found, scope), Tone.BAD if found.new else Tone.GOOD)
 
 
@@ -42,7 +42,7 @@ def _object_and_place(each: PlannedFinding) -> tuple[ObjectRef, str]:
 
 def _counts(found: ScanOutlook, scope: ScanScope) -> str:
     new = f"{len(found.new)} new finding{'' if len(found.new) == 1 else 's'}"
-    return f"scan ({scope}): {new}, {len(found.mended)} mended"
+    return f"scan ({scope}): {new}, {len(found.mended)} fixed"
 
 
 def document(plan: Plan, scope: ScanScope) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def document(plan: Plan, scope: ScanScope) -> dict[str, Any]:
         "profile": scope.strictest.value,
         **({"checkups": scope.names} if scope.names else {}),
         "new": [_finding(each) for each in found.new],
-        "mended": [_finding(each) for each in found.mended],
+        "fixed": [_finding(each) for each in found.mended],
     }
 
 

@@ -34,7 +34,7 @@ _BAR = 20
 _ENOUGH = 10
 """Writes from which is told how long others may take; fewer say too little."""
 _WAITS = frozenset({Op.REPLACE, Op.ACT})
-"""Changes that wait for something in the middle: how long one takes says nothing of how fast the server writes."""
+"""Changes that wait for something in the middle: how long one takes says nothing about how fast the server writes."""
 
 
 @dataclass(frozen=True, slots=True)

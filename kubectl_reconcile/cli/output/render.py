@@ -200,7 +200,7 @@ def _in_the_way(change: Change) -> Iterator[_Note]:
     if change.gate.waits:
         yield f"waits for {change.gate.waits}", Tone.ASIDE
     if (foreign := change.provenance.foreign) and not change.gate.blocked:
-        yield f"belongs to {foreign}, and only that writes it (see it as that with --name)", Tone.WARNING
+        yield f"belongs to {foreign}, which alone writes it (--name shows it as that Sync)", Tone.WARNING
 
 
 def _reasons(change: Change, plan: Plan, now: str) -> Iterator[str]:
@@ -228,7 +228,7 @@ def _handed_over(change: Change) -> Iterator[str]:
         if handed.gained:
             yield f"{_listed([str(path) for path in handed.gained])} become ours, at the same value"
         if handed.given_up:
-            yield f"{_listed([str(path) for path in handed.given_up])} are ours no more, and stay with others"
+            yield f"{_listed([str(path) for path in handed.given_up])} are no longer ours, and stay with others"
         if not handed.gained and not handed.given_up:
             yield "only the owners of its fields change"
 
@@ -251,7 +251,7 @@ def _why(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
 
 
 def commit_of(field: FieldChange) -> str:
-    """Return the commit that asks for a field, and whose it is; empty where that isn't known."""
+    """Return the commit that asks for a field, and its author; empty where that isn't known."""
     return f"{field.commit[:7]} by {field.author}" if field.author else field.commit[:7]
 
 
@@ -426,7 +426,7 @@ def problems_and_holds(plan: Plan) -> Iterator[Line]:
     yield from (line(f"warning: {text}", Tone.WARNING) for text in warnings)
     yield from holds(plan)
     if plan.holds and plan.sync is not None:
-        yield line(f"to let them go: {approve_command(plan)}", Tone.WARNING)
+        yield line(f"to approve them: {approve_command(plan)}", Tone.WARNING)
 
 
 def holds(plan: Plan) -> Iterator[Line]:
@@ -437,7 +437,7 @@ def holds(plan: Plan) -> Iterator[Line]:
         if len(hold.refs) > _REFS_SHOWN:
             yield line(f"  and {len(hold.refs) - _REFS_SHOWN} more", Tone.WARNING)
         if hold.along:
-            yield line(f"  with {_counted(len(hold.along), 'object')} that would go along:", Tone.WARNING)
+            yield line(f"  with {_counted(len(hold.along), 'object')} that would be deleted, too:", Tone.WARNING)
             yield from (line(f"    {ref}", Tone.WARNING) for ref in hold.along[:_REFS_SHOWN])
         if len(hold.along) > _REFS_SHOWN:
             yield line(f"    and {len(hold.along) - _REFS_SHOWN} more", Tone.WARNING)

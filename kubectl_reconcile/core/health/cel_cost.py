@@ -53,7 +53,7 @@ _WIDE: Final = re.compile(r"\\[wWpPbB]|\(\?")
 
 
 class UnreadableError(ValueError):
-    """An expression whose cost can't be told; the message says why."""
+    """An expression whose cost isn't known; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _tokens(expression: str) -> list[_Token]:
     while at < len(expression):
         match = _TOKEN.match(expression, at)
         if match is None:
-            raise UnreadableError(f"{expression[at]!r} isn't known here")
+            raise UnreadableError(f"{expression[at]!r} is unknown")
         at = match.end()
         kind = match.lastgroup or ""
         if kind == "text":
@@ -143,7 +143,7 @@ def _end_of_text(expression: str, beginning: str, at: int) -> int:
         if expression.startswith(quotes, at):
             return at + len(quotes)
         at += 2 if expression[at] == "\\" and not is_raw else 1
-    raise UnreadableError("a text has no end")
+    raise UnreadableError("a string isn't closed")
 
 
 @dataclass(slots=True)
@@ -250,7 +250,7 @@ class _Reader:
             return _Bound(taken, weight, max((bound.items for bound in bounds), default=1.0))
         pattern = given[-1][1] if given else None
         if pattern is None:
-            raise UnreadableError("the pattern of matches() has to be a text")
+            raise UnreadableError("the pattern of matches() must be a string")
         return _Bound(taken + _pattern_steps(pattern))
 
     def _arguments(self) -> list[tuple[_Bound, str | None]]:

@@ -44,13 +44,11 @@ class CelTest:
         try:
             program, taken = _program(text), steps(text, USUAL)
         except UnreadableError as error:
-            raise CelError(f"it can't be told how long it takes: {error}") from None
+            raise CelError(f"its cost can't be estimated: {error}") from None
         except ValueError as error:
             raise CelError(str(error).splitlines()[0]) from None
         if taken > MOST_STEPS:
-            message = (
-                f"would take too long: some {taken:.2g} steps for an object of usual size, {MOST_STEPS} are the most"
-            )
+            message = f"would take too long: about {taken:.2g} steps for an object of usual size; at most {MOST_STEPS} are allowed"
             raise CelError(f"{message}; nest fewer loops, shorten what is repeated")
         return cls(text, variable, program)
 

@@ -260,7 +260,7 @@ def staleness(manifest: Manifest, condition: Manifest) -> str:
     )
     if about is None or generation is None or about >= generation:
         return ""
-    return f"{condition.get('type')} speaks of generation {about}, the object is at {generation}"
+    return f"{condition.get('type')} is about generation {about}, the object is at {generation}"
 
 
 # --- rules of kinds -------------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class KindRule:
     def judge(self, manifest: Manifest) -> Health | None:
         """Return what the status says, None where the rules say nothing."""
         if not status_of(manifest):
-            words = "its controller has said nothing of it yet" if self.silent is HealthStatus.IN_PROGRESS else ""
+            words = "its controller hasn't reported on it yet" if self.silent is HealthStatus.IN_PROGRESS else ""
             return Health(self.silent, words)
         return _first(self.rows, manifest)
 

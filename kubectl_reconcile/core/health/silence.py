@@ -62,17 +62,17 @@ def silent(manifest: Manifest, expected: Expected, now: str) -> Health:
         return EXPECTED
     age_s = age_of(manifest, now)
     if age_s is not None and age_s < SILENCE_S:
-        return Health(HealthStatus.CURRENT, "nothing has said anything of it yet", SILENCE_S - age_s, is_silent=True)
+        return Health(HealthStatus.CURRENT, "no controller has reported on it yet", SILENCE_S - age_s, is_silent=True)
     return Health(
         HealthStatus.UNKNOWN,
-        "nothing has ever said anything of it; is a controller for its kind running?",
+        "no controller has ever reported on it; is one for its kind running?",
         is_silent=True,
     )
 
 
 EXPECTED: Final = Health(
     HealthStatus.IN_PROGRESS,
-    "its controller has said nothing of it yet, though it has of others of its kind",
+    "its controller hasn't reported on it yet, but has on others of its kind",
     is_silent=True,
 )
 """The health of an object whose controller is there and hasn't said anything of it."""
@@ -88,7 +88,7 @@ def is_young(found: Health) -> bool:
 
 
 def age_of(manifest: Manifest, now: str) -> float | None:
-    """Return the age of an object in seconds; without a birthday it is infinitely old. None where it can't be told."""
+    """Return the age of an object in seconds; without a birthday it is infinitely old. None where it isn't known."""
     born = metadata_of(manifest).get("creationTimestamp")
     if not born:
         return inf

@@ -88,7 +88,7 @@ def replica_set(manifest: Manifest) -> Health:
     )
     failure = condition_of(manifest, "ReplicaFailure")
     if lack or has_status(failure, "True"):
-        return in_progress(_with_replica_failure(manifest, lack or "can't make its pods"))
+        return in_progress(_with_replica_failure(manifest, lack or "can't create its pods"))
     return current(f"{wanted} of {wanted} replicas are available")
 
 

@@ -3,7 +3,7 @@
 The file is read and written by a round-trip parser, once as it is and once edited. What differs between the two
 is the edit; it is merged into the file's own text, so that lines which the parser would have laid out otherwise
 stay as they are. The result is read again the way Kubernetes reads it: every object must be as it was, but for
-the fields that were asked for. Where that can't be had (an alias stands for two places at once), the edit is
+the fields that were asked for. Where that isn't possible (an alias stands for two places at once), the edit is
 refused.
 
 Pure: text in, text out; inputs are never mutated.

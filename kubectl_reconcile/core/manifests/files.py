@@ -47,11 +47,11 @@ STDIN: Final = "stdin"
 
 _KUSTOMIZE = (
     "a kustomization",
-    "it is rendered where its folder is followed itself; list this file in .reconcileignore to have the others taken as they are",
+    "it is only rendered if a Sync follows its own folder; to apply the other files as they are, list this one in .reconcileignore",
 )
 _HELM = (
     "a Helm chart",
-    "it is rendered where its folder is followed itself; list its folder in .reconcileignore to leave it out",
+    "it is only rendered if a Sync follows its own folder; to leave it out, list its folder in .reconcileignore",
 )
 
 RENDERER_FILES: Final[Mapping[str, tuple[str, str]]] = {
@@ -225,7 +225,7 @@ class SourceIgnore:
         files = list(self._files_above(path))
         self._room -= sum(len(path) * file.weight for file in files)
         if self._room <= 0:
-            message = "too many ignore patterns for so many and so long paths; nothing of the source is applied"
+            message = "too many ignore patterns for this many long paths; nothing of the source is applied"
             self._problems.append(Problem(IGNORE_FILE, 0, message, "leave out folders rather than files"))
             return True
         verdicts = (file.verdict(path, is_folder=is_folder) for file in files)

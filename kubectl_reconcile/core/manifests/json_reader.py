@@ -106,4 +106,6 @@ def _check_text(text: str, line: int) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(text[error.start]):04x}"
-        raise EndOfReadingError(line, f"{half} is half a character", "write both halves, or the character") from None
+        raise EndOfReadingError(
+            line, f"{half} is half of a surrogate pair", "write both halves, or the character itself"
+        ) from None

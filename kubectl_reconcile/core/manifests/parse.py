@@ -1,7 +1,7 @@
 """From the files of a source to the manifests they hold, with a line for everything.
 
 Which files are read is in ``files``. Every document of such a file must be an object: one that isn't
-is a problem, never skipped in silence, since an object that vanishes from the source is pruned from
+is a problem, never skipped silently, since an object that vanishes from the source is pruned from
 the cluster.
 
 A *list* (``kind: List``, or ``PodList`` and the like) stands for its items.
@@ -204,7 +204,7 @@ def _oddities(tree: Manifest, where: _Where) -> Iterator[_Fault]:
     if exported:
         names = [f"metadata.{name}" for name in exported] + ["status"] * ("status" in tree)
         said = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} {_are(names)} the server's to set"
-        hint = "remove what an export brings along; it isn't applied"
+        hint = "remove it; exports contain it, but it isn't applied"
         yield _Fault(at.at(exported[0]), said, hint, Severity.WARNING)
     theirs = translated(tree)
     for ignored in theirs.ignored:
@@ -245,7 +245,7 @@ def _expand(tree: Any, where: _Where) -> Iterator[tuple[Any, _Where]]:
 
 
 def _is_list(tree: Any) -> bool:
-    """Return whether *tree* stands for its items: a CR may be called ``AllowList`` and is an object all the same."""
+    """Return whether *tree* stands for its items: a CR may be called ``AllowList`` and is an object anyway."""
     if (
         not isinstance(tree, dict)
         or not isinstance(tree.get("kind"), str)
@@ -286,7 +286,7 @@ def metadata_faults(manifest: Manifest) -> Iterator[tuple[Steps, str, str]]:
         yield fault.where.place[1:], fault.message, fault.hint
     for steps, text in _named(manifest):
         if _VARIABLE.search(text):
-            said = f"{'.'.join(map(str, steps))} {shown(text)} has a variable in it that nobody declares"
+            said = f"{'.'.join(map(str, steps))} {shown(text)} has a variable in it that isn't declared"
             yield steps, said, "declare it in spec.source.substitute of the Sync"
 
 
@@ -330,7 +330,7 @@ def _header_faults(tree: Manifest, where: _Where) -> Iterator[_Fault]:
         elif not isinstance(value, str):
             yield _Fault(where.at(key), f"{key} is {_kind_of(value)}, not text", f"as in {key}: {example}")
         elif not pattern.fullmatch(value):
-            yield _Fault(where.at(key), f"{key} {shown(value)} can't be one", f"as in {key}: {example}")
+            yield _Fault(where.at(key), f"{key} {shown(value)} isn't valid", f"as in {key}: {example}")
 
 
 def _metadata_faults(tree: Manifest, where: _Where) -> Iterator[_Fault]:

@@ -81,7 +81,7 @@ class Source(Protocol):
         """Return the newest revision, fetching it where that is needed.
 
         Raises:
-            SourceError: it can't be had; the message says why and the hint what to do.
+            SourceError: it can't be read; the message says why and the hint what to do.
         """
 
     def read(self, blob_id: str) -> bytes:

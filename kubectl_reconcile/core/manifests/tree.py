@@ -62,5 +62,5 @@ class Tree(Protocol):
         """Fetch what the files at *paths* hold, and what is likely to be asked for next.
 
         Raises:
-            SourceError: it can't be had.
+            SourceError: it can't be read.
         """

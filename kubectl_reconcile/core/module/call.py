@@ -61,7 +61,7 @@ def outcome_of(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Co
     except ModuleError:
         raise
     except Exception as error:
-        raise ModuleError(module.name, f"its outcome is of no use: {type(error).__name__}: {error}") from error
+        raise ModuleError(module.name, f"its outcome can't be used: {type(error).__name__}: {error}") from error
     if any(condition.type == "Degraded" for condition in outcome.conditions):
         return outcome
     return dataclasses.replace(outcome, conditions=(*outcome.conditions, Condition("Degraded", "False", "AsExpected")))

@@ -47,7 +47,7 @@ class Outcome:
     *untouched* are children (by `key_of`) that stay as they are; *recreated* are kinds whose
     children are deleted and recreated rather than changed. *finalized* is for ``finalize``: nothing
     is left to be done, the CR may go; children whose `key_of` is *released* stay behind then, as nobody's.
-    *warnings* are sentences for whoever previews: what of the spec doesn't come about though all else does.
+    *warnings* are sentences for whoever previews: what of the spec isn't done although the rest is.
     *urgent* tells that somebody waits for what follows, so that the next call isn't put off because the last ones wrote.
     """
 

@@ -59,7 +59,7 @@ class CronSchedule:
                 f"must be a schedule as in '30 3 * * *', not {self.expression!r}: {str(error).lower()}"
             ) from error
         except StopIteration as error:
-            raise ScheduleError(f"never comes: {self.expression!r} names no day that there is") from error
+            raise ScheduleError(f"never comes: {self.expression!r} names a day that doesn't exist") from error
 
     def after(self, moment: str) -> str:
         """Return the first slot after *moment*."""
@@ -91,7 +91,7 @@ def schedule_of(expression: str, zone: str, where: str) -> CronSchedule:
 
 
 def schedule_if_any(expression: str, zone: str, where: str) -> CronSchedule | None:
-    """Return the schedule that a spec asks for, None where it asks for none; a zone that makes no sense is told all the same.
+    """Return the schedule that a spec asks for, None where it asks for none; a zone that makes no sense is an error anyway.
 
     Raises:
         SpecError: it is none, or there is no such zone.

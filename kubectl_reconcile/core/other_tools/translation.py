@@ -147,7 +147,8 @@ class _Findings:
         if kind != _JOB and ordered[0] == _FAIL:
             self.left_out = f"{name} on a {kind}"
             self.ignore(
-                name, "on what is no Job: left out, neither applied nor pruned: only a Job runs when a sync failed"
+                name,
+                "on an object that isn't a Job: left out, neither applied nor pruned: only a Job runs when a sync failed",
             )
             return
         if kind == _JOB and len(ordered) > 1:
@@ -200,7 +201,7 @@ def _helm_hook(text: str, kind: str, found: _Findings) -> None:
     known = {*_HELM_EVENTS, *_HELM_ROLLBACK, *_HELM_DELETION, *_HELM_TESTS}
     unknown = [event for event in events if event not in known]
     if unknown == ["crd-install"] and kind == _CRD:
-        found.ignore(HELM_HOOK, "crd-install is ignored: Helm knows it no more, and CRDs come first in any case")
+        found.ignore(HELM_HOOK, "crd-install is ignored: Helm no longer knows it, and CRDs come first in any case")
         return
     found.is_hook = True
     if unknown or not events:
@@ -276,7 +277,7 @@ def _wave(noted: Mapping[str, str], found: _Findings) -> int | None:
         if name in noted:
             if re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", noted[name]):
                 return int(noted[name])
-            found.ignore(name, f"{_shown(noted[name])} is no integer, and taken as 0")
+            found.ignore(name, f"{_shown(noted[name])} isn't an integer; 0 is used")
     return None
 
 
@@ -287,7 +288,7 @@ def _resource_policy(text: str, found: _Findings) -> None:
     if text.strip().lower() == "keep":
         found.kept = True
     else:
-        found.ignore(HELM_RESOURCE_POLICY, f"{_shown(text)} is ignored: Helm knows keep alone")
+        found.ignore(HELM_RESOURCE_POLICY, f"{_shown(text)} is ignored: Helm only knows keep")
 
 
 _WITHOUT_ASKING: Final = frozenset({
@@ -324,7 +325,7 @@ def _sync_options(text: str, decided: Collection[Aspect], found: _Findings) -> N
                 ARGO_SYNC_OPTIONS, f"{written} is ignored: {_OPTIONS_IGNORED[option]}", _OPTION_HINTS.get(option, "")
             )
         elif option not in _WITHOUT_ASKING:
-            found.ignore(ARGO_SYNC_OPTIONS, f"{_shown(written)} is ignored: it isn't known as an option of one object")
+            found.ignore(ARGO_SYNC_OPTIONS, f"{_shown(written)} is ignored: it isn't a known option of one object")
 
 
 _COMPARISONS: Final = frozenset({

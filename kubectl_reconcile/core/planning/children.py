@@ -102,7 +102,7 @@ def _goes_by_itself(builder: PlanBuilder, parent: Parent) -> bool:
     if not MemberOptions.of(parent.cr).abandoned:
         return False
     _engine_action(
-        builder, parent, REMOVE_FINALIZER, "let it go without cleaning up outside, as its annotation says", 1
+        builder, parent, REMOVE_FINALIZER, "allow its deletion without cleaning up outside, as its annotation says", 1
     )
     return True
 
@@ -135,7 +135,7 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
                 builder,
                 parent,
                 REMOVE_FINALIZER,
-                "let it go: its module has cleaned up",
+                "allow its deletion: its module has cleaned up",
                 len(outcome.actions) + _ACTIONS,
             )
     settled = set(builder.settled)
@@ -176,7 +176,7 @@ class _ChildrenPlan:
         asked = child["metadata"].get("namespace") or place
         why = ""
         if place and kind is not None and not kind.namespaced:
-            why = "which is cluster-scoped; only a custom resource that is so itself may have such children"
+            why = "which is cluster-scoped; only a cluster-scoped custom resource may have such children"
         elif asked != place and place:
             why = f"in namespace {asked}, not in its custom resource's own"
         if why:
@@ -185,7 +185,7 @@ class _ChildrenPlan:
                 self.builder,
                 self.parent,
                 f"module {self.parent.module.name} wants {ref}, {why}",
-                "it isn't written; the module is to be mended",
+                "it isn't written; the module must be fixed",
             )
             self._note(child, f"{ref}: {why}", trouble=True)
         return not why
@@ -250,7 +250,7 @@ class _ChildrenPlan:
         elif change.gate.waits:
             self._note(child, f"{change.ref}, which itself waits")
         elif change.op is not Op.UNCHANGED and not change.unsure:
-            self._note(child, f"{change.ref}, which is to be {_PAST[change.op]} first")
+            self._note(child, f"{change.ref}, which must be {_PAST[change.op]} first")
         else:
             verdict = health(live)
             self.unsettled[key_of(child)] = "" if not verdict.status.holds_up else f"{change.ref} ({verdict})"
@@ -274,7 +274,7 @@ def _not_ours(live: Manifest, child: Manifest, parent: Parent) -> str:
         return ""
     if any(entry.get("manager") == parent.module.manager for entry in live["metadata"].get("managedFields") or ()):
         return ""
-    return f"it exists and isn't {parent.ref}'s; delete it, or give it the label {MODULE_LABEL} and the others of this child"
+    return f"it exists and doesn't belong to {parent.ref}; delete it, or give it the label {MODULE_LABEL} and the other labels of this child"
 
 
 def _controlled_by(controller: Manifest, parent: Parent) -> str:

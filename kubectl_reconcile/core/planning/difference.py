@@ -54,7 +54,7 @@ class Footing:
 
 
 def stand_on(builder: PlanBuilder, footing: Footing | None) -> None:
-    """Have *builder* leave alone what was found settled and hasn't been touched since; all is looked at where that can't be told."""
+    """Have *builder* leave alone what was found settled and hasn't been touched since; all is looked at where that isn't known."""
     inputs = builder.inputs
     if footing is None or not _holds(builder, footing):
         return

@@ -95,7 +95,7 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
         return None
     ref = _placed(located.ref, kind, builder.inputs.sync.default_namespace)
     if not kind.namespaced and manifest["metadata"].get("namespace"):
-        said = f"{ref} is cluster-scoped; its metadata.namespace means nothing"
+        said = f"{ref} is cluster-scoped; its metadata.namespace is ignored"
         problem(builder, located, said, "remove metadata.namespace", Severity.WARNING)
     options = MemberOptions.of(manifest)
     if options.theirs.left_out:
@@ -114,7 +114,7 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
 def _report_faults(builder: PlanBuilder, each: DesiredMember) -> None:
     """Make problems of annotations that can't be meant; an object with one is left alone, but for a wave."""
     for fault in each.options.faults:
-        until_then = "it is taken as 0" if fault.name == WAVE else "the object is left alone"
+        until_then = "0 is used" if fault.name == WAVE else "the object is left alone"
         problem(builder, each.located, f"{each.ref}: {fault.message}", f"{fault.hint}; until then {until_then}")
         if fault.name != WAVE:
             builder.spared.add(each.ref)

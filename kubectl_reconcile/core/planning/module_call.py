@@ -82,14 +82,14 @@ def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcom
         fault(builder, parent, str(error), "correct the field; until then everything stays as it is")
         return outcome_of_invalid(parent.cr, error)
     except ModuleError as error:
-        fault(builder, parent, str(error), "its children are left alone until the module is mended")
+        fault(builder, parent, str(error), "its children are left alone until the module is fixed")
         return _outcome_of_broken(parent.cr, error)
     if seen.error:
         fault(
             builder,
             parent,
             f"its external system can't be observed: {seen.error}",
-            "it is looked at again, later and later",
+            "it is observed again, at growing intervals",
         )
         return replace(outcome, actions=(), keep_children=True, finalized=False)
     for text in outcome.warnings:

@@ -40,7 +40,7 @@ class PlanMoved(Exception):  # noqa: N818 - it isn't an error that source or clu
         self.moved = moved
         self.hint = "look at the new plan with: kubectl reconcile diff"
         more = f" (and {len(moved) - 5} more)" if len(moved) > 5 else ""
-        super().__init__(f"the plan doesn't hold any more, nothing was written: {'; '.join(moved[:5])}{more}")
+        super().__init__(f"the plan is no longer valid, nothing was written: {'; '.join(moved[:5])}{more}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def build(inputs: Inputs) -> Plan:
 def build_on(inputs: Inputs, footing: Footing | None) -> tuple[Plan, Footing | None]:
     """Return the same plan, and the footing for the next one: what the last build has settled isn't looked at again.
 
-    A plan of a part says nothing of the whole, which stands as it did.
+    A plan of a part says nothing about the whole, which stands as it did.
     """
     builder = PlanBuilder.of(inputs)
     difference.stand_on(builder, footing)

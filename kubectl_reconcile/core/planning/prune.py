@@ -176,10 +176,10 @@ def _holds(
         message = "some files can't be used, and an object may have moved into one of them"
         yield Hold("UnreadableFiles", message, refs, along)
     elif not asked:
-        yield Hold("EmptySource", "no manifest is left at this path; every member would go", refs, along)
+        yield Hold("EmptySource", "no manifest is left at this path; every member would be deleted", refs, along)
     elif not (sync.max_deletes.allows(gone, members) or sync.max_deletes.allows(gone, _extent(builder))):
-        others = f" and take {len(along)} other object{'s' if len(along) > 1 else ''} along" if along else ""
-        message = f"{len(refs)} of {members} members would go{others}, more than spec.maxDeletes allows"
+        others = f", and with them {len(along)} other object{'s' if len(along) > 1 else ''}" if along else ""
+        message = f"{len(refs)} of {members} members would be deleted{others}, more than spec.maxDeletes allows"
         yield Hold("TooManyDeletes", message, refs, along)
     elif risky and not is_approved(sync, found := tuple(sorted(risky))):
         yield _risky_hold(found, cascades)
@@ -214,10 +214,10 @@ def _risky_hold(refs: tuple[ObjectRef, ...], cascades: Mapping[ObjectRef, Cascad
     unknown = uncounted_in(cascades[ref] for ref in refs)
     more = f"; uncounted, since it can't be listed: {_few(unknown)}" if unknown else ""
     if any(ref.group_kind in PRECIOUS for ref in (*refs, *along)):
-        return Hold("NeedsConsent", f"deleting these takes with it whatever they hold{more}", refs, along)
+        return Hold("NeedsConsent", f"deleting these deletes everything in them, too{more}", refs, along)
     if not unknown:
-        return Hold("NeedsConsent", "these say themselves that a person must agree to their deletion", refs, along)
-    return Hold("Uncounted", f"nobody knows what else goes with these{more}", refs, along)
+        return Hold("NeedsConsent", "these are annotated so that a person must approve their deletion", refs, along)
+    return Hold("Uncounted", f"it isn't known what else is deleted with these{more}", refs, along)
 
 
 def _few(texts: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """Where a value of the cluster is written when a chart is to ask for it: into a values file, where one value sets the field.
 
-Which value sets a field can't be told from a template. What is proposed is each value that is now what the field is now; by rendering
+Which value sets a field can't be seen in a template. What is proposed is each value that is now what the field is now; by rendering
 with another it is seen which of them it is, and whether it sets more than that.
 
 Pure: bytes in, bytes out.

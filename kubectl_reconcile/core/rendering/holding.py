@@ -36,8 +36,10 @@ def applied(located: Located, ref: ObjectRef, live: Live, problems: list[Problem
     found = held(located, live(ref))
     if found.changed:
         paths = ", ".join(map(shown, found.changed))
-        said = f"{ref}: {paths} is kept at its live value, though what it is made of has changed"
-        problems.append(Problem(located.path, 0, said, "delete the object to have it drawn again", Severity.WARNING))
+        said = f"{ref}: {paths} is kept at its live value, though its inputs have changed"
+        problems.append(
+            Problem(located.path, 0, said, "delete the object to have it generated again", Severity.WARNING)
+        )
     return found.manifest
 
 
@@ -48,8 +50,8 @@ def mixtures(members: Iterable[tuple[ObjectRef, Located]], live: Live) -> Mappin
     there = ", ".join(str(ref) for ref, (_, paths) in fitting.items() if len(lacking.get(ref, ())) < len(paths))
     found = {}
     for ref, gone in lacking.items() if there else ():
-        said = f"{ref}: {', '.join(map(shown, gone))} must fit what is live in {there}, and isn't there"
-        hint = f"restore it, or delete {there} as well, so that all of it is drawn again"
+        said = f"{ref}: {', '.join(map(shown, gone))} must match what is live in {there}, and is missing"
+        hint = f"restore it, or delete {there} as well, so that all of it is generated again"
         found[ref] = Problem(fitting[ref][0].path, 0, said, hint)
     return found
 

@@ -1,4 +1,4 @@
-"""What is said of kustomizations: why one can't be rendered, and what kustomize itself passes over in silence.
+"""What is said of kustomizations: why one can't be rendered, and what kustomize itself skips silently.
 
 Kustomize names files relative to whatever folder it was in, rarely a line, and may quote the values of Secrets. Here its
 sentences come to the entry of the kustomization file that they are about, and lose those values. A patch for something that
@@ -55,11 +55,11 @@ _HINTS: Final = (
     ),
     (
         re.compile(r"external plugins disabled|unable to load external plugin"),
-        "only what is built into kustomize is run",
+        "only plugins that are built into kustomize run",
     ),
     (re.compile(r"is not in or below"), "copy the file into the folder, or make its own folder a base"),
     (re.compile(r"symbolic link"), "commit the file itself"),
-    (re.compile(r"cycle detected"), "take one of these entries out"),
+    (re.compile(r"cycle detected"), "remove one of these entries"),
 )
 
 
@@ -137,7 +137,7 @@ _SUBJECTS: Final = {
     "PatchJson6902Transformer": "the patch changes nothing",
     "ReplacementTransformer": "the replacement goes nowhere",
 }
-_TAKE_OUT: Final = "name what is there, or take the entry out"
+_TAKE_OUT: Final = "name something that exists, or remove the entry"
 
 
 def notices(said: Iterable[str], overlay: str, files: Mapping[str, bytes]) -> Iterator[Problem]:

@@ -110,23 +110,23 @@ def objects_of(rendering: Rendering, policy: Unstable = Unstable.KEEP) -> Parsed
 def _drawn(first: Parsed, second: Parsed, policy: Unstable) -> tuple[tuple[Located, ...], list[Problem]]:
     """Return the objects of one text, of which a second rendering has another, and what is to be said of them."""
     if len(first.manifests) != len(second.manifests):
-        return (), [Problem("", 0, "which objects it has is another at each rendering", _FIXED)]
+        return (), [Problem("", 0, "the set of its objects differs at each rendering", _FIXED)]
     found: list[Located] = []
     told: list[Problem] = []
     for one, other in zip(first.manifests, second.manifests, strict=True):
         try:
             drawn = drawn_between(one.manifest, other.manifest)
         except RandomNameError as error:
-            told.append(Problem("", 0, f"{one.ref.kind}: its {error} is another at each rendering", _FIXED))
+            told.append(Problem("", 0, f"{one.ref.kind}: its {error} differs at each rendering", _FIXED))
             continue
         if not drawn:
             found.append(one)
             continue
-        said = f"{one.ref}: {', '.join(shown(each.path) for each in drawn)} {'is' if len(drawn) == 1 else 'are'} drawn again at each rendering"
+        said = f"{one.ref}: {', '.join(shown(each.path) for each in drawn)} {'is' if len(drawn) == 1 else 'are'} generated again at each rendering"
         if policy is Unstable.FAIL:
             told.append(Problem("", 0, said, "give it a value, or set spec.source.helm.unstable to Keep"))
             continue
-        kept = "what is live is kept" if policy is Unstable.KEEP else "each time another is applied"
+        kept = "what is live is kept" if policy is Unstable.KEEP else "a different one is applied each time"
         told.append(Problem("", 0, f"{said}; {kept}", severity=Severity.WARNING))
         found.append(with_placeholders(one, drawn) if policy is Unstable.KEEP else one)
     return tuple(found), told
@@ -144,9 +144,7 @@ def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revi
     texts: dict[str, list[str]] = {}
     for each in rendering.objects:
         texts.setdefault(each.file, []).append(each.text)
-    for file in {
-        each.file for each in rendering.objects if each.again
-    }:  # what it asks for may be the same all the same
+    for file in {each.file for each in rendering.objects if each.again}:  # what it asks for may still be the same
         texts[file] = [json.dumps(each.manifest, sort_keys=True) for each in found.manifests if each.path == file]
     files = {path: f"rendered-{_hash('---'.join(text))}" for path, text in sorted(texts.items())}
     sha = revision.sha if revision.committed_at else f"worktree-{_digest(rendering.consulted)}"

@@ -173,7 +173,7 @@ class Substitution:
         names: dict[str, Value] = {}
         for name in _OTHERS.findall(text):
             if name in self.values.known:
-                why = "with more than a name in its braces it is left as it is: a default stands in the Sync"
+                why = "with more than a name in its braces it is left as it is: set defaults in the Sync"
                 self.unresolved.append(Unresolved(steps, name, why, declared=False))
 
         def replaced(found: re.Match[str]) -> str:
@@ -209,7 +209,7 @@ class Substitution:
     def _spend(self, text: str) -> None:
         self.left_bytes -= len(text)
         if self.left_bytes < 0:
-            raise TooLargeError(f"with its variables, what the source asks for has more than {MOST_BYTES >> 20} MiB")
+            raise TooLargeError(f"with its variables replaced, the source has more than {MOST_BYTES >> 20} MiB")
 
 
 class TooLargeError(ValueError):
@@ -274,7 +274,7 @@ def _problems(old: Located, new: Located, unresolved: Iterable[Unresolved], line
         hint = (
             ""
             if each.declared
-            else f"declare it in spec.source.substitute of the Sync, or write $${{{each.name}}} if it is meant so"
+            else f"declare it in spec.source.substitute of the Sync, or write $${{{each.name}}} if it is meant literally"
         )
         yield Problem(old.path, line_of(old, each.steps), message, hint, severity)
     uses = new.uses[len(old.uses) :]

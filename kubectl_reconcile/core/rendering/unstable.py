@@ -24,7 +24,7 @@ from typing import Any, Final
 from kubectl_reconcile.core.manifests.parse import Drawn, Located, Steps
 from kubectl_reconcile.core.objects import FieldPath, Manifest, ObjectRef
 
-DRAWN_LATER: Final = "<drawn when applied>"
+DRAWN_LATER: Final = "<generated when applied>"
 """What stands for a value in what is asked for."""
 
 _ABSENT: Final = object()

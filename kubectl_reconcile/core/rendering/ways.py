@@ -19,7 +19,7 @@ TELLING: Final = (*KUSTOMIZATIONS, CHART_FILE)
 
 
 def way(render: Render, names: Iterable[str]) -> Render:
-    """Return how a folder with the files *names* is read where its Sync says *render*: AUTO where that can't be told."""
+    """Return how a folder with the files *names* is read where its Sync says *render*: AUTO where that isn't known."""
     if render is not Render.AUTO:
         return render
     there = frozenset(posixpath.basename(name) for name in names)
@@ -31,10 +31,10 @@ def way(render: Render, names: Iterable[str]) -> Render:
 
 def undecided(folder: str) -> Problem:
     """Return the problem that a folder is both an overlay and a chart."""
-    hint = "say which by spec.source.render: Kustomize or Helm, or list one of the two files in .reconcileignore"
+    hint = "choose with spec.source.render: Kustomize or Helm, or list one of the two files in .reconcileignore"
     return Problem(
         chart_file(folder),
         0,
-        "a Helm chart beside a kustomization: one of them is rendered, and which isn't said",
+        "a Helm chart beside a kustomization: only one of them can be rendered",
         hint,
     )

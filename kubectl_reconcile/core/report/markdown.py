@@ -17,7 +17,7 @@ _HEADINGS: Final = {
     "drift": "Drift that is left alone",
     "putBack": "Drift that was put back",
     "contested": "Fields that somebody else keeps changing",
-    "certificates": "Certificates that end soon",
+    "certificates": "Certificates that expire soon",
     "changes": "Changes",
     "syncs": "Syncs",
     "inventory": "Inventory",
@@ -42,7 +42,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"As of {_text(report['time'])}{_text(since)}: {_count(counts['objects'], 'object')}, {counts['unhealthy']} not healthy, {_count(counts['changes'], 'change')}."
     if unread := report.get("unread"):
         yield ""
-        yield f"You may not list {_text(unread)}: nothing is told of these."
+        yield f"You may not list {_text(unread)}: the report leaves these out."
     for name, heading in _HEADINGS.items():
         if lines := report.get(name):
             yield ""

@@ -57,7 +57,7 @@ def lack_of(live: Manifest, goal: Goal) -> tuple[str, str]:
     missing = next((each for each in _CONDITIONS[goal] if not _holds(live, each)), "")
     found = condition_of(live, missing) or {}
     if not found:
-        return "", "no daemon has told of it yet"
+        return "", "no daemon has reported on it yet"
     if not _is_current(live, found):
         return "", "no daemon has looked at its newest spec yet"
     return str(found.get("reason") or ""), str(found.get("message") or found.get("reason") or "")

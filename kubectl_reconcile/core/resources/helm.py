@@ -156,7 +156,7 @@ class HelmSpec:
 
 
 NO_HELM: Final = HelmSpec()
-"""That of a Sync which says nothing of charts."""
+"""That of a Sync which doesn't mention charts."""
 
 
 def release_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What git says of a signature on a commit or tag, read: whose it is, or why it isn't good.
+"""What git says of a signature on a commit or tag, parsed: who made it, or why it isn't good.
 
 Vocabulary: a *signed object* is a commit or a tag as git stores it; a *verdict* is what ``git verify-commit --raw`` or
 ``git verify-tag --raw`` came to: a *signature*, or a *fault*. A *signer* is who a key belongs to by the list of trusted keys, and not who
@@ -250,7 +250,7 @@ _OF_DATA: Final = {"00", "01"}
 
 
 def _of_gpg(exit_status: int, said: str) -> SignatureVerdict:
-    """Read gpg's status lines. Of several signatures none counts, since which is meant can't be told."""
+    """Read gpg's status lines. Of several signatures none counts, since which is meant isn't known."""
     lines = [line.removeprefix(_STATUS).split(" ") for line in said.split("\n") if line.startswith(_STATUS)]
     judged = [words for words in lines if words[0] in _SIGNED_BY]
     valid = [words for words in lines if words[0] == "VALIDSIG"]
@@ -303,4 +303,4 @@ def imported_all(exit_status: int, said: str) -> bool:
 
 def _first_line(said: str) -> str:
     told = (line.strip() for line in said.split("\n") if line.strip() and not line.startswith(_STATUS))
-    return person(re.sub(r"^(?:error|fatal|gpg): ", "", next(told, "not a word was said")))
+    return person(re.sub(r"^(?:error|fatal|gpg): ", "", next(told, "without a reason")))

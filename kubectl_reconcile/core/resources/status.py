@@ -141,7 +141,7 @@ class Report:
     contended: Sequence[str] = ()
     """Fields that somebody else keeps overwriting and that are left alone for a while, one sentence each."""
     warnings: Sequence[str] = ()
-    """What was most likely meant otherwise; the Sync is Ready all the same."""
+    """What was most likely meant otherwise; the Sync is still Ready."""
     digest: str = ""
     undeletable: Sequence[str] = ()
     """Objects with the marks of members that nobody asks for and that the account may not delete."""
@@ -167,7 +167,7 @@ class Report:
         """What happened, for people."""
         if not self.refusal:
             return self.message
-        return self.refusal if self.reason in _KEPT_UP else f"{self.refusal}; besides: {self.message}"
+        return self.refusal if self.reason in _KEPT_UP else f"{self.refusal}; also: {self.message}"
 
     def lines(self) -> list[str]:
         """Return its problems, the refusal before all others."""
@@ -322,7 +322,7 @@ def was_ready(live: Manifest) -> bool:
 def _verified(status: dict[str, Any], report: Report) -> list[Manifest]:
     """Note in *status* which commit was verified, and return the conditions that stay.
 
-    Where a pass over a revision was asked for no signatures, nothing of earlier ones stays: they say nothing of this one.
+    Where a pass over a revision was asked for no signatures, nothing of earlier ones stays: they say nothing about this one.
     """
     known = maps_in(status.get("conditions"))
     if report.verification is not None and report.verification.revision:

@@ -278,7 +278,7 @@ def duration_s(text: str, field: str = "duration") -> float:
         raise SyncSpecError(field, f"{text!r} is no duration; write it as 30s, 5m or 1h30m")
     hours, minutes, seconds = (float(part or 0) for part in found.groups())
     if not (total := hours * 3600 + minutes * 60 + seconds):
-        raise SyncSpecError(field, "a duration of zero can't be kept")
+        raise SyncSpecError(field, "a duration can't be zero")
     return total
 
 

@@ -3,7 +3,7 @@
 Vocabulary: the *revision in force* is the commit that is kept up in the cluster; the *refusal* is why a newer one isn't. A Sync
 that verifies has both, one, or none of them.
 
-Rules: each fault has a sentence of its own, which says what is unsigned, whose it is, and what to do. What stands in a status is no
+Rules: each fault has a sentence of its own, which says what is unsigned, who made it, and what to do. What stands in a status is no
 proof of anything: it says where to look, and is verified again.
 
 Pure: values in, sentences out.
@@ -121,10 +121,10 @@ _SENTENCES: Final = {
     ),
     SignatureFault.LIGHTWEIGHT_TAG: (
         "{subject} is a lightweight tag, which has no signature",
-        "make it again by git tag -s -f, and push it",
+        "recreate it with git tag -s -f, and push it",
     ),
     SignatureFault.NO_TAG: (
-        "{subject} is followed by no tag, and it is tags that are to be verified",
+        "{subject} isn't followed as a tag, and only tags are verified",
         "follow a tag (spec.source.git.tag), or set spec.source.git.verify.mode to Commit",
     ),
     SignatureFault.OTHER_TAG: (
@@ -144,7 +144,7 @@ _SENTENCES: Final = {
         "{subject} isn't applied: this daemon wants signed commits (--require-verify), and the Sync doesn't say whose signatures count",
         "name a Secret or ConfigMap with the keys in spec.source.git.verify",
     ),
-    SignatureFault.UNCHECKED: ("{subject} could not be verified: {detail}", "it is tried again"),
+    SignatureFault.UNCHECKED: ("{subject} could not be verified: {detail}", "it will be retried"),
 }
 """Why something isn't verified, and what to do about it."""
 
@@ -193,5 +193,5 @@ def _unknown(detail: str, keys: str) -> str:
     name, url = forge
     return (
         f"it is {name}'s own, for merges in the browser: add {url} to {keys} if all who may merge there may decide, "
-        "else merge on a machine of yours"
+        "otherwise merge on your own machine"
     )

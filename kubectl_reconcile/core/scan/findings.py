@@ -139,7 +139,7 @@ def _of_pod(pod: Mapping[str, Any], kind: str, profile: Profile) -> _Found:
             for check in _OF_CONTAINER:
                 yield from check(container, path, profile)
             if place == "containers" and kind in _RUN_ON and not map_at(container, "readinessProbe"):
-                yield "probes", f"{path}.readinessProbe", "must be set: else whatever has started counts as ready"
+                yield "probes", f"{path}.readinessProbe", "must be set: otherwise whatever has started counts as ready"
 
 
 def _image(container: Mapping[str, Any], path: str, profile: Profile) -> _Found:
@@ -156,9 +156,13 @@ def _image(container: Mapping[str, Any], path: str, profile: Profile) -> _Found:
 def _limits(container: Mapping[str, Any], path: str, _profile: Profile) -> _Found:
     resources = map_at(container, "resources")
     if not map_at(resources, "limits").get("memory"):
-        yield "limits", f"{path}.resources.limits.memory", "must be set: else one container can take its node's memory"
+        yield (
+            "limits",
+            f"{path}.resources.limits.memory",
+            "must be set: otherwise one container can take all of its node's memory",
+        )
     if not any(map_at(resources, part).get("cpu") for part in ("requests", "limits")):
-        yield "limits", f"{path}.resources.requests.cpu", "must be set: else it comes last where processors are short"
+        yield "limits", f"{path}.resources.requests.cpu", "must be set: otherwise it comes last when CPU is short"
 
 
 def _environment(container: Mapping[str, Any], path: str, _profile: Profile) -> _Found:
@@ -181,7 +185,7 @@ def _of_rights(manifest: Manifest, kind: str) -> _Found:
         path = f".rules{keyed(rule, 'apiGroups', 'resources', 'resourceNames', 'nonResourceURLs')}"
         for part in ("apiGroups", "resources", "verbs"):
             if "*" in texts_in(rule.get(part)):
-                yield "rights-wildcard", f"{path}.{part}", "must name what is meant instead of *"
+                yield "rights-wildcard", f"{path}.{part}", "must list names instead of *"
         if escalating := [each for each in _ESCALATING if each in texts_in(rule.get("verbs"))]:
             yield (
                 "rights-escalation",

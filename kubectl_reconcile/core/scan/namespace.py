@@ -85,7 +85,7 @@ def _of_service(ref: ObjectRef, service: ServiceNote, nearby: _Nearby) -> Iterat
     selected = [pod for pod in rarest if service.selector.items() <= pod.labels.items()]
     if not selected:
         yield endpoints_finding(
-            ref, ".spec.selector", "must select pods: nothing in the namespace has or makes such ones"
+            ref, ".spec.selector", "must select pods: nothing in the namespace has or creates pods with these labels"
         )
         return
     names = frozenset().union(*(pod.ports for pod in selected))

@@ -85,7 +85,7 @@ def _exclusion(entry: Mapping[str, Any], where: str) -> Exclusion:
     given = mapping_of(entry)
     check, kind, name = (str(given.get(part) or "") for part in ("check", "kind", "name"))
     if not (check or kind or name):
-        raise ScanRulesError(where, "must have a check, a kind or a name: else nothing were looked for")
+        raise ScanRulesError(where, "must have a check, a kind or a name: otherwise it matches nothing")
     if check and not any(_fits(check, each) for each in CHECKS):
         known = ", ".join(sorted(each for each in CHECKS if "/" not in each))
         raise ScanRulesError(f"{where}.check", f"there is no check {check}; there are pod-security/CONTROL, {known}")

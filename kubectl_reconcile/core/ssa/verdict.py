@@ -133,7 +133,7 @@ class _Case:
             for difference, is_soft in zip(found, soft, strict=True)
             if is_soft and not self._was_stored_so(difference)
         ]
-        # The values may be the same, and the object written all the same: we state a field that another one owned
+        # The values may be the same, and the object written anyway: we state a field that another one owned
         # alone, give one up, or the server drops an owner who owns nothing.
         owners_change = (
             bool(owners.takeover) or owners.lapses or outcome.owned != owners.last or bool(outcome.conflicts)

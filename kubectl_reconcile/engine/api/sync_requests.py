@@ -71,7 +71,7 @@ def daemon_namespace() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Living:
-    """A daemon that lives: who it is, and the only namespace that it follows; empty for all."""
+    """A running daemon: its name, and the only namespace that it follows; empty for all."""
 
     name: str
     follows: str

@@ -68,7 +68,7 @@ async def confirm(
     """Return *made* as the server judges it, under the limits of *sync*. Changes of the *skipped* sorts stay as planned.
 
     *members* tries what belongs to the set, where that isn't *client*, too. Where it is *for_others* to make the changes, those that
-    *client* may not try stay as planned: its rights say nothing of theirs. The plan isn't confirmed then.
+    *client* may not try stay as planned: its rights say nothing about theirs. The plan isn't confirmed then.
 
     Raises:
         ApiError: the server doesn't answer.

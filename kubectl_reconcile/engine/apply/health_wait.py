@@ -1,7 +1,7 @@
 """Waits until objects are healthy, or gone, and says what holds them up: down to the pod and its reason.
 
 A wait ends early where it can't end well: a Job that failed, a rollout past its progress deadline, a pod
-of the newest template that keeps crashing or whose image can't be had. A pod gets some seconds
+of the newest template that keeps crashing or whose image can't be pulled. A pod gets some seconds
 for that: many crash once because something they need starts a little later. So does a custom resource that says it failed.
 What an object's silence means ``core.health.silence`` says.
 """

@@ -35,7 +35,7 @@ async def find(session: Session, name: str) -> LiveCr:
     """Return the CR that *name* (``candy/sweet``) means, in the namespace of the connection.
 
     Raises:
-        ApiError: there is none, the cluster doesn't serve its kind, no module looks after it, or the server refuses.
+        ApiError: there is none, the cluster doesn't serve its kind, no module handles it, or the server refuses.
     """
     kind, _, plain = name.partition("/")
     resource = session.discovery.resolve(kind)
@@ -45,7 +45,7 @@ async def find(session: Session, name: str) -> LiveCr:
     module = session.modules.get(served.gvk)
     if module is None:
         known = ", ".join(sorted(str(gvk.group_kind) for gvk in session.modules))
-        raise ApiError(f"no module looks after {served.gvk.group_kind}; there are modules for {known}")
+        raise ApiError(f"no module handles {served.gvk.group_kind}; there are modules for {known}")
     path = served.path(session.client.namespace if served.namespaced else "", plain)
     return LiveCr(await session.client.get(path), module, path)
 
@@ -54,14 +54,14 @@ async def of_live(session: Session, live: Manifest) -> LiveCr:
     """Return the CR that *live* is, in the version that its module speaks.
 
     Raises:
-        ApiError: no module looks after it, it is gone, or the server refuses.
+        ApiError: no module handles it, it is gone, or the server refuses.
     """
     gvk, metadata = GroupVersionKind.of(live), live["metadata"]
     resource = session.discovery.find(gvk.api_version, gvk.kind)
     served = _served(session, resource) if resource is not None else None
     module = session.modules.get(served.gvk) if served is not None else None
     if served is None or module is None:
-        raise ApiError(f"no module looks after {gvk.group_kind}")
+        raise ApiError(f"no module handles {gvk.group_kind}")
     path = served.path(metadata.get("namespace", ""), metadata["name"])
     return LiveCr(await session.client.get(path), module, path)
 

@@ -126,7 +126,7 @@ async def _with_cascades(session: Session, found: Deletion, live: Snapshot) -> D
 
 
 async def delete_members(session: Session, deletion: Deletion) -> list[Result]:
-    """Delete the members that go with a Sync that is kept by hand; return how each ended.
+    """Delete the members that go with a Sync that is applied by hand; return how each ended.
 
     What the Sync can't outlive, as its own namespace, goes last, and only once the others went.
     """

@@ -143,7 +143,10 @@ async def _server(client: Client) -> list[Finding]:
     text = f"{client.server}: Kubernetes {version.get('gitVersion', '?')}, answers in {took_s * 1000:.0f} ms"
     grade, advice = Grade.OK, ""
     if _number(version) < _OLDEST_SERVER:
-        grade, advice = Grade.WARN, f"older than {'.'.join(map(str, _OLDEST_SERVER))}, on which nothing was tried"
+        grade, advice = (
+            Grade.WARN,
+            f"older than {'.'.join(map(str, _OLDEST_SERVER))}, the oldest version that is tested",
+        )
     return [Finding(grade, "cluster", text, advice), clock(answer.headers.get("Date", ""), _now(), took_s)]
 
 
@@ -163,7 +166,7 @@ def clock(date: str, now: dt.datetime, took_s: float) -> Finding:
         return Finding(Grade.OK, "clock", "agrees with the server's")
     text = f"is {abs(skew_s):.0f} s {'ahead of' if skew_s > 0 else 'behind'} the server's"
     worst = abs(skew_s) > _CLOCKS_CLASH_S
-    advice = "set the clock (NTP): " + ("whether a daemon lives can't be told" if worst else "ages are shown wrong")
+    advice = "set the clock (NTP): " + ("whether a daemon is running isn't known" if worst else "ages are shown wrong")
     return Finding(Grade.FAIL if worst else Grade.WARN, "clock", text, advice)
 
 
@@ -313,20 +316,22 @@ async def _accounts(session: Session, syncs: Sequence[Manifest]) -> list[Finding
 
 
 async def _daemon(session: Session, namespace: str, syncs: Sequence[Manifest]) -> Finding:
-    """Tell whether a daemon lives that follows the Syncs."""
+    """Tell whether a daemon is running that follows the Syncs."""
     try:
         places = {sync["metadata"]["namespace"] for sync in syncs} | ({namespace} if namespace else set())
         alive = await sync_requests.living_daemons(session.client, places)
     except ApiError as error:
         text, hint = _parted(error)
-        return Finding(Grade.WARN, "daemon", f"whether one lives can't be seen: {text}", hint)
+        return Finding(Grade.WARN, "daemon", f"whether one is running isn't known: {text}", hint)
     near = [each for each in alive if not (namespace and each.follows) or each.follows == namespace]
     if near:
         names = ", ".join(f"{each.name}{f' (namespace {each.follows})' if each.follows else ''}" for each in near)
-        return Finding(Grade.OK, "daemon", f"{'one lives' if len(near) == 1 else f'{len(near)} live'}: {names}")
+        return Finding(
+            Grade.OK, "daemon", f"{'one is running' if len(near) == 1 else f'{len(near)} are running'}: {names}"
+        )
     waiting = sum(1 for sync in syncs if map_at(sync, "spec").get("source"))
     grade = Grade.FAIL if waiting else Grade.WARN
-    text = f"none lives{f', and {waiting} Syncs wait for one' if waiting > 1 else ', and a Sync waits for one' if waiting else ''}"
+    text = f"none is running{f', and {waiting} Syncs wait for one' if waiting > 1 else ', and a Sync waits for one' if waiting else ''}"
     advice = "kubectl reconcile install runs one in the cluster, kubectl reconcile daemon here"
     return Finding(grade, "daemon", text, advice)
 
@@ -351,9 +356,9 @@ async def _source(session: Session, live: Manifest) -> Finding:
     try:
         sync = Sync.of(live)
         if sync.git is None:
-            return Finding(Grade.OK, subject, "is kept by hand")
+            return Finding(Grade.OK, subject, "is applied by hand")
         if not may_read(session, sync.git.url):
-            return _state(subject, live, "its repository is of the daemon's own machine")
+            return _state(subject, live, "its repository is on the daemon's own machine")
         source = await source_of(session, sync, sync.git)
         sha = await asyncio.to_thread(source.remote_sha)
         check_keys(source)
@@ -363,7 +368,7 @@ async def _source(session: Session, live: Manifest) -> Finding:
         return Finding(Grade.FAIL, subject, error.message, error.hint)
     except ApiError as error:
         text, hint = _parted(error)
-        return Finding(Grade.WARN, subject, f"its Git can't be asked: {text}", hint)
+        return Finding(Grade.WARN, subject, f"its repository can't be read: {text}", hint)
     return _state(subject, live, f"Git answers, at {sha[:7]}")
 
 

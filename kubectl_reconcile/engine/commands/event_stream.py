@@ -136,7 +136,7 @@ class Stream:
         return said if self._belongs[said.uid] else None
 
     async def _is_of(self, sync: Manifest, about: ObjectRef) -> bool:
-        """Tell whether *about* is the Sync, a member of it, or owned by one. What has gone can't be told."""
+        """Tell whether *about* is the Sync, a member of it, or owned by one. What has gone isn't known."""
         root = ObjectRef.of(sync)
         for _ in range(_MOST_OWNERS):
             if about == root:

@@ -58,7 +58,7 @@ from kubectl_reconcile.source.errors import SourceError
 
 _MOST_OWNERS = 8
 _WHOLE = FieldPath(())
-_BY_HAND = ", which is kept by hand"
+_BY_HAND = ", which is applied by hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class FieldOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One object, explained. *asker* is who asks for it in a phrase, *file* where, *trouble* why more can't be told.
+    """One object, explained. *asker* is who asks for it in a phrase, *file* where, *trouble* why more isn't known.
 
     *verification* is whose signature what its Sync follows has, where that is asked for. *asks_for_field* tells that a single
     place of it was meant. *secrets* are texts that variables brought from Secrets, which nobody may see; *may_hold_secrets* tells that
@@ -182,7 +182,9 @@ class _Seen:
             return "its Sync would tell"
         if sync.git is not None:
             return "what Git asks for could not be read"
-        return f"Sync {sync.namespace}/{sync.name} is kept by hand, so only its files tell (-f FOLDER)"
+        return (
+            f"Sync {sync.namespace}/{sync.name} is applied by hand, so only its files say what it asks for (-f FOLDER)"
+        )
 
     def by_owners(self, unread: str) -> Explanation:
         """Return what can be said where nothing says what is asked for; *unread* is why, empty if nobody asks."""
@@ -321,7 +323,7 @@ async def _planned(session: Session, seen: _Seen, target: Target, desired: Desir
         return Explanation(facts, fields, asker, module=change.module)
     if located is None:
         and_ = " and" if seen.asker.endswith(_BY_HAND) else ", which"
-        return Explanation(facts, fields, f"{seen.asker}{and_} asks for it no more")
+        return Explanation(facts, fields, f"{seen.asker}{and_} no longer asks for it")
     if located.line < 0 and is_overlay(desired.revision):
         overlay = OverlayOrigins(target, desired.revision)
         return await asyncio.to_thread(_rendered, Explanation(facts, fields, seen.asker), located, overlay)

@@ -179,7 +179,7 @@ class RenderedEditor:
         number = -located.line - 1
         before = objects_of(self._rendered({})).manifests
         if not 0 <= number < len(before):
-            return "", "where it comes from can't be told"
+            return "", "where it comes from isn't known"
         path = as_written(edit.path, before[number].manifest)
         steps = steps_to(path, before[number].manifest, schema)
         if self.revision.is_chart:
@@ -190,7 +190,7 @@ class RenderedEditor:
         overlay = self.revision.overlay or ""
         origins = Origins(reader.renderer.trace(overlay, EditedTree(self.tree, self.files), reader.limits))
         if number >= len(origins.traces.objects):
-            return "", "where it comes from can't be told"
+            return "", "where it comes from isn't known"
         way = Accepting(overlay, origins, number, before[number], steps, edit)
         file, why = self._proved(way.proposals(), before, edit, "no patch can reach it")
         origin = origins.of(number, steps)

@@ -235,7 +235,7 @@ class Daemon:
         self.context.cache.subscribe(self._router.on_event)
         lease = self.context.session.discovery.find(LEASE.api_version, LEASE.kind)
         if lease is None:
-            raise ApiError("the cluster serves no Leases, by which daemons know of each other")
+            raise ApiError("the cluster serves no Leases, which daemons use to find each other")
         metrics = self.context.metrics
         self.context.session.client.count_answers(
             lambda verb, code: metrics.cluster.requests.labels(verb, str(code)).inc()

@@ -34,7 +34,7 @@ _KEPT = 64 * 1024
 _REMEMBERED_S = 10.0
 _MOST_SECRETS = 1024
 _KEY = "token"
-_STRANGER = HookAnswer(401, "no such hook, or not signed with its secret")
+_STRANGER = HookAnswer(401, "no such webhook, or not signed with its secret")
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class PushReceiver:
         if len(place) != 4 or place[:2] != ["", "hooks"]:
             return HookAnswer(404, "hooks are at /hooks/NAMESPACE/NAME")
         if request.method != "POST":
-            return HookAnswer(405, "hooks are told by POST")
+            return HookAnswer(405, "webhooks are POST requests")
         if request.length > LARGEST:
             return HookAnswer(413, f"more than {LARGEST} bytes")
         ref = ObjectRef(SYNC.group, SYNC.kind, place[2], place[3])

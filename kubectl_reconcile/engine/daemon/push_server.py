@@ -141,7 +141,7 @@ class _Connections:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends on this request
             event(log, logging.ERROR, "request not answered", error=repr(error))
-            return HookAnswer(500, "something is wrong here; the next poll finds the push")
+            return HookAnswer(500, "internal error; the next poll finds the push")
 
 
 def _request(head: bytes, body: asyncio.StreamReader) -> HookRequest:
@@ -162,5 +162,5 @@ def _request(head: bytes, body: asyncio.StreamReader) -> HookRequest:
         headers[name.lower()] = value.strip()
     length = headers.get("content-length", "0" if words[0] == "GET" else "")
     if "transfer-encoding" in headers or not (length.isascii() and length.isdigit() and len(length) < 16):
-        raise BadRequestError(411, "the length has to be told in Content-Length")
+        raise BadRequestError(411, "the header Content-Length is required")
     return HookRequest(words[0], words[1], headers, int(length), body)

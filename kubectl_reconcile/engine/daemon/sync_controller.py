@@ -166,7 +166,7 @@ class SyncController:
     # A turn ----------------------------------------------------------------------------------
 
     async def run(self, ref: ObjectRef, *, asked: bool) -> None:
-        """Look at one Sync, as far as there is something to look at. Whatever goes wrong, it is tried again."""
+        """Look at one Sync, as far as there is something to look at. Whatever goes wrong, it will be retried."""
         if not asked and self._stays_at_rest(ref):
             event(log, logging.DEBUG, "at rest", sync=f"{ref.namespace}/{ref.name}")
             self.notify(ref, on.SourceCurrent())
@@ -219,7 +219,7 @@ class SyncController:
             async with asyncio.timeout(sync.timeout_s):
                 await self._turn(ref, sync, manifest, asked=asked)
         except TimeoutError:
-            late = f"not done within spec.timeout, {sync.timeout_s:.0f} s; it is tried again"
+            late = f"not done within spec.timeout, {sync.timeout_s:.0f} s; it will be retried"
             await self._drive(ref, on.PassFailed(ConditionReason.FAILED, late, is_answer=True))
 
     async def _turn(self, ref: ObjectRef, sync: Sync, manifest: Manifest, *, asked: bool) -> None:

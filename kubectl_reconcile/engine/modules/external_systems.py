@@ -81,7 +81,7 @@ class ExternalSystems:
         """
         found = self.urls.get(system)
         if not found:
-            raise OutsideError(f"nobody says where {system} is; set {variable_of(system)} to its URL")
+            raise OutsideError(f"no URL is known for {system}; set {variable_of(system)} to its URL")
         return found
 
     async def close(self) -> None:

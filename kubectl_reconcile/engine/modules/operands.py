@@ -370,7 +370,7 @@ def _right_for(error: ApiError, pod: Manifest) -> str:
     if not isinstance(error, Forbidden):
         return ""
     place = pod["metadata"]["namespace"]
-    return f" (hint: it takes the rights get and create on pods/portforward in namespace {place})"
+    return f" (hint: this needs the rights get and create on pods/portforward in namespace {place})"
 
 
 def _why(error: Exception) -> str:

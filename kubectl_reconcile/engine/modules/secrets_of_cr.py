@@ -159,4 +159,4 @@ def _text(encoded: object) -> str | None:
 def _hint(error: ApiError) -> str:
     if not isinstance(error, Forbidden):
         return ""
-    return " (hint: kubectl reconcile grant gives the module those of this namespace; by hand it takes the rights get and create on secrets, and patch where it rewrites them)"
+    return " (hint: kubectl reconcile grant gives the module its rights in this namespace: get and create on secrets, and patch where it rewrites them)"

@@ -146,7 +146,7 @@ def _not_meant(secret: Manifest, scope: CredentialScope, url: str) -> SourceErro
     line = annotate_line(secret, [*known, url])
     if len(line) > _LONGEST_LINE:
         line = f"add the URL to its annotation {URLS}"
-    shown = "plain http shows its password to everybody on the way; " if url.lower().startswith("http:") else ""
+    shown = "plain http shows its password to everybody on the network; " if url.lower().startswith("http:") else ""
     return SourceError(SourceFault.UNAUTHORIZED, message, f"{shown}if its owner wants it sent there: {line}")
 
 

@@ -181,7 +181,7 @@ class ManifestReader:
     def has_moved(self, source: GitSource) -> bool:
         """Tell whether *source* asks for something else than was read last, by what its server was heard to say. Blocks; asks nobody.
 
-        Where that can't be told, it may. Where it doesn't, the ref counts as read.
+        Where that isn't known, it may. Where it doesn't, the ref counts as read.
         """
         newest, now = self._newest, source.seen()
         if newest is None or now is None:

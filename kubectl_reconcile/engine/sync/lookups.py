@@ -48,7 +48,7 @@ async def answered(session: Session, readers: Sequence[ManifestReader], read: Ca
     return found
 
 
-_TOO_DEEP = f"it looks up something else each of {MOST_ROUNDS} times, by what it was told before"
+_TOO_DEEP = f"it looks up something different each of {MOST_ROUNDS} times, depending on earlier answers"
 
 
 async def read_again(session: Session, reader: ManifestReader) -> None:
@@ -77,7 +77,7 @@ async def answers_of(session: Session, asked: Iterable[str]) -> Answers:
 async def _answer(session: Session, asked: str) -> Answers:
     lookup = Lookup.of(asked)
     if lookup is None:
-        return Answers(absent={asked: "no object can be called so"})
+        return Answers(absent={asked: "no object can have this name"})
     resource = session.discovery.find(lookup.api_version, lookup.kind)
     if resource is None:
         return Answers(absent={asked: _unserved(session, lookup)})

@@ -90,7 +90,7 @@ def after_provisional(before: Done, done: Done) -> Done:
 
 
 def _still_there(made: Plan, results: Iterable[Result]) -> list[ObjectRef]:
-    """Return members that nobody asks for and that are there all the same: what has no place in the books is never looked for."""
+    """Return members that nobody asks for and that exist anyway: what has no place in the books is never looked for."""
     waiting = [change.ref for change in made.changes if change.op is Op.DELETE and change.gate.waits]
     return [*waiting, *(each.change.ref for each in results if each.is_left)]
 

@@ -76,7 +76,7 @@ class WhichSync(NoSuchSync):
             where, _, name = next(iter([*(f"{namespace}/{name}" for name in here), *others])).partition("/")
             self.hint = f"give its name, and its namespace by -n: {name} -n {where}"
         else:
-            self.hint = "kubectl reconcile create makes one; -f FOLDER applies files without one"
+            self.hint = "kubectl reconcile create creates one; -f FOLDER applies files without one"
 
     def _text(self) -> str:
         if self.suggestions:
@@ -333,7 +333,7 @@ async def _with_parent(session: Session, target: Target, manager: str) -> Target
         known = target.sync.field_manager
         if manager and manager != known:
             name = f"{target.sync.namespace}/{target.sync.name}"
-            raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and stays with that")
+            raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and keeps doing so")
         target.values = await values_of(session, target.sync)
         target.reader.chart = await chart_of(session, target.sync)
     return target
@@ -372,14 +372,14 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
     if local_folder(git.url) is None and not session.allowed_urls.allows(git.url):
         raise SourceError(
             SourceFault.REFUSED,
-            f"repository {without_credentials(git.url)} is none that may be followed here; below these it is: {session.allowed_urls}",
-            f"whoever runs the daemon allows more by {FLAG}",
+            f"repository {without_credentials(git.url)} may not be followed here, only those below: {session.allowed_urls}",
+            f"whoever runs the daemon can allow more with {FLAG}",
         )
     ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
     if not may_read(session, git.url):
         raise SourceError(
             SourceFault.REFUSED,
-            f"repository {without_credentials(git.url)} is a path of the machine that reads it",
+            f"repository {without_credentials(git.url)} is a path on the machine that reads it",
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
     repository = await repository_of(session, sync, git)

@@ -98,7 +98,7 @@ class Lines:
         self._known: dict[str, bytes] = {}
 
     def __call__(self, located: Located, steps: Steps) -> int:
-        """Return the line of a field, that of its object where it can't be told, 0 for what was rendered."""
+        """Return the line of a field, that of its object where it isn't known, 0 for what was rendered."""
         if located.line <= 0:
             return 0
         if located.path not in self._known:

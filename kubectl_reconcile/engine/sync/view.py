@@ -23,7 +23,7 @@ class ClusterView(Protocol):
     async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
         """Bring these feeds in; return those that could not be had, and why.
 
-        What can't be had of all namespaces is had of the *places* where members may be.
+        What can't be read of all namespaces is had of the *places* where members may be.
         """
 
     def snapshot(self) -> Snapshot:

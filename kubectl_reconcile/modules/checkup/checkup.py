@@ -118,5 +118,5 @@ def _stalled(obstacle: str) -> tuple[Condition, ...]:
     hint = "kubectl reconcile grant gives the rights to who scans for the Sync that this Checkup is of"
     return (
         Condition("Stalled", "True", "NotReadable", f"{obstacle} (hint: {hint})"),
-        Condition("Passed", "Unknown", "NotReadable", "not all of the namespace can be read, so nothing is said of it"),
+        Condition("Passed", "Unknown", "NotReadable", "not all of the namespace can be read, so there is no result"),
     )

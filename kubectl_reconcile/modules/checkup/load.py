@@ -84,7 +84,7 @@ class LoadWish:
         """Return what is wrong with the Service; nothing where it can be asked."""
         service = owned.other("Service", self.service)
         if service is None:
-            return f"{FIELD}.service: there is no Service {self.service} in this namespace (hint: correct the name, or make it)"
+            return f"{FIELD}.service: there is no Service {self.service} in this namespace (hint: correct the name, or create it)"
         spec = map_at(service, "spec")
         if spec.get("type") == "ExternalName" or not map_at(spec, "selector"):
             return (

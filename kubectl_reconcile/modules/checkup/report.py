@@ -66,7 +66,9 @@ class ReportWish(Unjudging):
     def missing(self, owned: Owned) -> str:
         """Return what is in the way: there is no such Sync."""
         if self.of == "sync" and owned.other(SYNC, self.sync) is None:
-            return f"{FIELD}.sync: there is no Sync {self.sync} in this namespace (hint: correct the name, or make it)"
+            return (
+                f"{FIELD}.sync: there is no Sync {self.sync} in this namespace (hint: correct the name, or create it)"
+            )
         return ""
 
     def made(self, owned: Owned, ctx: Context, since: str) -> tuple[Manifest, dict[str, Any]]:

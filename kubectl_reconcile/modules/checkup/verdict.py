@@ -51,7 +51,7 @@ def passed(status: Mapping[str, Any], test: CelTest | None) -> Condition:
 
 
 def judged(result: Mapping[str, Any], test: CelTest) -> tuple[bool, str]:
-    """Return whether a result is as *test* wants it, and why that can't be told, if it can't."""
+    """Return whether a result is as *test* wants it, and why that isn't known, if it can't."""
     if test.takes_too_long(CelSize.of(result)):  # a status is anybody's to write who has the right
         return False, ".spec.passes would take too long for so large a result"
     try:

@@ -1,4 +1,4 @@
-"""EtcdCluster: a CR ``EtcdCluster`` is a cluster of etcd, formed, scaled, mended and upgraded one step a pass.
+"""EtcdCluster: a CR ``EtcdCluster`` is a cluster of etcd, formed, scaled, repaired and upgraded one step a pass.
 
 What the one next step is, ``decision`` says; here it becomes children (a pod more or less) or an action on etcd (a member more or less, a
 promotion, another leader), whose precondition is looked at again right before it runs.

@@ -133,7 +133,7 @@ def _ended(pod: Pod, now: str) -> EtcdStep:
     if seconds_between(due, now) < _STUCK_S:
         return EtcdStep(Do.WAIT, Why.RECOVERING, text, slot, reason="PodTerminating")
     if held := ", ".join(metadata.get("finalizers") or ()):
-        why, hint = f"finalizer {held} keeps it", "see to who has set that, or take it away"
+        why, hint = f"finalizer {held} keeps it", "ask whoever set it, or remove it"
     else:
         why = f"node {text_at(pod.manifest, 'spec', 'nodeName')} doesn't say that it has ended"
         hint = f"if that node is gone for good, and nothing of the pod runs any more: kubectl delete pod {slot} --force"
@@ -176,7 +176,7 @@ def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Con
         yield from offered(s, noted, ctx)
     if s.is_formed and not s.pods and s.volumes and all(each.aside for each in s.volumes.values()):
         text = (
-            "all volumes are put aside (hint: name an EtcdRestore by .spec.restoreFrom, or give a volume to its member again, whose id is in the annotation:"
+            "all volumes are put aside (hint: name an EtcdRestore in .spec.restoreFrom, or give a volume to its member again, whose id is in the annotation:"
             f" kubectl annotate pvc {next(iter(s.volumes))}-data {MEMBER}=ID {ASIDE}-)"
         )
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="AllPutAside")
@@ -199,8 +199,8 @@ def _beginning(s: Situation, ctx: Context) -> EtcdStep:
     slot, name = ctx.name("0"), s.restore.name
     if not s.restore.is_there:
         text = (
-            f".spec.restoreFrom.name: there is no EtcdRestore {name} in this namespace (hint: make it, or take the field"
-            " away for a cluster that begins empty)"
+            f".spec.restoreFrom.name: there is no EtcdRestore {name} in this namespace (hint: create it, or remove the field"
+            " for a cluster that begins empty)"
         )
         return EtcdStep(Do.WAIT, Why.CREATING, text, slot, reason="RestoreNotFound")
     if slot not in s.volumes:

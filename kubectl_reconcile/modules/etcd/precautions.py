@@ -58,7 +58,7 @@ def _precaution(backup: Manifest) -> Precaution:
         is_done,
         has_failed=not is_done and has_condition(backup, "Degraded"),
         is_going=bool(backup["metadata"].get("deletionTimestamp")),
-        says=str(ready.get("message") or "it hasn't begun yet").partition(" (hint: ")[0],
+        says=str(ready.get("message") or "it hasn't started yet").partition(" (hint: ")[0],
     )
 
 

@@ -60,7 +60,7 @@ def replacement_offered(s: Situation, ctx: Context) -> Iterator[EtcdStep]:
     old = [slot for slot, volume in s.volumes.items() if not volume.aside]
     aside = f"; the volumes of {', '.join(old)} are put aside" if old else ""
     text = f"replace all data by {restore.file} of EtcdRestore {restore.name}: {_loss(s, restore)}{aside}"
-    situation = f"{text} (hint: if that is wanted: kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}; else take .spec.restoreFrom away)"
+    situation = f"{text} (hint: if that is wanted: kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}; else remove .spec.restoreFrom)"
     yield EtcdStep(
         Do.REPLACE, Why.SETTLED, text, member=restore.digest,
         reason="RestoreOffered", needs_approval=True, situation=situation,
@@ -115,7 +115,7 @@ def replacing(s: Situation, noted: Replacement, ctx: Context) -> Iterator[EtcdSt
 def _waiting(restore: RestoreState) -> EtcdStep:
     """Return what is said while all data is put aside and nobody has decided what follows."""
     if not restore.is_there:
-        text = f".spec.restoreFrom.name: there is no EtcdRestore {restore.name} in this namespace, and all volumes are put aside (hint: make it)"
+        text = f".spec.restoreFrom.name: there is no EtcdRestore {restore.name} in this namespace, and all volumes are put aside (hint: create it)"
         return EtcdStep(Do.WAIT, Why.RECOVERING, text, reason="RestoreNotFound")
     reason = "RestoreFailed" if restore.has_failed else "Restoring"
     return EtcdStep(Do.WAIT, Why.RECOVERING, f"EtcdRestore {restore.name}: {restore.says}", reason=reason)

@@ -56,7 +56,7 @@ def restore_of(cr: Manifest, owned: Owned) -> RestoreState | None:
         name,
         is_there=True,
         has_failed=status.get("phase") == "Failed",
-        says=str(ready.get("message") or "it hasn't begun yet"),
+        says=str(ready.get("message") or "it hasn't started yet"),
         claim_uid=str(seed.get("claimUID") or ""),
         member=str(seed.get("memberID") or ""),
         digest=text_at(checked, "digest"),

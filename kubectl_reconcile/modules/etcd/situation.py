@@ -307,7 +307,7 @@ def _end(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _refuses_data(state: Mapping[str, Any]) -> bool:
-    """Tell whether an etcd ended by itself over what it read. One that was killed, or has no room or no rights, says nothing of its data."""
+    """Tell whether an etcd ended by itself over what it read. One that was killed, or has no room or no rights, says nothing about its data."""
     ended = _end(state)
     said = _said(str(ended.get("message") or ""))
     return ended.get("exitCode") != _KILLED and bool(_REFUSED_DATA.search(said)) and not _OUTER.search(said)

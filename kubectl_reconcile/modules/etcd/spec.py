@@ -248,7 +248,7 @@ def tls_secrets(spec: ClusterSpec, ctx: Context) -> StaticTls | None:
 
 
 def _check_tls(tls: TlsSpec | None) -> None:
-    """Raise a SpecError where it can't be told whose certificates are meant, or how long they last makes no sense."""
+    """Raise a SpecError where it isn't known whose certificates are meant, or how long they last makes no sense."""
     if tls is None:
         return
     if (tls.static is None) == (tls.auto is None):

@@ -138,7 +138,7 @@ def _offer(s: Situation, noted: Upkeep, ctx: Context) -> EtcdStep:
         f"make room: compact the history to revision {_revision(s)}, defragment one member at a time, the leader last, and disarm the alarm; what keys were at earlier"
         " revisions is lost, what they are now is not"
     )
-    hint = f"kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}; or raise .spec.etcd.quotaBackendBytes, which is rolled out and loses nothing"
+    hint = f"kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}; or raise .spec.etcd.quotaBackendBytes, which is rolled out and loses no data"
     occasion = hashlib.sha256(noted.alarm_since.encode()).hexdigest()[:10]
     return EtcdStep(
         Do.MAKE_ROOM, Why.SETTLED, text,

@@ -127,13 +127,13 @@ def _target(cr: Manifest, spec: BackupSpec, owned: Owned) -> tuple[BackupTarget,
     if cluster is None:
         return BackupTarget(()), _Obstacle(
             "ClusterNotFound",
-            f".spec.clusterRef.name: there is no EtcdCluster {name} in this namespace (hint: correct the name, or make it)",
+            f".spec.clusterRef.name: there is no EtcdCluster {name} in this namespace (hint: correct the name, or create it)",
         )
     pods = _pods_of(cluster)
     if not pods:
         return BackupTarget(()), _Obstacle(
             "ClusterNotFormed",
-            f".spec.clusterRef.name: EtcdCluster {name} has no members yet; the backup begins once it has",
+            f".spec.clusterRef.name: EtcdCluster {name} has no members yet; the backup starts once it has",
         )
     tls, of_cluster = map_at(cluster, "spec", "TLS"), Context("", "etcdcluster", cluster)
     secret = of_cluster.name("operator") if "auto" in tls else text_at(tls, "static", "operatorSecret")

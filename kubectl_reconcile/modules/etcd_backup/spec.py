@@ -103,7 +103,7 @@ def backup_spec(cr: Manifest) -> BackupSpec:
     if spec.cluster_ref and spec.client_secret:
         raise SpecError(".spec.clientSecret", "goes with etcdEndpoints alone: of an EtcdCluster it is known")
     if spec.schedule and spec.backup_policy.backup_interval_in_second:
-        raise SpecError(".spec.backupPolicy.backupIntervalInSecond", "can't go with schedule; take one of them away")
+        raise SpecError(".spec.backupPolicy.backupIntervalInSecond", "can't go with schedule; remove one of them")
     if 0 < spec.backup_policy.backup_interval_in_second < 60:
         raise SpecError(".spec.backupPolicy.backupIntervalInSecond", "must be 60 seconds or more")
     for at, each in enumerate(spec.etcd_endpoints):

@@ -184,7 +184,7 @@ def _job_step(spec: RestoreSpec, owned: Owned, ctx: Context, snapshot: ChosenBac
 
 def _starting(seed: Mapping[str, str], cluster: Manifest | None) -> RestoreStep:
     if cluster is None:
-        text = "the data is in place, and the EtcdCluster is gone (hint: make it again; as long as its volume claim is there, it begins with the data)"
+        text = "the data is in place, and the EtcdCluster is gone (hint: create it again; as long as its volume claim is there, it begins with the data)"
         return RestoreStep(RestorePhase.STARTING, "ClusterNotFound", text, keep=True, seed=seed)
     status = map_at(cluster, "status")
     members = map_at(status, "members").get("ready") or ()

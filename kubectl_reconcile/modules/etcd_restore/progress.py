@@ -73,7 +73,7 @@ def story_of(job: Manifest, pods: Sequence[Manifest]) -> JobStory:
             reason, message = faults[-1] if faults else ("JobFailed", about)
         ended = str(failed.get("lastTransitionTime") or "")
         return JobStory(RestoreProgress.FAILED, reason, shortened(message, _MESSAGE_MAX), began, ended)
-    again = [f"it is tried again after: {each}" for _, each in faults[-1:]]
+    again = [f"the last attempt failed: {each}" for _, each in faults[-1:]]
     return JobStory(
         RestoreProgress.RUNNING, message=shortened(next(iter([*waits, *again]), ""), _MESSAGE_MAX), began=began
     )

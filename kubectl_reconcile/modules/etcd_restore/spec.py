@@ -68,7 +68,7 @@ def restore_spec(cr: Manifest) -> RestoreSpec:
     if not _NAME.fullmatch(spec.backup.name):
         raise SpecError(".spec.backup.name", "must be the name of an EtcdBackup")
     if spec.backup.s3 and spec.backup.claim_name:
-        raise SpecError(".spec.backup.claimName", "can't go with s3; take one of them away")
+        raise SpecError(".spec.backup.claimName", "can't go with s3; remove one of them")
     if spec.backup.s3:
         check_s3(spec.backup.s3, S3_FIELD)
     if spec.backup.snapshot and not _SNAPSHOT.fullmatch(spec.backup.snapshot):

@@ -65,7 +65,7 @@ def target_of(name: str, cluster: Manifest | None, restore: str) -> SeedTarget |
     if cluster is None:
         return RestoreObstacle(
             "ClusterNotFound",
-            f"{field_}: there is no EtcdCluster {name} in this namespace (hint: make it, with {hint})",
+            f"{field_}: there is no EtcdCluster {name} in this namespace (hint: create it, with {hint})",
             passes=True,
         )
     spec, status = map_at(cluster, "spec"), map_at(cluster, "status")

@@ -169,7 +169,7 @@ def kafka_spec(cr: Manifest) -> KafkaSpec:
     _check_config(".spec.config", spec.config, OWNED_CONFIG)
     for key, reason in ((key, _owned_by_prefix(key)) for key in sorted(spec.config)):
         if reason:
-            raise SpecError(f".spec.config[{key}]", f"can't be set, since {reason} (hint: take it away)")
+            raise SpecError(f".spec.config[{key}]", f"can't be set, since {reason} (hint: remove it)")
     _check_least(".spec.config[min.insync.replicas]", spec.config.get("min.insync.replicas"), spec.usual_replicas)
     _check_topics(spec)
     return spec
@@ -185,7 +185,7 @@ def _check_config(where: str, config: Mapping[str, Any], owned: Mapping[str, str
         if not _CONFIG.fullmatch(key) or len(key) > 200:
             raise SpecError(here, "is no key of Kafka's configuration: letters, digits, dots, dashes and underscores")
         if reason := owned.get(key):
-            raise SpecError(here, f"can't be set, since {reason} (hint: take it away)")
+            raise SpecError(here, f"can't be set, since {reason} (hint: remove it)")
         if not isinstance(value, str) or not value or not value.isprintable() or len(value) > _VALUE_MAX:
             raise SpecError(here, "must be text of one line, in quotes where it is a number")
         if "\\" in value:
@@ -223,7 +223,7 @@ def _check_topics(spec: KafkaSpec) -> None:
             said = (
                 "is there twice"
                 if other == each.name
-                else f"can't be told from {other} in the names of metrics, which have _ for both . and _"
+                else f"can't be distinguished from {other} in the names of metrics, which have _ for both . and _"
             )
             raise SpecError(f"{where}.name", f"{each.name} {said}")
         seen[folded] = each.name

@@ -357,7 +357,7 @@ async def _offer_tls(session: PostgresSession, io: Io, name: str) -> None:
     """Have a server read its certificate and offer TLS.
 
     Raises:
-        PostgresError: it doesn't; it is told not to then, so that it is tried again.
+        PostgresError: it doesn't; it is told not to then, so that it will be retried.
     """
     for setting, value in (("ssl_cert_file", _CERTIFICATE), ("ssl_key_file", _KEY), ("ssl", "on")):
         await session.ask(f"alter system set {setting} to {literal(value)}")

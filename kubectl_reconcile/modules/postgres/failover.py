@@ -9,7 +9,7 @@ writes, unless a person says so: once its pod should have ended by now, that is 
 2. Who takes over is noted in the status; the primary's pod is deleted, whatever it is at.
 3. Once it is gone and no replica receives anything any more, the one is promoted whose log goes furthest of those that answer.
 
-Where the pod doesn't go in step 2, somebody may decide that step 3 is taken all the same, and what the old primary still writes is lost. Not while a replica receives anything: then it lives.
+Where the pod doesn't go in step 2, somebody may decide that step 3 is taken anyway, and what the old primary still writes is lost. Not while a replica receives anything: then it lives.
 
 A primary that serves again before step 2 ends it, as does somebody who promotes an instance by hand.
 

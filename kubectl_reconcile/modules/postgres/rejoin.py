@@ -110,7 +110,7 @@ def _hopeless(s: DatabaseState, slot: str, ctx: Context) -> str:
         return ""
     made = str(instance.manifest["metadata"].get("creationTimestamp") or "")
     is_stuck = instance.is_diverged or (made and _age_s(made, ctx.now) >= _REWOUND_S)
-    return "was rewound, and doesn't follow all the same" if is_stuck else ""
+    return "was rewound, and still doesn't follow" if is_stuck else ""
 
 
 def _set_aside(wish: FailoverWish, slot: str, why: str) -> DatabaseStep:

@@ -53,7 +53,7 @@ OWNED_PARAMETERS: Mapping[str, str] = {
             "primary_slot_name", "synchronous_standby_names", "wal_sender_timeout", "wal_receiver_timeout", "wal_retrieve_retry_interval",
             "promote_trigger_file",
         ),
-        "replication is looked after here",
+        "kubectl-reconcile manages replication",
     ),
     **dict.fromkeys(
         ("restore_command", "archive_mode", "archive_command", "archive_library", "archive_cleanup_command", "recovery_end_command"),
@@ -98,7 +98,7 @@ class UserWish:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseWish:
-    """A database in the server, and whose it is."""
+    """A database in the server, and its owner."""
 
     name: str
     owner: str = SUPERUSER
@@ -223,9 +223,9 @@ def _check_parameters(parameters: Mapping[str, Any]) -> None:
         if not _PARAMETER.fullmatch(name):
             raise SpecError(where, "is no name of a parameter: small letters, digits and underscores")
         if reason := OWNED_PARAMETERS.get(name) or (
-            "recovery is looked after here" if name.startswith("recovery_") else ""
+            "kubectl-reconcile manages recovery" if name.startswith("recovery_") else ""
         ):
-            raise SpecError(where, f"can't be set, since {reason} (hint: take it away)")
+            raise SpecError(where, f"can't be set, since {reason} (hint: remove it)")
         if not isinstance(value, str) or not value.isprintable() or not value or len(value) > 1000:
             raise SpecError(where, "must be text of one line, in quotes where it is a number")
 

@@ -89,7 +89,7 @@ class PodFolder:
         """Bring the files that come from the API server up to date.
 
         Raises:
-            ConfigError, RefusedError: they can't be had now.
+            ConfigError, RefusedError: they can't be read now.
         """
         await self._fill(Facts(self.pod.get("status", {}).get("podIP", "")))
 

@@ -60,7 +60,7 @@ def main(specification: int, report: int) -> None:
         _fail(report, error)
     if child == 0:
         _first_process(spec, report)
-    # Where nobody waits for a command that joins a container any more, its end is seen here all the same: the container couldn't end before.
+    # Where nobody waits for a command that joins a container any more, its end is still seen here: the container couldn't end before.
     with contextlib.suppress(*(() if "root" in spec else (BrokenPipeError,))):
         os.write(report, f"pid {child}\n".encode())
     os.close(report)

@@ -121,7 +121,7 @@ class Runtime:
                 (pod.folder / "root").mkdir(parents=True, exist_ok=True)
                 for folder, size in tmpfs.items():
                     kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode=777{size}")
-            except OSError:  # it is tried again, and then starts over
+            except OSError:  # it will be retried, and then starts over
                 self._network.remove(pod.place)
                 raise
             self._pods[uid] = pod

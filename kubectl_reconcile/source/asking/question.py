@@ -107,7 +107,7 @@ class Asking:
         there = urljoin(url + _ADVERTISEMENT, answer.headers.get("location", ""))
         base = there.removesuffix(_ADVERTISEMENT)
         if base == there or not _is_plain(base) or (url.startswith("https:") and not base.startswith("https:")):
-            raise UnclearError("the server redirects to where we don't follow")
+            raise UnclearError("the server redirects to an address that isn't followed")
         return base
 
     def _put(self, url: str, names: Sequence[str], object_format: str, deadline_s: float) -> HttpAnswer:

@@ -72,7 +72,7 @@ class PinnedChart:
         """Return the chart's files, fetching it where it isn't here. Blocks.
 
         Raises:
-            SourceError: it can't be had, or isn't the one that is asked for; or nobody waits any more.
+            SourceError: it can't be read, or isn't the one that is asked for; or nobody waits any more.
         """
         with taking(self._turn):
             if self._files is None:
@@ -155,7 +155,7 @@ class PinnedChart:
             raise SourceError(
                 SourceFault.UNTRUSTED,
                 f"{pin}: expected {pin.digest}, found {found}{also}",
-                "whoever publishes it has put another archive under the same version, or the digest is another version's: nothing of it is used",
+                "either another archive was published under the same version, or the digest is for another version; nothing of it is used",
             )
         self._keep(packed)
         return packed
@@ -206,8 +206,8 @@ class PinnedChart:
         if parts.scheme == "http" and urlsplit(self.pin.repository).scheme == "https":
             raise SourceError(SourceFault.REFUSED, f"{_shown(url)}: the repository is https, and this isn't")
         if not self.access.may.allows(url):
-            said = f"{_shown(url)} is none that may be followed here; below these it is: {self.access.may}"
-            raise SourceError(SourceFault.REFUSED, said, f"whoever runs the daemon allows more by {FLAG}")
+            said = f"{_shown(url)} may not be followed here, only those below: {self.access.may}"
+            raise SourceError(SourceFault.REFUSED, said, f"whoever runs the daemon can allow more with {FLAG}")
 
     def _redirected(self, url: str, location: str) -> str:
         there = urljoin(url, location)
@@ -276,7 +276,7 @@ def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) 
         raise SourceError(
             SourceFault.UNTRUSTED,
             f"{_shown(url)}: {error.verify_message}",
-            "give its ca.crt in the Secret, or mend its certificate",
+            "give its ca.crt in the Secret, or correct its certificate",
         ) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         waited.check()

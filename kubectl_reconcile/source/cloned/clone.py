@@ -253,7 +253,7 @@ def _held_within(lock: int, timeout_s: float) -> bool:
     """Wait for a lock, and tell whether it is ours within so many seconds.
 
     Raises:
-        SourceError: nobody waits for it any more.
+        SourceError: it isn't needed any more.
     """
     pause_s, waited, deadline_s = 0.005, ending(), time.monotonic() + timeout_s
     while time.monotonic() <= deadline_s:

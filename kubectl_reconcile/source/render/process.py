@@ -158,7 +158,7 @@ class RenderProcess:
     def _receive(self) -> Mapping[str, Any]:
         (size,) = struct.unpack(">I", self._exactly(4))
         if size > LARGEST_FRAME:
-            raise self._broken("says more than anybody reads")
+            raise self._broken("says more than is read")
         try:
             frame = orjson.loads(self._exactly(size))
         except orjson.JSONDecodeError:

@@ -112,7 +112,7 @@ class Renderer:
         Where it can't be rendered, that is among its problems. *again* renders also what is known, for other values of what is drawn.
 
         Raises:
-            SourceError: the tree can't be read, or nobody waits for it any more.
+            SourceError: the tree can't be read, or it isn't needed any more.
         """
         wanted = _Wanted(overlay, release)
         if not again and (known := self._kept.find(wanted.key, tree)) is not None:
@@ -139,7 +139,7 @@ class Renderer:
         It takes some times as long, so it has a process of its own, and nobody else waits for it.
 
         Raises:
-            SourceError: the tree can't be read, or nobody waits for it any more.
+            SourceError: the tree can't be read, or it isn't needed any more.
         """
         order = {"kustomize": {"path": overlay, "mostBytes": MOST_OUTPUT_BYTES, "origins": True}}
         for _ in range(_MOST_FETCHES):
@@ -351,7 +351,7 @@ def _chart(chart: str, release: Release, done: Mapping[str, Any], recorder: _Rec
         both = paired(objects, _objects(own, done, "again"))
         if both is None:
             names = ", ".join(sorted(map(str, done["drawn"])))
-            text = f"which objects it has is another at each rendering: it calls {names}"
+            text = f"the set of its objects differs at each rendering: it calls {names}"
             return Rendering(
                 (),
                 (Problem(own, 0, text, "have no object depend on what is random"),),

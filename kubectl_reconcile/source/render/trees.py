@@ -60,7 +60,7 @@ class CommitTree:
         )
         for path in paths:
             if self._clone.reader.ask(self._folders.at(path)[1]) is None:
-                raise SourceError(SourceFault.CORRUPT, f"the file {path} of {self._sha[:7]} can't be had")
+                raise SourceError(SourceFault.CORRUPT, f"the file {path} of {self._sha[:7]} can't be read")
 
     def _beside(self, path: str) -> list[str]:
         """Return the other files of a file's folder: who asks for one asks for others."""

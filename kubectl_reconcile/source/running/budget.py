@@ -31,7 +31,7 @@ class ByteBudget:
         """Wait until *size* bytes fit into *total* with what is held, and hold them for the time of the block.
 
         Raises:
-            SourceError: nobody waits for it any more.
+            SourceError: it isn't needed any more.
         """
         self._enter(size, total)
         try:

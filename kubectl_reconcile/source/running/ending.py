@@ -45,7 +45,7 @@ class Ending:
             SourceError: nobody does (``ENDED``).
         """
         if self.is_over():
-            raise SourceError(SourceFault.ENDED, "nobody waits for it any more")
+            raise SourceError(SourceFault.ENDED, "it isn't needed any more")
 
     @contextmanager
     def around(self, kill: Callable[[], None]) -> Iterator[None]:

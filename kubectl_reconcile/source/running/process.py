@@ -1,7 +1,7 @@
 """One git process: a session and process group of its own, no terminal, and an environment that nobody else has a say in.
 
 A shell of one line sets its limits and becomes git, so that they hold for git and all that it starts from the first
-instruction on. The whole group is killed when its time is up, when nobody waits for it any more (``ending``), when the block
+instruction on. The whole group is killed when its time is up, when it isn't needed any more (``ending``), when the block
 around it is left early, and when we are gone ourselves (``guardian``).
 """
 
@@ -109,7 +109,7 @@ class GitProcess:
 
 def said_too_much(limits: GitLimits) -> str:
     """Return what is wrong where a server complains of more than it may."""
-    return f"the server said more than {limits.said_bytes // MEBIBYTE} MiB, which nobody reads"
+    return f"the server said more than {limits.said_bytes // MEBIBYTE} MiB, which is too much to read"
 
 
 @contextlib.contextmanager

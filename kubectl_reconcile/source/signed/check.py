@@ -77,7 +77,7 @@ def judge(clone: Clone, found: SignedObject, object_id: str, keys: TrustedKeys) 
         output = clone.run(command, environment=environment).decode(errors="replace")
     ended = _ENDED.fullmatch(output)
     if ended is None:
-        return SignatureVerdict(fault=SignatureFault.UNCHECKED, detail="git broke off")
+        return SignatureVerdict(fault=SignatureFault.UNCHECKED, detail="git stopped")
     if (
         found.format is SignatureFormat.OPENPGP
         and keys.openpgp

@@ -67,7 +67,7 @@ function Row({row, style, index, narrow}) {
   return html`<div class="row" role="row" aria-rowindex=${index + 2} style=${style}>
     <span role="cell" class="c-state"><${State} grade=${row.grade} text=${row.state}/></span>
     <span role="cell" class="c-name"><${A} href=${`/syncs/${syncPath(row)}`} data-index=${index}><span class="aside">${row.namespace}/</span>${row.name}<//></span>
-    <span role="cell" class="c-url aside" title=${row.url}>${row.url ? `${row.url.replace(/^https?:\/\//, '')} ${row.path === '.' ? '' : row.path}` : 'kept by hand'}</span>
+    <span role="cell" class="c-url aside" title=${row.url}>${row.url ? `${row.url.replace(/^https?:\/\//, '')} ${row.path === '.' ? '' : row.path}` : 'applied by hand'}</span>
     <span role="cell" class="c-rev"><code>${row.revision}</code></span>
     <span role="cell" class="c-age aside"><${Age} time=${row.changedAt} ago=${narrow}/></span>
     <span role="cell" class="c-message" title=${health}>${row.message}</span>

@@ -16,7 +16,7 @@ const Placed = ({items, grade, title}) => items.length > 0 && html`<section clas
 
 function Facts({sync}) {
   const facts = [
-    ['Follows', sync.url ? html`${sync.url.replace(/^https?:\/\//, '')} ${sync.ref}${sync.path === '.' ? '' : `, ${sync.path}`}` : 'nothing: kept by hand'],
+    ['Follows', sync.url ? html`${sync.url.replace(/^https?:\/\//, '')} ${sync.ref}${sync.path === '.' ? '' : `, ${sync.path}`}` : 'nothing: applied by hand'],
     ['Applied', html`<${Out} href=${sync.appliedLink}><code>${short(sync.applied) || '–'}</code><//>`],
     ['Tried', sync.tried && sync.tried !== sync.applied && html`<code>${short(sync.tried)}</code>`],
     ['Objects', sync.objects ?? '–'],

@@ -40,7 +40,7 @@ class TokenDoor:
         """Return why a request is none that a page of ours makes; empty where it may be one."""
         origin = self._origin(request)
         if not origin:
-            return f"this page is served at {', '.join(self.origins) or 'localhost'}, and under no other name"
+            return f"this page is served at {', '.join(self.origins) or 'localhost'}, under no other name"
         return foreign(request, origin)
 
     async def asker(self, request: web.Request) -> Asker | None:
@@ -48,7 +48,7 @@ class TokenDoor:
 
         Raises:
             Refused: too many wrong tokens.
-            ApiError: the API server refuses to say whose it is, or doesn't answer.
+            ApiError: the API server refuses to name the user, or doesn't answer.
         """
         shown = request.headers.get("Authorization", "")
         if shown[: len(_BEARER)].lower() == _BEARER:
@@ -68,7 +68,7 @@ class TokenDoor:
 
         Raises:
             Refused: too many wrong tokens.
-            ApiError: the API server refuses to say whose it is, or doesn't answer.
+            ApiError: the API server refuses to name the user, or doesn't answer.
         """
         if request.method != "POST":
             who = await self.asker(request)

@@ -88,8 +88,8 @@ def test_whatever_is_wrong_something_is_told(problems):
 
 
 def test_a_hold_names_what_is_held():
-    assert causes.of_hold(Hold("EmptySource", "every member would go", tuple(maps(*"abcd")))) == (
-        "every member would go: ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c and 1 more"
+    assert causes.of_hold(Hold("EmptySource", "every member would be deleted", tuple(maps(*"abcd")))) == (
+        "every member would be deleted: ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c and 1 more"
     )
 
 

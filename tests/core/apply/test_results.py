@@ -33,7 +33,7 @@ def refused(name="a", why="no such thing"):
     return Result(change(Op.UPDATE, name), ResultState.FAILED, why)
 
 
-HOLD = Hold("deletions", "3 of 4 members would go", (ref("x"), ref("y")))
+HOLD = Hold("deletions", "3 of 4 members would be deleted", (ref("x"), ref("y")))
 PROBLEM = Problem("a.yaml", 3, "no kind")
 REPORTS = {
     "nothing to do": (plan(change(Op.UNCHANGED)), [], False, "Synced", "1 object as Git asks for"),
@@ -62,14 +62,14 @@ REPORTS = {
     ),
     "a hold says what waits and what lets it through": (
         plan(holds=(HOLD,)), [], False,
-        "Held", f"2 deletions wait for approval {approval_of(HOLD.refs)}: 3 of 4 members would go: {ref('x')}, {ref('y')}",
+        "Held", f"2 deletions wait for approval {approval_of(HOLD.refs)}: 3 of 4 members would be deleted: {ref('x')}, {ref('y')}",
     ),
     "a hold of one deletion": (
         plan(holds=(replace(HOLD, refs=HOLD.refs[:1]),)), [], False,
-        "Held", f"1 deletion waits for approval {approval_of(HOLD.refs[:1])}: 3 of 4 members would go: {ref('x')}",
+        "Held", f"1 deletion waits for approval {approval_of(HOLD.refs[:1])}: 3 of 4 members would be deleted: {ref('x')}",
     ),
     "whoever is told to end says so whatever else is wrong": (
-        plan(problems=(PROBLEM,)), [refused()], True, "Stopped", "the program was told to end; the next one goes on",
+        plan(problems=(PROBLEM,)), [refused()], True, "Stopped", "the program was told to stop; the next one continues",
     ),
 }  # fmt: skip
 

@@ -197,7 +197,7 @@ class Replica:
             self.add(Priority.POLL, self.answer[0] - self.now_s)
         self.drive(on.TurnCame(sync, self.facts(), is_asked=asked or waits))
         if not self.state.source.is_reading:
-            self.answer = None  # nobody waits for it any more
+            self.answer = None  # it isn't needed any more
 
     def drive(self, happened):
         """Carry out what follows from an event, and from its results."""

@@ -188,4 +188,4 @@ def test_a_condition_of_an_older_generation_says_nothing():
         "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "x", "generation": 2},
         "status": {"conditions": conditions},
     }  # fmt: skip
-    assert health(manifest) == Health(HealthStatus.IN_PROGRESS, "Ready speaks of generation 1, the object is at 2")
+    assert health(manifest) == Health(HealthStatus.IN_PROGRESS, "Ready is about generation 1, the object is at 2")

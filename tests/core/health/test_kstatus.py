@@ -312,7 +312,7 @@ CUSTOM_RESOURCES = {
     "not observed": (custom({"observedGeneration": 1, **conditions(("Ready", "True"))}, generation=2), IN_PROGRESS, "2"),
     "Ready of an older generation": (
         custom({"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]}, generation=2),
-        IN_PROGRESS, "Ready speaks of generation 1",
+        IN_PROGRESS, "Ready is about generation 1",
     ),
     "degraded": (custom(conditions(("Degraded", "True", "D", "broken"), ("Available", "True"))), FAILED, "broken"),
     "not available": (custom(conditions(("Available", "False", "A", "none up"))), IN_PROGRESS, "none up"),
@@ -335,7 +335,7 @@ CUSTOM_RESOURCES = {
     ),
     "a positive condition of an older generation": (
         custom({"conditions": [{"type": "Synced", "status": "True", "observedGeneration": 1}]}, generation=2),
-        IN_PROGRESS, "Synced speaks of generation 1",
+        IN_PROGRESS, "Synced is about generation 1",
     ),
     "marked as not ready": (custom(conditions(("NotReady", "True", "Creating"))), IN_PROGRESS, "Creating"),
     "conditions that nobody knows": (custom(conditions(("Sunny", "False"))), CURRENT, ""),

@@ -98,7 +98,7 @@ def test_once_a_sibling_has_spoken_the_silent_are_waited_for():
     assert tally.note_spoken(WIDGET, now)
     assert not tally.note_spoken(WIDGET, now)
     assert tally.summary().counts == {CURRENT: 1, IN_PROGRESS: 2}
-    assert "though it has of others of its kind" in tally.summary().sentence
+    assert "but has on others of its kind" in tally.summary().sentence
     note("b", {"phase": "Ready"})
     tally.note(ObjectRef("example.com", "Widget", "shop", "c"), None, now)
     assert tally.summary().counts == {CURRENT: 2}

@@ -252,7 +252,7 @@ SYNCS = {
     "followed, and never looked at": ({"source": {"git": {}}}, {}, HealthStatus.IN_PROGRESS),
     "Ready": ({"source": {"git": {}}}, READY, HealthStatus.CURRENT),
     "suspended": ({"source": {"git": {}}, "suspend": True}, {}, HealthStatus.SUSPENDED),
-    "kept by hand": ({}, {}, HealthStatus.CURRENT),
+    "applied by hand": ({}, {}, HealthStatus.CURRENT),
 }
 
 

@@ -97,9 +97,9 @@ PROBLEMS = {
     "a number as apiVersion": ("apiVersion: 1\nkind: A\nmetadata: {name: a}", ":1: apiVersion is a number, not text"),
     "an impossible apiVersion": (
         "apiVersion: a/b/c\nkind: A\nmetadata: {name: a}",
-        ':1: apiVersion "a/b/c" can\'t be one',
+        ':1: apiVersion "a/b/c" isn\'t valid',
     ),
-    "an impossible kind": ("apiVersion: v1\nkind: a b\nmetadata: {name: a}", ':2: kind "a b" can\'t be one'),
+    "an impossible kind": ("apiVersion: v1\nkind: a b\nmetadata: {name: a}", ':2: kind "a b" isn\'t valid'),
     "a list": ("- a\n", ":1: a list, not an object (hint: each document is one object; separate them with ---)"),
     "text": ("just text\n", ":1: text, not an object"),
     "no metadata": ("apiVersion: v1\nkind: A\n", ":1: no metadata (hint: an object needs metadata.name)"),
@@ -219,7 +219,7 @@ def test_any_tree_is_objects_or_problems(tree):
 ODDITIES = {
     "exported with its managed fields": (
         GOOD + "  managedFields: [{manager: x}]\n",
-        ":5: metadata.managedFields is the server's to set (hint: remove what an export brings along; it isn't applied)",
+        ":5: metadata.managedFields is the server's to set (hint: remove it; exports contain it, but it isn't applied)",
     ),
     "exported with its uid": (GOOD + "  uid: 1-2-3\n", ":5: metadata.uid is the server's to set"),
     "exported in full": (

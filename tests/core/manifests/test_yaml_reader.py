@@ -251,7 +251,7 @@ JSON = {
     "several in a row": ('{"a": 1}\n{"b": 2}', [{"a": 1}, {"b": 2}], ""),
     "a whole number is an integer": ('{"a": 1.0, "b": 1e3}', [{"a": 1, "b": 1000}], ""),
     "both halves of a character": ('{"a": "\\ud83d\\ude00"}', [{"a": "\U0001f600"}], ""),
-    "half a character": ('{"a": "\\ud83d"}', [], "\\ud83d is half a character"),
+    "half a character": ('{"a": "\\ud83d"}', [], "\\ud83d is half of a surrogate pair"),
     "the smallest integer": ('{"a": -9223372036854775807}', [{"a": -9223372036854775807}], ""),
     "a duplicate key": ('{"a": 1,\n "a": 2}', [], 'x.json:2: key "a" is already on line 1'),
     "not a number": ('{"a": NaN}', [], "NaN is not a JSON number"),

@@ -324,8 +324,8 @@ def remembers(counter=itertools.count()):  # noqa: B008 - keeping something betw
 IMPURE = {
     "changes its input": (changes_its_input, "it changed its input"),
     "keeps something between calls": (remembers(), "gave different outcomes"),
-    "returns a set": (lambda *_: Outcome(status={"nodes": {1}}), "its outcome is of no use"),
-    "returns not-a-number": (lambda *_: Outcome(status={"load": float("nan")}), "its outcome is of no use"),
+    "returns a set": (lambda *_: Outcome(status={"nodes": {1}}), "its outcome can't be used"),
+    "returns not-a-number": (lambda *_: Outcome(status={"load": float("nan")}), "its outcome can't be used"),
 }
 
 

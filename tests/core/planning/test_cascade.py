@@ -191,7 +191,10 @@ def test_what_goes_along_counts_and_is_listed_and_held_with_what_takes_it():
     made = plan([doomed_sync()], members_of_child(35))
     (hold,) = made.holds
     assert (hold.reason, [ref.name for ref in hold.refs], len(hold.along)) == ("TooManyDeletes", ["child"], 35)
-    assert hold.message == "1 of 2 members would go and take 35 other objects along, more than spec.maxDeletes allows"
+    assert (
+        hold.message
+        == "1 of 2 members would be deleted, and with them 35 other objects, more than spec.maxDeletes allows"
+    )
     along = [change for change in made.changes if change.gate.cascade]
     assert {(change.op, change.gate.held, change.provenance.owner.name) for change in along} == {
         (Op.DELETE, True, "child")
@@ -221,7 +224,10 @@ def test_a_share_is_one_of_all_that_the_set_holds_and_not_of_its_members_alone()
     owned = [thing(f"{of}-{at}", owner=f"uid-{of}", **of_ours) for of in ("stays", "goes") for at in range(3)]
     doomed = live(thing("goes"), path="b.yaml")
     (hold,) = plan([doomed, *owned], {}, quarter).holds
-    assert hold.message == "1 of 2 members would go and take 3 other objects along, more than spec.maxDeletes allows"
+    assert (
+        hold.message
+        == "1 of 2 members would be deleted, and with them 3 other objects, more than spec.maxDeletes allows"
+    )
     half = Sync(name="shop", namespace="shop", max_deletes=DeleteLimit(percent=50))
     assert plan([doomed, *owned], {}, half).holds == ()
 

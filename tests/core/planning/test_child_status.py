@@ -336,8 +336,8 @@ def test_a_stranger_is_named_with_what_makes_it_the_module_s():
     made = plan(wants(WANTED), cache(), live(WANTED, controller="", labels={}, manager="somebody"))
     assert made.changes[0].op is Op.UPDATE
     assert made.changes[0].gate.blocked == (
-        "it exists and isn't Cache.example.com shop/web's; delete it, or give it the label reconcile.dev/module"
-        " and the others of this child"
+        "it exists and doesn't belong to Cache.example.com shop/web; delete it, or give it the label reconcile.dev/module"
+        " and the other labels of this child"
     )
 
 
@@ -345,8 +345,8 @@ def test_a_stranger_is_named_with_what_makes_it_the_module_s():
 
 
 WAITS = {
-    "its making": ([], "Thing.example.com shop/a, which is to be created first"),
-    "its change": ([live(child(data={"x": "2"}))], "Thing.example.com shop/a, which is to be updated first"),
+    "its making": ([], "Thing.example.com shop/a, which must be created first"),
+    "its change": ([live(child(data={"x": "2"}))], "Thing.example.com shop/a, which must be updated first"),
     "what is in its way": (
         [live(WANTED, controller="uid-other")],
         "Thing.example.com shop/a: it is controlled by Cache web, not by Cache.example.com shop/web",
@@ -366,7 +366,7 @@ def test_a_child_waits_for_one_that_is_deleted_to_be_recreated():
     made = plan(wants(changed, second, after=in_turn([changed], [second]), recreated=("Thing",)), cache(), HERE)
     assert {change.ref.name: (change.op, change.gate.waits) for change in made.changes} == {
         "a": (Op.DELETE, ""),
-        "b": (Op.CREATE, "Thing.example.com shop/a, which is to be deleted first"),
+        "b": (Op.CREATE, "Thing.example.com shop/a, which must be deleted first"),
     }
     assert [change.provenance.owner for change in made.changes] == [REF, REF]
 
@@ -458,9 +458,9 @@ def test_a_deleted_cr_goes(outcome, cluster, keys):
 
 def test_why_a_cr_is_let_go_is_said():
     (done,) = plan(finalizing(Outcome(finalized=True)), going()).changes
-    assert done.action.summary == "let it go: its module has cleaned up"
+    assert done.action.summary == "allow its deletion: its module has cleaned up"
     (abandoned,) = plan(finalizing(Outcome()), going(**{"reconcile.dev/abandon": "true"})).changes
-    assert abandoned.action.summary == "let it go without cleaning up outside, as its annotation says"
+    assert abandoned.action.summary == "allow its deletion without cleaning up outside, as its annotation says"
     assert not plan(finalizing(Outcome()), cache(deleted=True, **{"reconcile.dev/abandon": "true"})).changes
 
 

@@ -188,8 +188,8 @@ def test_children_wait_for_those_before_them():
     made = plan(wants(FIRST, SECOND, THIRD, after=IN_TURN), cache())
     assert {change.ref.name: change.gate.waits for change in made.changes} == {
         "a": "",
-        "b": "Thing.example.com shop/a, which is to be created first",
-        "c": "Thing.example.com shop/a, which is to be created first",
+        "b": "Thing.example.com shop/a, which must be created first",
+        "c": "Thing.example.com shop/a, which must be created first",
     }
     assert [change.ref.name for wave in made.waves() for change in wave] == ["a"]
 
@@ -224,7 +224,7 @@ def test_an_order_that_names_a_later_child_is_a_fault_of_the_module():
 STRANGERS = {
     "a stranger is left alone": (
         live(FIRST, owner="", labelled=False, manager="somebody"),
-        "isn't Cache.example.com shop/web's",
+        "doesn't belong to Cache.example.com shop/web;",
     ),
     "another CR's child is left alone": (live(FIRST, owner="u-2"), "it is controlled by Cache web"),
 }

@@ -49,7 +49,7 @@ def test_git_that_changes_what_is_around_a_drawn_value_is_told_that_it_is_kept()
     made = plan([drawn("a.yaml", "new:one", "new:two")], [there("old:zero")])
     [problem] = made.problems
     assert (problem.is_error, problem.path) == (False, "a.yaml")
-    assert ".spec.type is kept at its live value, though what it is made of has changed" in problem.message
+    assert ".spec.type is kept at its live value, though its inputs have changed" in problem.message
     assert only(made).op is Op.UNCHANGED
 
 
@@ -62,7 +62,9 @@ def test_certificates_that_live_in_part_are_asked_about_and_never_mixed():
     assert plan(both, [there(CERTIFICATE % 5), there(CERTIFICATE % 6, "hook")]).problems == ()
     made = plan(both, [there(CERTIFICATE % 5)])
     [problem] = made.problems
-    assert problem.message == "Service shop/hook: .spec.type must fit what is live in Service shop/web, and isn't there"
+    assert (
+        problem.message == "Service shop/hook: .spec.type must match what is live in Service shop/web, and is missing"
+    )
     assert "delete Service shop/web as well" in problem.hint
     assert [change.ref.name for change in made.changes if change.op is not Op.UNCHANGED] == []
 
@@ -74,7 +76,7 @@ def test_in_part_is_as_well_one_field_of_two():
     asked = with_placeholders(Located.of(certified(1), "a.yaml", -1), drawn_between(certified(1), certified(2)))
     assert len(asked.drawn) == 2
     [problem] = plan([asked], [live({**service(), "spec": {"type": CERTIFICATE % 3}})]).problems
-    assert '.metadata.annotations["reconcile.dev/note"] must fit what is live in Service shop/web' in problem.message
+    assert '.metadata.annotations["reconcile.dev/note"] must match what is live in Service shop/web' in problem.message
 
 
 def test_a_part_of_what_is_asked_for_comes_with_what_must_fit_it():

@@ -102,7 +102,7 @@ def test_problems_are_told_at_the_object_that_has_them():
     assert told == [("b.yaml", 2), ("c.yaml", 3)]
     assert {each.severity for each in made.problems} == {Severity.ERROR}
     assert made.problems[0].message.startswith("Service shop/late: ")
-    assert made.problems[0].hint.endswith("; until then it is taken as 0")
+    assert made.problems[0].hint.endswith("; until then 0 is used")
     assert made.problems[1].hint.endswith("; until then the object is left alone")
     assert sorted(change.ref.name for change in made.changes) == ["first", "late"]
 
@@ -627,7 +627,7 @@ def test_what_asks_for_a_person_is_held_when_its_file_goes():
     made = plan([service()], [live(asking, source="b.yaml"), live(service("gone"), source="b.yaml")])
     [hold] = made.holds
     assert (hold.reason, [ref.name for ref in hold.refs]) == ("NeedsConsent", ["old"])
-    assert hold.message == "these say themselves that a person must agree to their deletion"
+    assert hold.message == "these are annotated so that a person must approve their deletion"
     assert {change.ref.name: change.gate.held for change in made.changes if change.op is Op.DELETE} == {
         "old": True,
         "gone": False,

@@ -248,7 +248,7 @@ def test_a_cluster_scoped_object_with_a_namespace_is_applied_without_it_and_warn
     assert "namespace" not in change.intent["metadata"]
     assert [(str(each), each.is_error) for each in made.problems] == [
         (
-            "caches.yaml:1: Namespace shop is cluster-scoped; its metadata.namespace means nothing (hint: remove metadata.namespace)",
+            "caches.yaml:1: Namespace shop is cluster-scoped; its metadata.namespace is ignored (hint: remove metadata.namespace)",
             False,
         )
     ]

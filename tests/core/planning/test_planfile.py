@@ -182,7 +182,7 @@ def test_a_plan_that_moved_is_refused_and_each_difference_named(shown, now, move
     with pytest.raises(PlanMoved) as refused:
         kept(*shown).check(now)
     assert refused.value.moved == moved
-    assert str(refused.value) == f"the plan doesn't hold any more, nothing was written: {'; '.join(moved)}"
+    assert str(refused.value) == f"the plan is no longer valid, nothing was written: {'; '.join(moved)}"
     assert refused.value.hint == "look at the new plan with: kubectl reconcile diff"
 
 

@@ -57,9 +57,12 @@ HINTS = {
     "a remote base": ("no 'git' program on path", "nothing is fetched while rendering"),
     "a remote file": ('Get "http://x": rendering has no network', "nothing is fetched while rendering"),
     "a chart": ("must specify --enable-helm", "commit what helm template prints"),
-    "a plugin": ("external plugins disabled; unable to load external plugin", "only what is built into kustomize"),
+    "a plugin": (
+        "external plugins disabled; unable to load external plugin",
+        "only plugins that are built into kustomize run",
+    ),
     "a link": ("'a' is a symbolic link, which isn't followed", "commit the file itself"),
-    "a cycle": ("cycle detected: candidate root", "take one of these entries out"),
+    "a cycle": ("cycle detected: candidate root", "remove one of these entries"),
     "a file elsewhere": ("file '/x' is not in or below '/prod'", "copy the file into the folder"),
 }
 

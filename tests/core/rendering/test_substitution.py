@@ -102,7 +102,7 @@ def test_names_and_namespaces_may_have_variables_in_them_and_are_looked_at_again
         "metadata.namespace has the value of a Secret in it, ENV, and is seen by everybody",
     ]  # fmt: skip
     [undeclared] = substituted([named], Values(), lambda *_: 3).problems[:1]
-    assert "has a variable in it that nobody declares" in undeclared.message
+    assert "has a variable in it that isn't declared" in undeclared.message
     typed = substituted([located({}, labels={"n": "${REPLICAS}"})], VALUES, lambda *_: 0)
     assert "is a number, not text" in typed.problems[0].message
 
@@ -125,10 +125,10 @@ def test_a_name_that_nobody_declares_is_left_and_said_once():
     )
     left = "the Sync doesn't declare it; it is left as it is"
     assert [problem.message for problem in found.problems] == [f"${{HOME}}: {left}", f"${{PATH}}: {left}"]
-    assert str(found.problems[0]).endswith("or write $${HOME} if it is meant so)")
+    assert str(found.problems[0]).endswith("or write $${HOME} if it is meant literally)")
     assert not any(problem.is_error for problem in found.problems)
     [shell] = filled({"a": "${ENV:=dev}"}).problems
-    assert "a default stands in the Sync" in shell.message
+    assert "set defaults in the Sync" in shell.message
 
 
 def test_a_use_tells_where_values_stand_and_never_shows_a_secret():

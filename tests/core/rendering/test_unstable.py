@@ -210,9 +210,12 @@ def test_two_renderings_are_paired_by_their_files():
 
 
 POLICIES = {
-    Unstable.KEEP: (DRAWN_LATER, "Secret shop/db: .data.a is drawn again at each rendering; what is live is kept"),
-    Unstable.RENDER: ("x", "Secret shop/db: .data.a is drawn again at each rendering; each time another is applied"),
-    Unstable.FAIL: (None, "Secret shop/db: .data.a is drawn again at each rendering"),
+    Unstable.KEEP: (DRAWN_LATER, "Secret shop/db: .data.a is generated again at each rendering; what is live is kept"),
+    Unstable.RENDER: (
+        "x",
+        "Secret shop/db: .data.a is generated again at each rendering; a different one is applied each time",
+    ),
+    Unstable.FAIL: (None, "Secret shop/db: .data.a is generated again at each rendering"),
 }
 
 
@@ -229,7 +232,7 @@ def test_a_random_name_is_refused_whatever_the_sync_says():
     for policy in Unstable:
         found = objects_of(rendering(secret("a"), secret("b")), policy)
         assert [(each.message, each.is_error) for each in found.problems] == [
-            ("Secret: its name is another at each rendering", True)
+            ("Secret: its name differs at each rendering", True)
         ]
         assert found.manifests == ()
 

@@ -58,7 +58,7 @@ LACKING = {
     "not well": (LATE, Goal.HEALTHY, ("InProgress", LACKS)),
     "not applied comes first": (HELD, Goal.HEALTHY, ("Held", "2 deletions wait")),
     "not Ready": (LATE, Goal.READY, ("InProgress", LACKS)),
-    "nobody watches": (UNWATCHED, Goal.HEALTHY, ("", "no daemon has told of it yet")),
+    "nobody watches": (UNWATCHED, Goal.HEALTHY, ("", "no daemon has reported on it yet")),
     "of an older spec": (OLD, Goal.SYNCED, ("", "no daemon has looked at its newest spec yet")),
     "nobody deletes it": (WELL, Goal.DELETED, ("Synced", "nobody deletes it")),
     "it can't go": (

@@ -340,7 +340,7 @@ def test_a_refused_commit_makes_nothing_ready_and_leaves_what_was_applied():
 
 def test_what_is_wrong_besides_a_refused_commit_is_told_too():
     status = after(replace(REFUSED, verification=UNSIGNED))
-    assert condition(status, "Ready")["message"] == f"{UNSIGNED.refusal}; besides: the server refused one"
+    assert condition(status, "Ready")["message"] == f"{UNSIGNED.refusal}; also: the server refused one"
 
 
 def test_a_refusal_before_anything_was_verified_leaves_what_the_status_names():

@@ -188,7 +188,7 @@ REFUSED = {
     "two sources": (["diff", "-f", ".", "--repo", "https://example.com/x"], ExitStatus.USAGE, "exclude each other"),
     "a Sync and a folder": (["diff", "shop", "-f", "."], ExitStatus.USAGE, "write --name shop"),
     "a ref of nothing": (["diff", "--ref", "main"], ExitStatus.USAGE, "say what of --repo to use"),
-    "a folder to sync without a name": (["sync", "-f", "."], ExitStatus.USAGE, "remembers which objects belong together"),
+    "a folder to sync without a name": (["sync", "-f", "."], ExitStatus.USAGE, "remembers its objects"),
     "a Sync in all namespaces": (["status", "shop", "-A"], ExitStatus.USAGE, "drop -A"),
     "an approval that is no hash": (["approve", "shop", "--plan-hash", "yes"], ExitStatus.USAGE, "is the hash that diff and sync print"),
     "no kubeconfig there": (["diff", "--kubeconfig", "/nowhere/config"], ExitStatus.USAGE, "/nowhere/config can't be read"),
@@ -364,7 +364,7 @@ def test_approving_a_sync_kept_by_hand_without_its_files_says_what_to_do(reconci
     assert reconcile("sync", "-f", place, "--name", "shop").returncode == ExitStatus.HELD
     refused = reconcile("approve", "shop", "--yes")
     assert refused.returncode == ExitStatus.USAGE
-    assert f"Sync {namespace}/shop is kept by hand" in refused.stderr
+    assert f"Sync {namespace}/shop is applied by hand" in refused.stderr
     assert f"sync again from the same files, sync -f PATH --name shop -n {namespace}" in refused.stderr
 
 
@@ -453,6 +453,6 @@ def test_a_held_sync_by_a_daemon_exits_with_5(follow, git_server, plugin):
     git_server.push({"web.yaml": None, "note.yaml": "# nothing is left\n"}, "second")
     held = plugin("sync", "shop")
     assert (held.status, held.out.startswith("Held ")) == (ExitStatus.HELD, True)
-    assert "to let them go: kubectl reconcile approve shop -n " in held.err
+    assert "to approve them: kubectl reconcile approve shop -n " in held.err
     assert plugin("approve", "shop", "--yes").status == 0
     assert plugin("sync", "shop").status == 0

@@ -86,8 +86,8 @@ def test_who_may_not_read_leases_is_not_told_that_no_daemon_lives(plugin, cluste
     until_may(cluster.kubectl, "ann", "create", "syncs.reconcile.dev", cluster.namespace)
     done = plugin("create", "shop", "--url", git_server.url, "--as", "ann")
     assert done.status == 0, done.err
-    assert "whether a daemon lives can't be seen" in done.err
-    assert "no daemon lives" not in done.err
+    assert "whether a daemon is running isn't known" in done.err
+    assert "no daemon is running" not in done.err
 
 
 def piped(cluster, text: str, *arguments: str) -> str:

@@ -27,7 +27,8 @@ def test_without_a_daemon_it_says_what_to_do_next(plugin, repository, namespace)
     done = plugin("create", "shop", "--url", repository.url, "--path", "shop")
     assert done.status == 0
     assert (
-        f"no daemon lives: kubectl reconcile daemon follows it, kubectl reconcile sync shop -n {namespace}" in done.err
+        f"no daemon is running: kubectl reconcile daemon follows it, kubectl reconcile sync shop -n {namespace}"
+        in done.err
     )
 
 
@@ -81,7 +82,7 @@ def test_what_could_not_be_followed_is_refused(plugin, repository, cluster, flag
 def test_unless_told_not_to_look(plugin, cluster):
     url = "https://127.0.0.1:1/gone.git"
     refused = plugin("create", "shop", "--url", url)
-    assert (refused.status, "--no-check creates the Sync all the same" in refused.err) == (ExitStatus.SOURCE, True)
+    assert (refused.status, "--no-check creates the Sync anyway" in refused.err) == (ExitStatus.SOURCE, True)
     assert plugin("create", "shop", "--url", url, "--no-check").status == 0
     assert cluster.get("Sync", "shop")
 
@@ -140,8 +141,8 @@ def test_without_a_terminal_nothing_is_given_unasked_and_the_command_is_told(
 ):
     done = plugin("create", "shop", "--url", repository.url, "--path", "shop")
     assert done.status == 0
-    told = f"to give that its rights: kubectl reconcile grant shop -n {namespace} --apply\n"
-    assert f"what it applies it applies as ServiceAccount {namespace}/kubectl-reconcile; {told}" in done.err
+    told = f"to grant that account its rights: kubectl reconcile grant shop -n {namespace} --apply\n"
+    assert f"it applies as ServiceAccount {namespace}/kubectl-reconcile; {told}" in done.err
     assert kubectl("get", "roles", "-n", namespace) == ""
 
 
@@ -163,7 +164,7 @@ def test_on_a_terminal_the_rights_are_shown_and_offered(repository, kubectl, kub
     assert "+ get, list, watch, create, update, patch, delete: configmaps" in seen
     assert f"Give ServiceAccount {namespace}/kubectl-reconcile these rights, to apply the source? [y/N]" in seen
     assert bool(kubectl("get", "roles", "-n", namespace)) is (answer == "y")
-    assert ("to give that its rights: " in seen) is (answer == "n")
+    assert ("to grant that account its rights: " in seen) is (answer == "n")
 
 
 def test_a_dry_run_gives_nothing(plugin, repository):

@@ -82,7 +82,7 @@ def test_without_a_terminal_nothing_is_deleted_unasked(kept_by_hand, plugin, clu
     kept_by_hand(deletionPolicy="Prune")
     refused = plugin("delete", "shop")
     assert refused.status == ExitStatus.USAGE
-    assert "without a terminal, say --yes" in refused.err
+    assert "without a terminal, add --yes" in refused.err
     assert cluster.get("Sync", "shop")
     assert cluster.get("ConfigMap", "web")
 
@@ -112,7 +112,7 @@ def test_a_sync_whose_members_nobody_would_delete_is_not_left_hanging(follow, gi
     assert plugin("sync", "shop", "--yes").status == 0
     refused = plugin("delete", "shop", "--yes")
     assert refused.status == ExitStatus.FAILED
-    assert "no daemon runs that would delete the members" in refused.err
+    assert "no daemon is running to delete the members" in refused.err
     assert cluster.get("ConfigMap", "web")
     assert plugin("delete", "shop", "--yes", "--orphan").status == 0
     assert cluster.get("Sync", "shop") is None

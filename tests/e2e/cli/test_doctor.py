@@ -72,7 +72,7 @@ def test_syncs_without_a_daemon_wait_in_vain(findings, follow, git_server, confi
     follow(git_server.url)
     found, status = findings()
     assert (found["daemon"]["grade"], status) == ("fail", ExitStatus.FAILED)
-    assert found["daemon"]["text"] == "none lives, and a Sync waits for one"
+    assert found["daemon"]["text"] == "none is running, and a Sync waits for one"
     assert "kubectl reconcile install" in found["daemon"]["advice"]
 
 

@@ -142,7 +142,7 @@ def test_without_git_the_cluster_still_explains(plugin, shop, tmp_path):
     told = plugin("explain", "cm/web", "--cache-dir", str(tmp_path))
     assert (told.status, ".data.colour" in told.out) == (0, True)
     assert "nothing differs" not in told.out
-    assert told.err.startswith("warning: files and commits can't be told: ")
+    assert told.err.startswith("warning: files and commits aren't known: ")
     one = plugin("explain", "cm/web.data.colour", "--cache-dir", str(tmp_path))
     facts = facts_of(one)
     assert (facts["wanted"], facts["applied"]) == ("not known: what Git asks for could not be read", '"green"')
@@ -170,14 +170,14 @@ def test_a_set_whose_sync_cannot_be_seen_is_said_to_be_one(plugin, cluster, tmp_
     (tmp_path / "web.yaml").write_text(config_map("web", colour="red"))
     assert plugin("sync", "-f", str(tmp_path), "--name", "shop").status == 0
     assert "member of Sync " in plugin("explain", "cm/web").out
-    assert "which is kept by hand" in plugin("explain", "cm/web").out
+    assert "which is applied by hand" in plugin("explain", "cm/web").out
     cluster.delete("Sync", "shop")
     told = plugin("explain", "cm/web.data.colour").out
     assert "member of a set whose Sync is gone, or can't be seen by you" in told
     assert "no drift" not in told
 
 
-# -- what is kept by hand -----------------------------------------------------------------------------------------------
+# -- what is applied by hand -----------------------------------------------------------------------------------------------
 
 
 DEPLOYMENT = """\
@@ -224,9 +224,12 @@ def test_what_is_kept_by_hand_is_not_called_free_of_drift(plugin, by_hand, names
     assert "no drift" not in told.out
     assert facts["live"] == "5"
     assert facts["owner"].startswith("by-hand, by update, ")
-    assert facts["wanted"] == f"not known: Sync {namespace}/shop is kept by hand, so only its files tell (-f FOLDER)"
+    assert (
+        facts["wanted"]
+        == f"not known: Sync {namespace}/shop is applied by hand, so only its files say what it asks for (-f FOLDER)"
+    )
     assert facts["applied"] == "not known: by-hand wrote after the last apply"
-    assert facts["object"] == f"member of Sync {namespace}/shop, which is kept by hand"
+    assert facts["object"] == f"member of Sync {namespace}/shop, which is applied by hand"
     assert "-f FOLDER" in facts["verdict"]
 
 
@@ -257,7 +260,7 @@ def test_an_object_that_its_files_drop_is_said_to_go(plugin, by_hand, namespace)
     (by_hand / "web.yaml").rename(by_hand / "web.txt")
     (by_hand / "other.yaml").write_text(DEPLOYMENT.replace("web", "other"))
     told = plugin("explain", "deploy/web.spec.template.spec.containers", "-f", str(by_hand))
-    assert f"member of Sync {namespace}/shop, which is kept by hand and asks for it no more" in told.out
+    assert f"member of Sync {namespace}/shop, which is applied by hand and no longer asks for it" in told.out
     assert "the next sync deletes the object" in told.out
     assert "no drift" not in told.out
 

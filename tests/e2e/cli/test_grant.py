@@ -229,7 +229,8 @@ def test_a_namespace_that_nobody_makes_is_told(sync, plugin, namespace):
     sync([an("ConfigMap", "web"), an("ConfigMap", "far", f"{namespace}-nowhere")])
     done = plugin("grant", "shop")
     assert (
-        f"warning: namespace {namespace}-nowhere isn't there, and the source doesn't make it: no Role in it" in done.err
+        f"warning: namespace {namespace}-nowhere doesn't exist, and the source doesn't create it, so it gets no Role"
+        in done.err
     )
     assert f"(hint: kubectl create namespace {namespace}-nowhere, then grant again)" in done.err
     assert f"{namespace}-nowhere" not in done.out
@@ -321,8 +322,8 @@ def test_who_may_not_ask_what_the_account_may_do_is_told(sync, plugin, kubectl, 
     until_may(kubectl, "viewer", "get", "configmaps", namespace)
     refused = plugin("grant", "shop", "--missing", "--as", "viewer")
     assert refused.status == ExitStatus.FAILED
-    assert f"what ServiceAccount {namespace}/kubectl-reconcile may do can't be asked for" in refused.err
-    assert "without --missing, all that the account needs is printed" in refused.err
+    assert f"what ServiceAccount {namespace}/kubectl-reconcile may do isn't known" in refused.err
+    assert "leave out --missing to print all that the account needs" in refused.err
     assert plugin("grant", "shop", "--as", "viewer").status == 0
 
 
@@ -372,7 +373,7 @@ def test_without_a_terminal_nothing_is_given_unasked(sync, plugin, kubectl, name
     sync([an("ConfigMap", "web")])
     refused = plugin("grant", "shop", "--apply")
     assert (refused.status, refused.out) == (ExitStatus.USAGE, "")
-    assert "without a terminal, say --yes" in refused.err
+    assert "without a terminal, add --yes" in refused.err
     assert kubectl("get", "roles", "-n", namespace) == ""
 
 
@@ -391,7 +392,7 @@ def test_a_namespace_that_comes_with_the_source_is_made_and_told(sync, plugin, k
     other = f"{namespace}-other"
     sync([an("Namespace", other), an("ConfigMap", "far", other)])
     done = plugin("grant", "shop", "--apply", "--yes")
-    assert f"namespace {other} isn't there yet: the grant makes it, since the source asks for it\n" in done.err
+    assert f"namespace {other} doesn't exist yet: the grant creates it, since the source asks for it\n" in done.err
     assert f"created  Namespace {other}\n" in done.out
     kubectl("get", "role", f"kubectl-reconcile:{namespace}:shop", "-n", other)
 
@@ -406,7 +407,7 @@ def test_who_may_not_wake_the_sync_is_told_that_it_goes_on_by_itself(sync, plugi
     eventually(lambda: may(admin, "get", "syncs.reconcile.dev", namespace), "the server knows the rights")
     done = plugin("grant", "shop", "--apply", "--yes", "--as", admin)
     assert done.status == 0, done.err
-    assert f"you may not ask for a sync of {namespace}/shop: it goes on by itself\n" in done.err
+    assert f"you may not ask for a sync of {namespace}/shop: it continues by itself\n" in done.err
 
 
 def test_a_sync_that_is_kept_by_hand_is_told_to_need_no_account(plugin, tmp_path, namespace):
@@ -414,7 +415,7 @@ def test_a_sync_that_is_kept_by_hand_is_told_to_need_no_account(plugin, tmp_path
     flags = ["-f", str(tmp_path), "--name", "hand"]
     assert plugin("sync", *flags).status == 0
     told = plugin("grant", *flags).err
-    assert f"Sync {namespace}/hand is kept by hand: whoever applies it needs these rights, not its account\n" in told
+    assert f"Sync {namespace}/hand is applied by hand: whoever applies it needs these rights, not its account\n" in told
 
 
 # --- what can't be meant ------------------------------------------------------------------------

@@ -253,7 +253,7 @@ def test_a_screen_shows_what_is_waited_for_and_ctrl_c_ends_the_wait(waiting, clu
     status, text = screen.end()
     assert status == ExitStatus.INTERRUPTED
     assert "stopping: requests under way are finished, no other is started" in text
-    assert "interrupted; 1 object was written and stays; running it again goes on from there" in text
+    assert "interrupted; 1 object was written and stays; run it again to continue" in text
     assert cluster.get("Deployment", "first")
     assert cluster.get("ConfigMap", "later") is None
 
@@ -283,8 +283,8 @@ def test_ctrl_c_while_a_daemon_works_leaves_it_at_work(follow, git_server, clust
     screen.interrupt()
     status, text = screen.end()
     assert status == ExitStatus.INTERRUPTED
-    assert "stopped waiting; the daemon goes on by itself" in text
-    assert f"see how it goes: kubectl reconcile status shop -n {namespace}" in text
+    assert "stopped waiting; the daemon continues by itself" in text
+    assert f"follow it with: kubectl reconcile status shop -n {namespace}" in text
 
 
 @pytest.mark.usefixtures("daemon")
@@ -294,7 +294,7 @@ def test_waiting_for_a_daemon_ends_in_time(follow, git_server, plugin):
     later = {**config("later"), "metadata": {"name": "later", "annotations": {"reconcile.dev/wave": "9"}}}
     git_server.push({"first.yaml": json.dumps(slow("first")), "later.yaml": json.dumps(later)}, "second")
     late = plugin("sync", "shop", "--timeout", "4s")
-    assert (late.status, "didn't finish" in late.err, "it goes on by itself" in late.err) == (
+    assert (late.status, "didn't finish" in late.err, "it continues by itself" in late.err) == (
         ExitStatus.FAILED,
         True,
         True,

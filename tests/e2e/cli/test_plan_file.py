@@ -64,7 +64,7 @@ def test_a_plan_is_carried_out_exactly_and_then_never_again(plan_file, carry_out
     assert cluster.get("ConfigMap", "a")["data"] == {"color": "red"}
     again = carry_out(path)
     assert again.status == 6
-    assert "the plan doesn't hold any more, nothing was written" in again.err
+    assert "the plan is no longer valid, nothing was written" in again.err
     assert "ConfigMap" in again.err
     assert "needs no change any more" in again.err
 

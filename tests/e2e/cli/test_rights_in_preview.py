@@ -106,11 +106,9 @@ def test_roles_that_give_more_than_the_account_holds_are_told(sync, plugin, name
     def found():
         return {name: one.get("denied", "") for name, one in changes(plugin("diff", "shop", "-o", "json")).items()}
 
-    why = (
-        f"ServiceAccount {namespace}/kubectl-reconcile may give nobody what it may not do itself: get pods in namespace"
-    )
+    why = f"ServiceAccount {namespace}/kubectl-reconcile may not give rights that it doesn't have itself: get pods in namespace"
     eventually(lambda: found()["reader"].startswith(why), "the Role itself may be written")
-    assert "may give nobody what it may not do itself: " in found()["viewer"]
+    assert "may not give rights that it doesn't have itself: " in found()["viewer"]
     allow("get", "pods")
     eventually(lambda: found()["reader"] == "", "what it gives is held")
     allow("bind", f"clusterroles.{RBAC}", "view")

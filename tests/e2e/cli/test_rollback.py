@@ -63,7 +63,7 @@ def test_history_without_git_is_history_all_the_same(plugin, shop, git_host, tmp
     shop.sync.change(suspend=True, source={"git": {"url": "http://127.0.0.1:1/gone.git"}})
     told = plugin("history", "shop", "--cache-dir", str(tmp_path))
     assert (told.status, shop.shas[2][:7] in told.out) == (0, True)
-    assert told.err.startswith("warning: authors and subjects can't be told: ")
+    assert told.err.startswith("warning: authors and subjects aren't known: ")
 
 
 def test_history_of_a_sync_that_has_none(plugin, follow, git_server, namespace):

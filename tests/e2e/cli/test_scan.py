@@ -49,11 +49,11 @@ def test_what_a_preview_says_of_findings_is_what_a_scan_finds_after_the_sync(plu
     document = json.loads(plugin(*asked, "-o", "json").out)
     told = SCHEMA(document)["scan"]
     assert ("a", "pod-security/hostNamespaces", ".spec.template.spec.hostPID") in keys(told["new"])
-    assert {name for name, *_ in keys(told["mended"])} == {"a", "b"}
+    assert {name for name, *_ in keys(told["fixed"])} == {"a", "b"}
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps(document))
     assert plugin("sync", "-f", str(folder), "--name", "shop", "--plan", str(plan)).status == 0
-    assert live(cluster, "a", "b", "c") == (before | keys(told["new"])) - keys(told["mended"])
+    assert live(cluster, "a", "b", "c") == (before | keys(told["new"])) - keys(told["fixed"])
     assert plugin(*asked, "--fail-on", "new-findings").status == ExitStatus.OK
 
 
@@ -67,10 +67,10 @@ def test_new_findings_are_listed_by_object_and_place_and_end_a_pipeline_that_ask
         "  .spec.template.spec.hostIPC must not be true  pod-security/hostNamespaces",
         '  .spec.template.spec.containers[name="web"].env[name="API_TOKEN"].value must come from a Secret (valueFrom)  secret-in-environment',
     ]
-    assert "scan (baseline): 5 new findings, 0 mended" in answer.out
+    assert "scan (baseline): 5 new findings, 0 fixed" in answer.out
     assert "hunter2" not in answer.out
     assert plugin(*asked, "--fail-on", "new-findings").status == ExitStatus.FINDINGS
-    assert "<summary>scan (baseline): 5 new findings, 0 mended</summary>" in plugin(*asked, "-o", "github").out
+    assert "<summary>scan (baseline): 5 new findings, 0 fixed</summary>" in plugin(*asked, "-o", "github").out
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_checkup_says_what_to_look_for_where_nothing_else_does(plugin, source,
     folder = source(deployment("web"), service)
     asked = ("diff", "-f", str(folder), "--name", "shop")
     counts = f"scan (Checkup {plugin.namespace}/security): "
-    assert f"{counts}0 new findings, 0 mended" in plugin(*asked).out
+    assert f"{counts}0 new findings, 0 fixed" in plugin(*asked).out
     assert plugin(*asked, "--fail-on", "new-findings").status == ExitStatus.DIFFERENT
     source(deployment("other", hostIPC=True), service)
     told = SCHEMA(json.loads(plugin(*asked, "-o", "json").out))["scan"]

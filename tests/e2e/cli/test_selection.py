@@ -153,7 +153,7 @@ def test_a_plan_of_a_part_is_carried_out_as_such(shop, cluster, tmp_path):
     file.write_text(run("diff", *shop, "svc/web", "-o", "json").stdout)
     assert json.loads(file.read_text())["partial"] is True
     refused = run("sync", *shop, "--plan", str(file))
-    assert (refused.returncode, "the plan doesn't hold any more" in refused.stderr) == (ExitStatus.FAILED, True)
+    assert (refused.returncode, "the plan is no longer valid" in refused.stderr) == (ExitStatus.FAILED, True)
     assert run("sync", *shop, "svc/web", "--plan", str(file)).returncode == 0
     assert cluster.get("Service", "web")["spec"]["ports"][0]["port"] == 81
     assert cluster.get("ConfigMap", "web")["data"]["colour"] == "red"

@@ -97,7 +97,7 @@ def test_a_sync_that_verifies_tags_goes_back_by_its_tag(repository, follow, plug
     assert sync.status["verified"]["signer"] == "alice@example.com"
     refused = plugin("rollback", "shop", "--to", good, "-y")
     assert refused.status == 4, refused
-    assert "it is tags that are to be verified" in refused.err
+    assert "only tags are verified" in refused.err
     assert sync.live["spec"]["source"]["git"]["tag"] == "v1"
 
 

@@ -183,7 +183,7 @@ def test_tree_names_what_may_not_be_seen(sandbox, kubectl, plugin, cluster, kept
     seen = looker("tree", "shop")
     assert (seen.status, "ConfigMap/shop-web" in seen.out) == (0, True)
     assert seen.err.startswith("warning: you may not list Endpoints, ")
-    assert " more kinds; such aren't shown\n" in seen.err
+    assert " more kinds, so these aren't shown\n" in seen.err
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_events_tell_what_the_daemon_did(plugin, shop):
     assert plugin("logs", "shop").out.startswith(told.out)
     entries = [json.loads(text) for text in plugin("events", "-o", "json").out.splitlines()]
     assert entries[0]["object"]["name"] == "shop"
-    assert plugin("events", "--warnings").err.startswith("nothing was said of namespace ")
+    assert plugin("events", "--warnings").err.startswith("no events about namespace ")
 
 
 def test_events_follow_live(plugin, shop, cluster, kubeconfig):
@@ -262,7 +262,7 @@ def test_steering_a_sync_that_another_keeps_warns(plugin, kept_by_hand, cluster)
     assert told.status == 0
     assert (
         told.err
-        == "warning: shop is itself kept by a Sync, from s.yaml, which may put this back; change it there, too\n"
+        == "warning: shop is itself a member of a Sync, from s.yaml, which may undo this; change it there, too\n"
     )
 
 

@@ -212,10 +212,10 @@ def test_with_a_daemon_a_named_sync_is_asked_for_and_its_failure_told(daemon, pl
 def test_files_for_a_sync_that_follows_git_are_written_with_a_warning(plugin, follow, cluster, git_server, tmp_path):
     git_server.push({"web.yaml": yaml.safe_dump(manifest("ConfigMap", "web", data={"color": "red"}))})
     follow(git_server.url)
-    assert "puts back" not in plugin("sync", "shop").err
+    assert "reverts" not in plugin("sync", "shop").err
     write(tmp_path, web=manifest("ConfigMap", "web", data={"color": "blue"}))
     by_hand = ("sync", "-f", str(tmp_path), "--name", "shop")
-    assert "puts back" not in plugin(*by_hand, "--dry-run").err
+    assert "reverts" not in plugin(*by_hand, "--dry-run").err
     warned = plugin(*by_hand)
     assert warned.status == 0
     assert f"warning: Sync {cluster.namespace}/shop follows {git_server.url}, path .: its daemon" in warned.err
@@ -224,10 +224,10 @@ def test_files_for_a_sync_that_follows_git_are_written_with_a_warning(plugin, fo
         in warned.err
     )
     assert cluster.get("ConfigMap", "web")["data"] == {"color": "blue"}
-    assert "puts back" not in plugin(*by_hand).err, "nothing is written"
+    assert "reverts" not in plugin(*by_hand).err, "nothing is written"
     assert plugin("suspend", "shop").status == 0
     write(tmp_path, web=manifest("ConfigMap", "web", data={"color": "green"}))
-    assert "puts back" not in plugin(*by_hand).err, "it is suspended"
+    assert "reverts" not in plugin(*by_hand).err, "it is suspended"
 
 
 COUNTED = re.compile(r"\d+ (created|updated|deleted|unchanged|failed)")
@@ -334,7 +334,7 @@ def test_who_may_not_see_whether_a_daemon_lives_writes_nothing(editor, cluster, 
     follow(git_server.url)
     refused = editor("sync", "shop")
     assert refused.status != 0
-    assert "whether a daemon lives can't be told: you may not read its Leases" in refused.err
+    assert "whether a daemon is running isn't known: you may not read its Leases" in refused.err
     assert cluster.get("ConfigMap", "web") is None
 
 

@@ -127,7 +127,7 @@ def test_sync_returns_once_all_is_well(pushed, plugin, bound, namespace):
     assert late.status == ExitStatus.FAILED
     assert late.out.startswith("InProgress ")
     assert f"PersistentVolumeClaim {namespace}/data: not bound to a volume yet" in late.out
-    assert f"to see what isn't well: kubectl reconcile tree shop -n {namespace} --unhealthy" in late.err
+    assert f"to see what isn't healthy: kubectl reconcile tree shop -n {namespace} --unhealthy" in late.err
     assert plugin("sync", "shop", "--no-wait").status == 0
     bound()
     done = plugin("sync", "shop", "--timeout", "140s")

@@ -92,8 +92,8 @@ def test_a_password_that_a_chart_draws_is_drawn_once_and_shown_nowhere(
     sha = git_server.push(DRAWN)
     preview = plugin("diff", "shop", "-o", "json")
     assert preview.status == 1, preview.err
-    assert "<drawn when applied>" in preview.out
-    assert "<drawn when applied>" in plugin("diff", "shop").out
+    assert "<generated when applied>" in preview.out
+    assert "<generated when applied>" in plugin("diff", "shop").out
     cluster.edit("Sync", "shop", {"spec": {"suspend": False}})
     sync.until_synced(sha)
     first, config = password(cluster), cluster.get("ConfigMap", "config")
@@ -119,7 +119,7 @@ def test_a_password_that_a_chart_draws_is_drawn_once_and_shown_nowhere(
     assert plugin("diff", "shop").status == 0
     cluster.edit("Sync", "shop", {"spec": {"source": {"helm": {"unstable": "Fail"}}}})
     ready = sync.until("ProblemsInSource", git_server.sha())
-    assert ".stringData.password is drawn again at each rendering" in str(ready) or ".data.a is drawn" in str(ready)
+    assert ".stringData.password is generated again at each rendering" in str(ready) or ".data.a is drawn" in str(ready)
     assert "db" in cluster.names("Secret")
 
 
@@ -335,7 +335,7 @@ def test_commands_see_what_a_chart_looks_up_within_bounds_and_show_no_secret(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "x" * 600_000}}
         )
     for text, said in (
-        (chain, "it looks up something else each of 5 times"),
+        (chain, "it looks up something different each of 5 times"),
         (many, "it looks up more than 100 objects"),
         (long, "what it looks up has more than 1024 KiB"),
     ):

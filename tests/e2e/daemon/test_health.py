@@ -155,7 +155,7 @@ def test_time_and_siblings_tell_what_silence_means_without_any_event_or_request(
     say("a")
     patiently(lambda: counts().get("Current") == 1, "once another of its kind has spoken, a word is awaited")
     named = {each["object"]: each["message"] for each in sync.status["health"]["unhealthy"]}
-    assert "though it has of others of its kind" in named[f"Widget.silence.example.com {cluster.namespace}/b"]
+    assert "but has on others of its kind" in named[f"Widget.silence.example.com {cluster.namespace}/b"]
     say("b")
     patiently(lambda: counts().get("Current") == 2, "it has spoken")
     patiently(lambda: counts().get("Failed") == 1, "a pod that finds no node for a quarter of a minute has failed")

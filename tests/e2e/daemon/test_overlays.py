@@ -85,7 +85,7 @@ def test_a_sync_of_an_overlay_is_created_by_its_path_alone(plugin, crds, git_ser
     assert (made.status, made.err) == (0, f"{sha} has 3 objects in 3 files\n")
     assert json.loads(made.out)["spec"]["source"]["render"] == "Raw"
     refused = plugin("diff", "shop", "--render", "Raw")
-    assert (refused.status, "a Sync says itself how its files are rendered" in refused.err) == (2, True)
+    assert (refused.status, "a Sync says how its files are rendered" in refused.err) == (2, True)
 
 
 def test_what_git_changed_is_told_from_drift_by_what_the_overlay_was(plugin, follow, daemon, cluster, git_server):

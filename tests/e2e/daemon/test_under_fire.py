@@ -96,7 +96,7 @@ def test_a_replica_whose_connections_die_in_silence_is_back_within_seconds_and_l
     )  # fmt: skip
     shop.push(1)
     shop.until_synced()
-    eventually(lambda: "connections given up" in first.log, "the first has found out")
+    eventually(lambda: "dead connections closed" in first.log, "the first has found out")
     assert "expelled" not in first.log, "it renews its Lease along a new connection in time"
 
 

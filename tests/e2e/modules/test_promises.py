@@ -163,7 +163,7 @@ def test_what_was_approved_is_not_done_where_its_reason_is_gone(idle_factory, cl
     idle_factory.ask(f"/machines/{machine}/shipments", {"bar": "bar-1"}, "POST")
     answer = plugin("sync", "-f", str(folder), "--name", "shop", "--plan", str(plan), "--yes")
     assert answer.status == 6
-    assert "the plan doesn't hold any more, nothing was written" in answer.err
+    assert "the plan is no longer valid, nothing was written" in answer.err
     assert idle_factory.did(machine) == [*made, ("ship", "bar-1")]
 
 

@@ -89,7 +89,11 @@ async def test_secrets_are_read_and_made_by_name_and_no_others(kubeconfig, names
         assert await looking.read("odd") == {"text": "abc"}
 
         stranger = secrets_for(client.impersonate("stranger"), namespace, acts=True)
-        with pytest.raises(OutsideError, match=r"own can't be read: .*the rights get and create on secrets, .*\)"):
+        with pytest.raises(
+            OutsideError, match=r"own can't be read: .*its rights in this namespace: get and create on secrets, .*\)"
+        ):
             await stranger.read("own")
-        with pytest.raises(OutsideError, match=r"own can't be made: .*the rights get and create on secrets, .*\)"):
+        with pytest.raises(
+            OutsideError, match=r"own can.t be made: .*its rights in this namespace: get and create on secrets, .*\)"
+        ):
             await stranger.make("own", {}, {})

@@ -302,7 +302,7 @@ def test_a_folder_with_a_chart_is_rendered_unless_the_sync_or_an_ignore_file_say
         return of_commit
 
     assert (data(read("web")), read("web").revision.sha) == ({"web": {"color": "red"}}, sha)
-    assert problem(read("both")).hint.startswith("say which by spec.source.render: Kustomize or Helm")
+    assert problem(read("both")).hint.startswith("choose with spec.source.render: Kustomize or Helm")
     assert data(read("both", Render.HELM)) == {"web": {"color": "red"}}
     assert data(read("both", Render.KUSTOMIZE)) == {"plain": None}
     assert problem(read("above/chart", Render.KUSTOMIZE)).path == "above/chart/kustomization.yaml"
@@ -659,12 +659,12 @@ DRAWING = {
 def test_what_draws_is_found_by_rendering_twice(render, text):
     found = render({**WEB, "web/templates/config.yaml": config("web", drawn=f"'{text}'", fixed="same")})
     [located] = found.manifests
-    assert located.manifest["data"] == {"drawn": "<drawn when applied>", "fixed": "same"}
+    assert located.manifest["data"] == {"drawn": "<generated when applied>", "fixed": "same"}
     [each] = located.drawn
     assert (each.path, each.value != "") == (("data", "drawn"), True)
     [told] = found.problems
     assert (told.is_error, told.path) == (False, "web/templates/config.yaml")
-    assert told.message == "ConfigMap web: .data.drawn is drawn again at each rendering; what is live is kept"
+    assert told.message == "ConfigMap web: .data.drawn is generated again at each rendering; what is live is kept"
 
 
 def test_what_is_drawn_and_then_left_out_or_fixed_is_no_matter(render):
@@ -702,4 +702,4 @@ RANDOM_OBJECTS = {
 @pytest.mark.parametrize("text", RANDOM_OBJECTS.values(), ids=RANDOM_OBJECTS)
 def test_an_object_that_is_another_each_time_is_refused(render, text):
     wrong = problem(render({**WEB, "web/templates/config.yaml": text}))
-    assert "another at each rendering" in wrong.message
+    assert "differs at each rendering" in wrong.message

@@ -167,7 +167,7 @@ def test_create_has_the_secret_name_the_url(plugin, cluster, secret, git_server,
     assert f"kubectl annotate secret shop-git -n {cluster.namespace} reconcile.dev/urls={url}" in trial.err
     done = plugin("create", "shop", "--url", url, "--secret", "shop-git")
     assert done.status == 0
-    assert f"Secret shop-git says now that it is for {url} (annotation reconcile.dev/urls)" in done.err
+    assert f"Secret shop-git is marked for {url} now (annotation reconcile.dev/urls)" in done.err
     assert cluster.get("Secret", "shop-git")["metadata"]["annotations"]["reconcile.dev/urls"] == url
     again = plugin("create", "other", "--url", f"{url}/other", "--secret", "shop-git", "--no-check")
     assert (again.status, "says now" in again.err) == (0, False)
@@ -186,7 +186,7 @@ def test_create_leaves_to_the_owner_of_the_secret(plugin, cluster, secret, ssh_h
     assert refused.status == ExitStatus.SOURCE
     assert f"isn't for {url}" in refused.err
     assert cluster.get("Secret", "shop-git")["metadata"].get("annotations", {}).get("reconcile.dev/urls", "") == named
-    assert ("plain http shows its password to everybody on the way" in refused.err) == url.startswith("http:")
+    assert ("plain http shows its password to everybody on the network" in refused.err) == url.startswith("http:")
 
 
 def test_a_key_for_one_host_is_not_tried_at_another(plugin, follow, secret, git_server, ssh_host, config_map):

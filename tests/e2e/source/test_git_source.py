@@ -448,7 +448,7 @@ def test_http_wants_the_right_user_and_password(own_git_server, source, cache):
     for credentials in (None, Credentials(ca_bundle="x", known_hosts="y")):
         error = fault_of(source(url=repository.url, credentials=credentials).revision)
         assert error.fault is SourceFault.UNAUTHORIZED
-        assert f"{repository.url}: the server wants credentials, and none are given" in str(error)
+        assert f"{repository.url}: the server asks for credentials, and none are given" in str(error)
     good = Credentials(username="ann", password=SECRET)
     assert SECRET not in repr(good)
     assert source(url=repository.url, credentials=good).revision().sha == sha
@@ -509,7 +509,7 @@ def test_tls_trusts_the_given_ca_and_no_other(own_git_server, source, tmp_path):
     for other in (None, Credentials(ca_bundle=self_signed()[0])):
         error = fault_of(source(url=url, credentials=other).remote_sha)
         assert error.fault is SourceFault.UNTRUSTED
-        assert "give the CA that signed it as key ca.crt" in error.hint
+        assert "put the CA that signed it into key ca.crt" in error.hint
 
 
 def test_the_given_ca_counts_whatever_the_environment_says(own_git_server, source, tmp_path, monkeypatch):

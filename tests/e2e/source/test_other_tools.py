@@ -120,7 +120,7 @@ def test_an_export_from_a_cluster_is_applied_with_a_warning(plugin, cluster, tmp
     done = plugin("sync", "-f", str(tmp_path), "--name", "shop", "--yes")
     assert done.status == 0, done.err
     assert "managedFields and status are the server's to set" in done.err
-    assert "is cluster-scoped; its metadata.namespace means nothing" in done.err
+    assert "is cluster-scoped; its metadata.namespace is ignored" in done.err
     assert cluster.get("Service", "web")["metadata"]["labels"]["a"] == "b"
     assert plugin("diff", "-f", str(tmp_path), "--name", "shop").status == 0
     cluster.kubectl("delete", "priorityclass", cluster.namespace, "--wait=false")

@@ -591,7 +591,7 @@ def test_the_process_has_no_environment_little_memory_and_a_fence(renders):
 PROGRAMS = {
     "another version": (r"""printf '\0\0\0\17{"hello":"old"}'; cat""", "is of another version"),
     "half a frame": (r"""printf '\0\0\0\77{"hel' """, "the program that renders has ended"),
-    "a frame without end": (r"printf '\377\377\377\377'; cat", "says more than anybody reads"),
+    "a frame without end": (r"printf '\377\377\377\377'; cat", "says more than is read"),
     "no JSON": (r"printf '\0\0\0\3abc'; cat", "says what isn't JSON"),
     "nothing": ("exit 7", "the program that renders has ended: exit 7"),
 }

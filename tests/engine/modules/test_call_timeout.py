@@ -51,15 +51,15 @@ WRONG = {
     "sleeps for ever and swallows exceptions": (swallows, "no outcome within 0.3 s"),
     "returns nothing": (lambda *_: None, "returned NoneType, not an Outcome"),
     "returns a mapping": (lambda *_: {"children": []}, "returned dict, not an Outcome"),
-    "makes a child that is no mapping": (lambda *_: Outcome(["pod"]), "its outcome is of no use"),
+    "makes a child that is no mapping": (lambda *_: Outcome(["pod"]), "its outcome can't be used"),
     "makes a child without a name": (a_child(metadata={}), "has no name"),
     "makes a child of another's kind": (
         lambda *_: Outcome([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}]),
         "isn't among the kinds it owns",
     ),
-    "makes a child that is no JSON": (a_child(metadata={"name": "p"}, spec={1, 2}), "its outcome is of no use"),
-    "has a status that is no JSON": (lambda *_: Outcome(status={"at": object()}), "its outcome is of no use"),
-    "has a status with no number": (lambda *_: Outcome(status={"at": float("nan")}), "its outcome is of no use"),
+    "makes a child that is no JSON": (a_child(metadata={"name": "p"}, spec={1, 2}), "its outcome can't be used"),
+    "has a status that is no JSON": (lambda *_: Outcome(status={"at": object()}), "its outcome can't be used"),
+    "has a status with no number": (lambda *_: Outcome(status={"at": float("nan")}), "its outcome can't be used"),
 }
 
 

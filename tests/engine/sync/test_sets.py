@@ -39,7 +39,7 @@ async def test_a_third_of_all_deleted_is_held_until_just_that_is_approved(shop, 
     shop.write({f"{at}.yaml": None for at in range(6)} | {"new.yaml": config_map("new")})
     done = await shop.sync()
     assert done.report.reason is ConditionReason.HELD
-    assert "6 of 20 members would go" in done.report.message
+    assert "6 of 20 members would be deleted" in done.report.message
     assert len(await names(shop)) == 21  # the new one came, none went
     made = await shop.plan()
     shop.write({"6.yaml": None})

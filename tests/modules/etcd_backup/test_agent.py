@@ -49,7 +49,7 @@ SPOILT = {
     "another byte": (WHOLE[:9000] + bytes([WHOLE[9000] ^ 1]) + WHOLE[9001:], "digest"),
     "a sector less": (WHOLE[: -32 - 512] + WHOLE[-32:], "digest"),
     "something else, well signed": (signed(bytes(4096 + 32)), "no database of bbolt"),
-    "older than what etcd has": (WHOLE, "it holds 201, and was to hold 202"),
+    "older than what etcd has": (WHOLE, "it holds 201, and should hold at least 202"),
 }
 
 

@@ -220,7 +220,7 @@ def test_while_one_runs_no_other_begins():
     world.at("2026-11-20T12:20:00Z")
     outcome = world.at("2026-11-20T12:26:00Z")
     assert len(world.begun) == 1
-    assert "still at work" in outcome.status["history"][1]["message"]
+    assert "still running" in outcome.status["history"][1]["message"]
     world.end(world.begun[0])
     world.at("2026-11-20T12:31:00Z")
     assert world.begun[1:] == ["nightly-20261120123000"]

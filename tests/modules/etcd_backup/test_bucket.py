@@ -103,7 +103,7 @@ def test_what_is_no_whole_snapshot_never_gets_to_the_bucket(desk):
 
 def test_what_the_bucket_keeps_wrong_is_found_by_reading_it_back_and_deleted(desk):
     desk.s3.ask("fault/spoil")
-    with pytest.raises(DamagedError, match="something else than was sent"):
+    with pytest.raises(DamagedError, match="something other than what was sent"):
         desk.place().write([WHOLE], NOW, least=201)
     assert desk.kept() == desk.passing() == []
 
@@ -233,7 +233,7 @@ SAID = {
     "too few rights": (XML.format(403, "AccessDenied", "x"), "AccessDenied", "s3:PutObject"),
     "no more than a status": ("status code: 403 Forbidden", "AccessDenied", "(403)"),
     "another region": (XML.format(301, "PermanentRedirect", "x"), "WrongRegion", ".region: "),
-    "a wrong clock": (XML.format(403, "RequestTimeTooSkewed", "x"), "ClockWrong", "the clock"),
+    "a wrong clock": (XML.format(403, "RequestTimeTooSkewed", "x"), "ClockWrong", "clocks"),
     "no room": (XML.format(507, "XMinioStorageFull", "x"), "NoRoom", "fewer backups"),
     "anything else, without what a terminal would act on": (XML.format(400, "Odd", "a\x1b[2Jb"), "BucketFailed", "refuses: Odd: a[2Jb"),
     "silence": ("HTTP error: error sending request", "Unreachable", ".endpoint: "),

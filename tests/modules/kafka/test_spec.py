@@ -34,7 +34,7 @@ REFUSED = {
     "a topic of Kafka's own": (topic("__x"), ".spec.topics[0].name: __x is a name that Kafka needs itself"),
     "a topic called dot": (topic("."), ".spec.topics[0].name: must be letters, digits, dots"),
     "a topic twice": ({"topics": [{"name": "a"}, {"name": "a"}]}, ".spec.topics[1].name: a is there twice"),
-    "topics alike": ({"topics": [{"name": "a.b"}, {"name": "a_b"}]}, ".spec.topics[1].name: a_b can't be told from a.b"),
+    "topics alike": ({"topics": [{"name": "a.b"}, {"name": "a_b"}]}, ".spec.topics[1].name: a_b can't be distinguished from a.b"),
     "a throttle of a topic": (
         topic(config={"leader.replication.throttled.replicas": "*"}), ".spec.topics[0].config[leader.replication.throttled.replicas]: can't be set",
     ),

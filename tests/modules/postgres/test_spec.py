@@ -22,7 +22,7 @@ REFUSED = {
     "an image with spaces": ({"image": "postgres 17"}, ".spec.image: must be an image reference"),
     "a parameter that is ours": ({"parameters": {"port": "1"}}, ".spec.parameters[port]: can't be set, since it is how"),
     "a parameter of recovery": (
-        {"parameters": {"recovery_target": "immediate"}}, ".spec.parameters[recovery_target]: can't be set, since recovery",
+        {"parameters": {"recovery_target": "immediate"}}, ".spec.parameters[recovery_target]: can't be set, since kubectl-reconcile manages recovery",
     ),
     "a parameter that is a number": ({"parameters": {"jit": 1}}, ".spec.parameters[jit]: must be text of one line, in quotes"),
     "a parameter of two lines": ({"parameters": {"jit": "on\nx = 1"}}, ".spec.parameters[jit]: must be text of one line"),
@@ -48,7 +48,7 @@ REFUSED = {
         {"hba": [{"method": "reject", "users": ["postgres"]}]}, ".spec.hba[0].users: postgres is who kubectl-reconcile logs in as",
     ),
     "a rule about replication": (
-        {"hba": [{"method": "reject", "databases": ["replication"]}]}, ".spec.hba[0].databases: replication is looked after here",
+        {"hba": [{"method": "reject", "databases": ["replication"]}]}, ".spec.hba[0].databases: kubectl-reconcile manages replication",
     ),
     "a rule for nobody": ({"hba": [{"method": "reject", "users": []}]}, ".spec.hba[0].users: must be 1 to 20 names"),
     "a rule for a name that is a file": (
@@ -87,7 +87,7 @@ def test_what_makes_no_sense_is_named(spec, said):
 
 def test_no_parameter_that_is_ours_can_be_set():
     for name in OWNED_PARAMETERS:
-        with pytest.raises(SpecError, match="hint: take it away"):
+        with pytest.raises(SpecError, match="hint: remove it"):
             database_spec(cr(parameters={name: "x"}))
 
 

@@ -22,18 +22,18 @@ Example:
 @click.argument("url")
 @click.option(
     "--rate", type=click.FloatRange(min=0, min_open=True, max=100_000), default=50, show_default=True,
-    metavar="REQUESTS", help="How many requests are due each second.",
+    metavar="REQUESTS", help="Requests to send each second.",
 )  # fmt: skip
 @click.option(
-    "--duration", type=DURATION, default="10s", show_default=True, metavar="DURATION", help="For how long they come."
+    "--duration", type=DURATION, default="10s", show_default=True, metavar="DURATION", help="How long to send them."
 )
 @click.option(
     "--connections", type=click.IntRange(min=1, max=10_000), default=10, show_default=True, metavar="COUNT",
-    help="How many requests may be under way; those that are due besides wait.",
+    help="How many requests may be in flight; further ones wait.",
 )  # fmt: skip
 @click.option(
     "--timeout", "give_up", type=DURATION, default="10s", show_default=True, metavar="DURATION",
-    help="When a request that has no answer is given up.",
+    help="How long to wait for an answer.",
 )  # fmt: skip
 @output("json")
 @common

@@ -169,7 +169,7 @@ def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now:
         return replace(run, progress=BackupProgress.FAILED, ended=ended, message=shortened(told_now, _MESSAGE_MAX))
     why = next((each for each in map(why_waiting, pods) if each), "")
     said = [each for each in (_fault(message, words) for message in messages) if each]
-    again = f"it is tried again after: {said[-1]}" if said else ""
+    again = f"the last attempt failed: {said[-1]}" if said else ""
     return replace(run, message=shortened(why or again, _MESSAGE_MAX))
 
 

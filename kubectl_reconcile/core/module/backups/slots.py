@@ -95,8 +95,8 @@ def why_missed(plan: BackupPlan, runs: Sequence[BackupRun], slot: str) -> str:
     """Return why a slot was missed that nothing was in the way of."""
     limit = f"{plan.deadline_s:g} s"
     if any(not run.progress.has_ended for run in runs):
-        return f"an earlier backup was still at work {limit} after {slot}"
-    return f"nothing could begin within {limit}: nobody was there to begin it, or another Job has its name"
+        return f"an earlier backup was still running {limit} after {slot}"
+    return f"nothing was started within {limit}: no daemon was running, or another Job has its name"
 
 
 def look_again_s(plan: BackupPlan, runs: Sequence[BackupRun], what: Due, *, is_blocked: bool) -> float | None:

@@ -82,7 +82,7 @@ class BackupStorage:
         name, field = self.claim_name(ctx), f"{where}.persistentVolumeClaim.claimName"
         found = owned.other("PersistentVolumeClaim", name)
         if found is None:
-            return f"{field}: there is no PersistentVolumeClaim {name} in this namespace (hint: make it, or give volumeClaimSpec instead)"
+            return f"{field}: there is no PersistentVolumeClaim {name} in this namespace (hint: create it, or give volumeClaimSpec instead)"
         is_going = bool(found["metadata"].get("deletionTimestamp"))
         return f"{field}: PersistentVolumeClaim {name} is being deleted" if is_going else ""
 

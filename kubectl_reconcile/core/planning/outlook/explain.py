@@ -45,7 +45,7 @@ class FieldState(StrEnum):
     LEFT = "left"
     """Git asks for something else, but a rule leaves the field to its owner."""
     OTHER = "other"
-    """Git says nothing of it: it is its owner's business."""
+    """Git doesn't mention it: it is its owner's business."""
     DEFAULT = "default"
     """Nobody owns it: the server filled it in, or somebody who isn't tracked."""
     APPLIED = "applied"
@@ -138,7 +138,7 @@ def _is_above(path: FieldPath, other: FieldPath) -> bool:
 
 
 def _stated(facts: ExplainFacts) -> Iterator[FieldPath]:
-    """Yield the fields that Git states; where it says nothing of them, what we have applied tells."""
+    """Yield the fields that Git states; where it doesn't mention them, what we have applied tells."""
     if facts.manifest is None:
         return
     for path, _ in leaves_of(facts.manifest, facts.schema.root):
@@ -221,7 +221,7 @@ def _as_applied(facts: ExplainFacts, path: FieldPath, owners: Sequence[Owner]) -
         return FieldState.LEFT, rule
     applied = [owner.time for owner in _ours(facts.sync, _owners(facts.live))]
     if not applied or not all(applied):
-        return FieldState.UNKNOWN, "nothing on the object tells when it was applied"
+        return FieldState.UNKNOWN, "nothing on the object says when it was applied"
     since = [owner.manager for owner in owners if not owner.time or owner.time >= max(applied)]
     if since:
         return FieldState.UNKNOWN, f"{since[0]} wrote after the last apply"
@@ -269,10 +269,10 @@ _KNOWN: Final[Mapping[FieldState, str]] = {
     FieldState.DEFAULT: "no drift: it isn't in {source} and nobody owns it; the server filled it in",
 }
 _UNREAD: Final[Mapping[FieldState, str]] = {
-    FieldState.APPLIED: "it is as it was applied last; whether that is still asked for can't be told: {why}",
-    FieldState.OTHER: "the last apply said nothing of it; whether it is asked for now can't be told: {why}",
-    FieldState.DEFAULT: "the last apply said nothing of it and nobody owns it; the server filled it in",
-    FieldState.UNKNOWN: "whether it is drift can't be told: {why}",
+    FieldState.APPLIED: "it is as it was applied last; whether that is still asked for isn't known: {why}",
+    FieldState.OTHER: "the last apply didn't mention it; whether it is asked for now isn't known: {why}",
+    FieldState.DEFAULT: "the last apply didn't mention it and nobody owns it; the server filled it in",
+    FieldState.UNKNOWN: "whether it is drift isn't known: {why}",
 }
 
 

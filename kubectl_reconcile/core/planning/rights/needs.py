@@ -273,8 +273,8 @@ class _Gathering:
             return
         self.tell(
             located,
-            f"{ref} gathers the rules of other ClusterRoles (aggregationRule), which only those may write who may do everything",
-            "apply it by hand, or --allow escalate lets the account write it, whatever it gathers",
+            f"{ref} aggregates the rules of other ClusterRoles (aggregationRule); only those who may do everything may write it",
+            "apply it by hand, or --allow escalate lets the account write it, whatever it aggregates",
         )
 
     def binding(self, located: Located) -> None:
@@ -285,7 +285,7 @@ class _Gathering:
             self.tell(located, f"{ref} refers to no Role or ClusterRole", "correct its roleRef")
             return
         found = self.own.get(role) or self.source.roles.get(role)
-        why = "can't be read: nobody knows what it gives"
+        why = "can't be read, so it isn't known what it gives"
         if found is not None and not (role in self.own and found.get("aggregationRule") is not None):
             rights = self._rights_in(located, role, found)
             if rights is None:
@@ -293,14 +293,14 @@ class _Gathering:
             if not self._is_better_bound(rights):
                 self._hold(ref.namespace, rights)
                 if found.get("aggregationRule") is not None:
-                    what = f"{ref} binds {role}, which gathers the rules of other ClusterRoles"
+                    what = f"{ref} binds {role}, which aggregates the rules of other ClusterRoles"
                     self.tell(
-                        located, what, "grant again when it has grown, or the account may not write the binding then"
+                        located, what, "grant again when it has grown; otherwise the account may not write the binding"
                     )
                 return
             why = f"gives {_told(_sensitive(rights))[0]}"
         elif found is not None:
-            why = "gathers the rules of other ClusterRoles"
+            why = "aggregates the rules of other ClusterRoles"
         if Sensitive.BIND in self.source.allowed:
             self.rights[ref.namespace].add(Right(RBAC, _ROLES[role.group_kind], "bind", role.name))
             return
@@ -338,7 +338,7 @@ class _Gathering:
         try:
             return rights_in(role.get("rules"))
         except TooManyRights as error:
-            self.tell(located, f"{ref} stands for {error}: they aren't given", "write its rules shorter")
+            self.tell(located, f"{ref} amounts to {error}, which aren't given", "give it fewer rules")
             return None
 
     def _not_allowed(self, rights: Iterable[Right]) -> list[Right]:
@@ -377,5 +377,5 @@ def _told(rights: list[Right]) -> tuple[str, str]:
     """Return what sensitive *rights* are as a sentence has them, and the flags that allow them."""
     words = sorted({str(Sensitive.of(right)) for right in rights})
     shown = ", ".join(f"“{right}”" for right in rights[:_SHOWN])
-    more = f" and {len(rights) - _SHOWN} more of that sort" if len(rights) > _SHOWN else ""
+    more = f" and {len(rights) - _SHOWN} more like these" if len(rights) > _SHOWN else ""
     return f"{shown}{more}", " --allow ".join(words)

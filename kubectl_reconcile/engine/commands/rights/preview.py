@@ -65,7 +65,7 @@ def _untried(sync: Sync, made: Plan) -> tuple[Problem, ...]:
     if made.confirmed:
         return ()
     message = "not tried: changes that you may not make yourself are shown as they are planned"
-    hint = "defaults, webhooks and quotas may make others of them"
+    hint = "defaults, webhooks and quotas may still change them"
     return (Problem(f"Sync {sync.namespace}/{sync.name}", 0, message, hint, Severity.WARNING, in_source=False),)
 
 

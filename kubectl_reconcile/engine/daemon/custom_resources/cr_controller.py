@@ -5,7 +5,7 @@ something of that name is there. Only then is it looked up, and the module asked
 look at what isn't there.
 
 CRs from Git and CRs made by hand are treated alike. A fault of a module, or of one CR, ends as an
-event on that CR; it is tried again, later and later, and the others go on. So they do while a module waits for
+event on that CR; it will be retried, later and later, and the others go on. So they do while a module waits for
 what is outside the cluster.
 """
 
@@ -55,7 +55,7 @@ class CrController:
     outside: OutsidePasses
 
     async def run(self, ref: ObjectRef) -> None:
-        """Ask the module of one CR, and write what it wants. Whatever goes wrong, it is tried again."""
+        """Ask the module of one CR, and write what it wants. Whatever goes wrong, it will be retried."""
         cr = self.context.live(ref)
         module = self.context.session.modules.get(GroupVersionKind.of(cr)) if cr is not None else None
         if cr is None or module is None:

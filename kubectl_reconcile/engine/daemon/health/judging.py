@@ -1,7 +1,7 @@
 """Judges the members of followed Syncs, and what modules have made of them: from the caches, without a request.
 
 What counts as a member carries the mark of its Sync, put there by its field manager, in a namespace that the Sync writes to; what counts
-below one was applied by the module of what owns it. A stranger's object says nothing of a Sync.
+below one was applied by the module of what owns it. A stranger's object says nothing about a Sync.
 """
 
 from __future__ import annotations

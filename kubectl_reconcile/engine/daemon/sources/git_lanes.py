@@ -124,7 +124,7 @@ class GitLanes:
                 return await asyncio.shield(thread)
         except TimeoutError:
             late = f"not read within spec.timeout, {timeout_s:.0f} s"
-            raise SourceError(SourceFault.UNREACHABLE, late, "it is tried again") from None
+            raise SourceError(SourceFault.UNREACHABLE, late, "it will be retried") from None
         except SourceError:
             if ticket.is_broken_off:
                 raise _BrokenOffError from None

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--sha256", default="")
     parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--data", type=Path, default=Path(), help="where the member keeps its data")
-    parser.add_argument("--restore", default="", help="who restores: the same whenever it is tried again")
+    parser.add_argument("--restore", default="", help="who restores: the same whenever it will be retried")
     parser.add_argument("--attempt", default="", help="what tells this attempt's folder from others")
     add_program_arguments(parser)
     given = parser.parse_args(arguments)

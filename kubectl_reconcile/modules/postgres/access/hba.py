@@ -64,7 +64,7 @@ def check_rules(rules: Collection[HbaRule], ours: Collection[str], where: str = 
 
 def _check(rule: HbaRule, ours: Collection[str], where: str) -> None:
     if rule.method not in _METHODS:
-        why = _HINTS.get(rule.method, "isn't known here")
+        why = _HINTS.get(rule.method, "is unknown")
         raise SpecError(
             f"{where}.method", f"must be one of {', '.join(_METHODS)}: {rule.method[:40]!r} {why} (hint: scram-sha-256)"
         )
@@ -76,7 +76,7 @@ def _check(rule: HbaRule, ours: Collection[str], where: str) -> None:
                 f"{where}.users", f"{name} is who kubectl-reconcile logs in as, and may so from anywhere (hint: leave it out; no rule holds for it)"
             )  # fmt: skip
     if "replication" in rule.databases:
-        raise SpecError(f"{where}.databases", "replication is looked after here (hint: leave it out)")
+        raise SpecError(f"{where}.databases", "kubectl-reconcile manages replication (hint: leave it out)")
     _check_address(rule.address, f"{where}.address")
 
 

@@ -39,7 +39,9 @@ def tls_refused(spec: MyDatabaseSpec, s: DatabaseState) -> tuple[str, str]:
     if known == OK:
         return "", ""
     why = (
-        "isn't there (hint: make it with tls.crt and tls.key, or have cert-manager do so)" if known == ABSENT else known
+        "isn't there (hint: create it with tls.crt and tls.key, or have cert-manager do so)"
+        if known == ABSENT
+        else known
     )
     return "TlsRefused", f".spec.tls.secretName: Secret {name} {why}; servers go on with what they have"
 

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     fetch.add_argument("--file", default="", help="the backup; the newest without")
     fetch.add_argument("--data", type=Path, required=True, help="the folder that a server will read")
     fetch.add_argument("--major", required=True, help="the major version that will")
-    fetch.add_argument("--restore", default="", help="who restores: the same whenever it is tried again")
+    fetch.add_argument("--restore", default="", help="who restores: the same whenever it will be retried")
     fetch.set_defaults(do=_fetched)
     for each in (keep, fetch):
         add_place_arguments(each)

@@ -117,7 +117,7 @@ class FromBackup:
         if not _NAME.fullmatch(self.database) or len(self.database) > 50:
             raise SpecError(f"{FROM_FIELD}.database", "must be the name of the MyDatabase that was backed up")
         if self.persistent_volume_claim and self.s3:
-            raise SpecError(FROM_FIELD, "can't have both persistentVolumeClaim and s3; take one of them away")
+            raise SpecError(FROM_FIELD, "can't have both persistentVolumeClaim and s3; remove one of them")
         if self.s3:
             check_s3(self.s3, f"{FROM_FIELD}.s3")
         if self.file and not _FILE.fullmatch(self.file):

@@ -136,9 +136,9 @@ def _obstacle(wanted: BackupWish, s: DatabaseState, owned: Owned, ctx: Context) 
         return _BackupObstacle("ClaimNotFound", wrong)
     role = map_at(s.roles, REPLICATOR)
     if s.primary is None or not s.is_healthy(s.primary) or len(s.writable) > 1:
-        return _BackupObstacle("NotServing", "the primary doesn't serve; the backup begins once it does", passes=True)
+        return _BackupObstacle("NotServing", "the primary doesn't serve; the backup starts once it does", passes=True)
     if not (role.get("password") and role.get("replication") and role.get("login")):
-        text = f"user {REPLICATOR}, who backups log in as, isn't ready; the backup begins once it is"
+        text = f"user {REPLICATOR}, who backups log in as, isn't ready; the backup starts once it is"
         return _BackupObstacle("NotServing", text, passes=True)
     return None
 

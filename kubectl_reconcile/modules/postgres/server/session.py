@@ -116,7 +116,7 @@ def answer_of(rows: list[tuple[str | None, ...]], shape: Mapping[str, type]) -> 
     """Return what the one value of an answer says as JSON: an object that has these keys with values of these types.
 
     Raises:
-        ProtocolError: it says nothing of the sort.
+        ProtocolError: it says no such thing.
     """
     try:
         found = json.loads(rows[0][0] or "")

@@ -115,7 +115,7 @@ BY_OWNERS = {
     "what our apply owns is as it was applied": (
         facts(OURS, unread="why", colour="red"), FieldState.APPLIED, "as it was applied last",
     ),
-    "what somebody wrote since can't be told": (
+    "what somebody wrote since isn't known": (
         facts(owner("kubectl-reconcile", "size"), owner("hand", "colour", operation="Update", time=LATER),
               unread="why", colour="red"), FieldState.UNKNOWN, "hand wrote after the last apply",
     ),
@@ -129,11 +129,11 @@ BY_OWNERS = {
     ),
     "what somebody wrote before wasn't applied from here": (
         facts(owner("kubectl-reconcile", "size"), owner("hand", "colour", operation="Update", time=EARLIER),
-              unread="why", colour="red"), FieldState.OTHER, "the last apply said nothing of it",
+              unread="why", colour="red"), FieldState.OTHER, "the last apply didn't mention it",
     ),
     "nothing is known without an apply": (
         facts(owner("hand", "colour", operation="Update", time=EARLIER), unread="why", colour="red"),
-        FieldState.UNKNOWN, "nothing on the object tells when it was applied",
+        FieldState.UNKNOWN, "nothing on the object says when it was applied",
     ),
     "a rule of the Sync holds all the same": (
         facts(owner("kubectl-reconcile", "size"), owner("hpa", "colour", operation="Update", time=LATER),

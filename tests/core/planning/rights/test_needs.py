@@ -277,7 +277,7 @@ def test_urls_are_given_everywhere_since_no_role_of_a_namespace_may_give_them():
 def test_a_cluster_role_that_gathers_others_is_said_and_takes_escalate_on_it_alone():
     role = an("ClusterRole", "all", aggregationRule={"clusterRoleSelectors": []})
     (message,) = said(needs(role))
-    assert "gathers the rules of other ClusterRoles (aggregationRule)" in message
+    assert "aggregates the rules of other ClusterRoles (aggregationRule)" in message
     rbac = Rbac(grant_of(SHOP, needs(role, allowed=["escalate"])))
     assert rbac.may(USER, "escalate", RBAC, "clusterroles", "", "all")
     assert not rbac.may(USER, "escalate", RBAC, "clusterroles", "", "other")
@@ -320,7 +320,7 @@ def test_a_role_that_stands_for_too_much_is_said():
     many = [f"n{number}" for number in range(50)]
     role = an("Role", "huge", "bar", rules=[{"apiGroups": many, "resources": many, "verbs": many}])
     assert said(needs(role)) == [
-        "Role.rbac.authorization.k8s.io bar/huge stands for more than 50000 single rights: they aren't given"
+        "Role.rbac.authorization.k8s.io bar/huge amounts to more than 50000 single rights, which aren't given"
     ]
 
 

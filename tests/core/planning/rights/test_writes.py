@@ -154,7 +154,7 @@ def test_a_denial_says_who_may_not_do_what_and_which_command_mends_it():
 def test_a_denial_of_what_is_given_says_that_it_is_not_held():
     not_held = [("shop", Right("", f"{sort}s", "get")) for sort in ("pod",)]
     assert denial_of(SHOP, [], not_held) == (
-        "ServiceAccount shop/kubectl-reconcile may give nobody what it may not do itself: get pods in namespace shop "
+        "ServiceAccount shop/kubectl-reconcile may not give rights that it doesn't have itself: get pods in namespace shop "
         "(hint: kubectl reconcile grant shop -n shop)"
     )
 
