@@ -27,7 +27,7 @@ INSTEAD = {
     r"whatever becomes of": "whatever happens to",
     r"all the same": "anyway, still",
     r"in silence|without a word": "silently, without a message",
-    r"can't be (told|had)(?! apart)": "isn't known, can't be read",
+    r"can't be (told|had)(?! (apart|from))": "isn't known, can't be read",
     r"whose it is|who it is": "its owner, its author, its name",
     r"kept by hand": "applied by hand",
     r"(says|said|say) nothing of": "doesn't mention, hasn't reported on",

@@ -230,7 +230,7 @@ async def _look(io: Io, name: str, password: str | None, question: str) -> dict[
 
 
 async def _closed(session: PostgresSession, answer: Mapping[str, Any]) -> str:
-    """Return where the log that a standby holds was ended in order, empty where it wasn't, more comes, or it can't be told."""
+    """Return where the log that a standby holds was ended in order, empty where it wasn't, more comes, or it isn't known."""
     end = lsn_of(answer["lsn"])
     if answer["receives"] or not end:
         return ""

@@ -20,9 +20,9 @@ _CASTAGNOLI = 0x82F63B78
 
 
 def closed_at(tail: bytes, end: int) -> int | None:
-    """Return where the shutdown checkpoint stands with which a log ends in order, None where it doesn't, or that can't be told; *tail* are its last bytes before *end*.
+    """Return where the shutdown checkpoint stands with which a log ends in order, None where it doesn't, or that isn't known; *tail* are its last bytes before *end*.
 
-    It can't be told where the end of a page falls into the record.
+    It isn't known where the end of a page falls into the record.
     """
     starts = range(end - len(tail) + -(end - len(tail)) % _ALIGNED, end - _HEADER, _ALIGNED)
     found = (start for start in starts if _is_closing(tail[start - end :], start))
