@@ -1,8 +1,11 @@
 """Clusters as values, small and of any shape, for the laws of what moves."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
-from kubectl_reconcile.modules.kafka.partitions.assignment import Broker, Partition, assignment_of
+from kubectl_reconcile.modules.kafka.partitions.assignment import Broker, Partition, assignment_of, with_replicas
+from kubectl_reconcile.modules.kafka.partitions.batches import InFlight
 
 SIZES = st.integers(0, 20)
 
@@ -31,3 +34,39 @@ def shuffled(draw, seen):
     """The same cluster, listed in another order."""
     brokers = draw(st.permutations(list(seen.brokers.values())))
     return assignment_of(brokers, draw(st.permutations(list(seen.partitions.values()))))
+
+
+class Cluster:
+    """As Kafka does: a reassignment adds what is new at once, and takes what is old away at its end."""
+
+    def __init__(self, seen):
+        self.seen, self.flights, self.submitted = seen, {}, []
+
+    def submit(self, wanted):
+        for key, new in wanted.items():
+            assert key not in self.flights, "assigned twice"
+            self.submitted.append(key)
+            old = self.seen.partitions[key]
+            added = tuple(each for each in new if each not in old.replicas)
+            removed = tuple(each for each in old.replicas if each not in new)
+            if not added:
+                self._stands(key, new)
+                continue
+            self.flights[key] = InFlight(key, (*new, *removed), added, removed)
+            self._replace(key, replicas=(*new, *removed))
+
+    def cancel(self, keys):
+        for key in keys:
+            flight = self.flights.pop(key)
+            back = tuple(each for each in flight.replicas if each not in flight.adding)
+            self._replace(key, replicas=back[1:] + back[:1], in_sync=back)
+
+    def finish(self, key):
+        self._stands(key, self.flights.pop(key).target)
+
+    def _stands(self, key, new):
+        self.seen = with_replicas(self.seen, {key: new})
+
+    def _replace(self, key, **changes):
+        changed = {**self.seen.partitions, key: replace(self.seen.partitions[key], **changes)}
+        self.seen = assignment_of(self.seen.brokers.values(), changed.values())

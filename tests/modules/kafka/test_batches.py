@@ -5,60 +5,25 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.modules.kafka.partitions.assignment import Key, Partition, assignment_of, with_replicas
+from kubectl_reconcile.modules.kafka.partitions.assignment import Key, Partition, assignment_of
 from kubectl_reconcile.modules.kafka.partitions.batches import InFlight, elections, next_batch, strays, undo
 from kubectl_reconcile.modules.kafka.partitions.proposal import proposal_of, propose
 from kubectl_reconcile.modules.kafka.partitions.wish import BalanceGoal, Wish
-from tests.modules.kafka.clusters import clusters
+from tests.modules.kafka.clusters import Cluster, clusters
 
 GOALS = (BalanceGoal.DISK, BalanceGoal.REPLICAS, BalanceGoal.LEADERS)
 T0, T1 = Key("orders", 0), Key("orders", 1)
 
 
-class Cluster:
-    """As Kafka does: a reassignment adds what is new at once, and takes what is old away at its end."""
-
-    def __init__(self, seen):
-        self.seen, self.flights, self.submitted = seen, {}, []
-
-    def submit(self, wanted):
-        for key, new in wanted.items():
-            assert key not in self.flights, "assigned twice"
-            self.submitted.append(key)
-            old = self.seen.partitions[key]
-            added = tuple(each for each in new if each not in old.replicas)
-            removed = tuple(each for each in old.replicas if each not in new)
-            if not added:
-                self._stands(key, new)
-                continue
-            self.flights[key] = InFlight(key, (*new, *removed), added, removed)
-            self._replace(key, replicas=(*new, *removed))
-
-    def cancel(self, keys):
-        for key in keys:
-            flight = self.flights.pop(key)
-            back = tuple(each for each in flight.replicas if each not in flight.adding)
-            self._replace(key, replicas=back[1:] + back[:1], in_sync=back)
-
-    def finish(self, key):
-        self._stands(key, self.flights.pop(key).target)
-
-    def _stands(self, key, new):
-        self.seen = with_replicas(self.seen, {key: new})
-
-    def _replace(self, key, **changes):
-        changed = {**self.seen.partitions, key: replace(self.seen.partitions[key], **changes)}
-        self.seen = assignment_of(self.seen.brokers.values(), changed.values())
-
-    def next(self, moves, most=2):
-        return next_batch(moves, self.seen, self.flights.values(), most)
+def after(kafka, moves, most):
+    return next_batch(moves, kafka.seen, kafka.flights.values(), most)
 
 
 @given(clusters(racks=False), st.integers(1, 3), st.data())
 def test_a_proposal_is_carried_out_a_few_at_a_time_nothing_twice_and_ends_as_proposed(seen, most, data):
     moves = propose(seen, Wish(GOALS)).moves
     kafka = Cluster(seen)
-    while not (batch := kafka.next(moves, most)).is_finished:
+    while not (batch := after(kafka, moves, most)).is_finished:
         kafka.submit(batch.submit)
         assert len(kafka.flights) <= most
         if kafka.flights:
@@ -71,7 +36,7 @@ def test_a_proposal_is_carried_out_a_few_at_a_time_nothing_twice_and_ends_as_pro
 def test_a_change_of_mind_takes_back_what_is_in_flight_in_its_old_order_and_keeps_what_was_moved(seen, data):
     moves = propose(seen, Wish(GOALS)).moves
     kafka = Cluster(seen)
-    kafka.submit(kafka.next(moves, 3).submit)
+    kafka.submit(after(kafka, moves, 3).submit)
     for key in data.draw(st.sets(st.sampled_from(sorted(kafka.flights)))) if kafka.flights else ():
         kafka.finish(key)
     moved = {key for key in kafka.submitted if key not in kafka.flights}
@@ -86,11 +51,11 @@ def test_a_change_of_mind_takes_back_what_is_in_flight_in_its_old_order_and_keep
 def test_another_proposal_midway_takes_back_what_goes_elsewhere_and_ends_as_the_other_one(seen, data):
     moves = propose(seen, Wish(GOALS)).moves
     kafka = Cluster(seen)
-    kafka.submit(kafka.next(moves, 3).submit)
+    kafka.submit(after(kafka, moves, 3).submit)
     orders = st.permutations(sorted(seen.brokers))
     other = {key: tuple(data.draw(orders)[: len(each.replicas)]) for key, each in seen.partitions.items()}
     changed = proposal_of(kafka.seen, other).moves
-    while not (batch := kafka.next(changed)).is_finished:
+    while not (batch := after(kafka, changed, 2)).is_finished:
         kafka.cancel(batch.cancel)
         kafka.submit({key: new for key, new in batch.submit.items() if key not in batch.cancel})
         for key in batch.waiting:
