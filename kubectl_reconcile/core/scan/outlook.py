@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, map_at, place_of
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.scan.findings import ScanFinding, findings_of
-from kubectl_reconcile.core.scan.namespace import findings_among
+from kubectl_reconcile.core.scan.namespace import SCANNED_KINDS, findings_among
 from kubectl_reconcile.core.scan.notes import maker_of
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.core.scan.rules import ScanRules, ScanRulesError
@@ -52,8 +52,8 @@ class ScannedNamespace:
     is_known: bool = True
 
     def found_in(self, objects: Iterable[Manifest]) -> dict[ScanFinding, None]:
-        """Return what any of the Checkups finds in *objects*."""
-        there = list(objects)
+        """Return what any of the Checkups finds in *objects*; of other kinds than they look at nothing counts, not even what these have made."""
+        there = [each for each in objects if ObjectRef.of(each).group_kind in SCANNED_KINDS]
         found = (each for rules in self.checkups.values() for each in findings_among(there, rules))
         return {each: None for each in found if self.is_known or each.check != "endpoints"}
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.objects import FIELD_MANAGER, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Gate, Op, Provenance
 from kubectl_reconcile.core.scan.namespace import findings_among
 from kubectl_reconcile.core.scan.outlook import CHECKUP, ScannedNamespace, ScanScope, checkups_after, outlook_of
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.core.scan.rules import Exclusion, ScanRules
-from tests.modules.checkup.world import deployment, pod_of, service
+from tests.modules.checkup.world import SOUND, deployment, meta, pod_of, service
 from tests.modules.checkup.world import role as a_role
 
 ROLE = ObjectRef("rbac.authorization.k8s.io", "Role", "shop", "web")
@@ -124,17 +124,50 @@ def test_checkups_are_asked_as_they_are_after_the_plan():
     }  # fmt: skip
 
 
+def of_template(name, kind, hazard):
+    """A Job, a CronJob, or a Checkup that runs a Job of somebody's own."""
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [SOUND], **hazard}}
+    api, spec = {
+        "Job": ("batch/v1", {"template": template}),
+        "CronJob": ("batch/v1", {"jobTemplate": {"spec": {"template": template}}}),
+        "Checkup": (CHECKUP.api_version, {"job": {"template": template}}),
+    }[kind]
+    return {"apiVersion": api, "kind": kind, "metadata": meta(name), "spec": spec}
+
+
 NAMES = st.sampled_from(["a", "b", "c"])
+HAZARDS = st.sampled_from([{}, {"hostPID": True}])
 OBJECTS = st.one_of(
+    st.builds(of_template, NAMES, st.sampled_from(["Job", "CronJob", "Checkup"]), HAZARDS),
+    st.builds(lambda maker, name, hazard: pod_of("Deployment", maker, name, **hazard), NAMES, NAMES, HAZARDS),
     st.builds(a_role, st.sampled_from(["*", "get", "bind"]), name=NAMES),
     st.builds(service, NAMES, selector=st.fixed_dictionaries({"app": NAMES})),
     st.builds(
         deployment,
         NAMES,
-        pod=st.sampled_from([{}, {"hostPID": True}]),
+        pod=HAZARDS,
         readinessProbe=st.sampled_from([None, {"tcpSocket": {"port": 80}}]),
     ),
 )
+WILD = {"Job": ".spec.template.spec.hostPID", "CronJob": ".spec.jobTemplate.spec.template.spec.hostPID", "Checkup": ".spec.job.template.spec.hostPID"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "path"), WILD.items(), ids=WILD)
+def test_pods_that_come_later_are_looked_at_where_they_are_asked_for(kind, path):
+    found = in_shop([change(Op.CREATE, after=of_template("a", kind, {"hostPID": True}))], [])
+    assert [each.finding.path for each in found.new] == [path]
+
+
+def test_what_a_module_would_make_counts_and_is_told_with_the_module():
+    """A scan doesn't see who has made it, so it looks at it by itself."""
+    by = Provenance(manager=f"{FIELD_MANAGER}-memcached")
+    cr = {"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadata": meta("web")}
+    owner = {"apiVersion": cr["apiVersion"], "kind": cr["kind"], "name": "web", "uid": "u", "controller": True}
+    child = {**a_role("*"), "metadata": meta("web", ownerReferences=[owner])}
+    made = Change(ObjectRef.of(child), Op.CREATE, after=child, provenance=by)
+    assert told(in_shop([change(Op.CREATE, after=cr), made], [])) == ([("rights-wildcard", "memcached")], [])
+
+
 NAMESPACES = st.lists(OBJECTS, max_size=6).map(lambda objects: {ObjectRef.of(each): each for each in objects})
 RULES = st.builds(
     ScanRules,

@@ -6,8 +6,12 @@ import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.core.scan.findings import findings_of
+from kubectl_reconcile.core.scan.namespace import SCANNED_KINDS, findings_among
 from kubectl_reconcile.core.scan.pod_security import Profile
+from kubectl_reconcile.core.scan.rules import ScanRules
 from tests.e2e.cli.test_plan_file import SCHEMA
+
+CHECKS = "checks.reconcile.dev/v1alpha1"
 
 
 def deployment(name, env=(), **pod):
@@ -55,6 +59,55 @@ def test_what_a_preview_says_of_findings_is_what_a_scan_finds_after_the_sync(plu
     assert plugin("sync", "-f", str(folder), "--name", "shop", "--plan", str(plan)).status == 0
     assert live(cluster, "a", "b", "c") == (before | keys(told["new"])) - keys(told["fixed"])
     assert plugin(*asked, "--fail-on", "new-findings").status == ExitStatus.OK
+
+
+def job(name, **pod):
+    spec = {"containers": [{"name": "main", "image": "busybox:1.37"}], "restartPolicy": "Never", **pod}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"suspend": True, "template": {"spec": spec}},
+    }
+
+
+def cron_job(name, **pod):
+    template = {"spec": job(name, **pod)["spec"]}
+    spec = {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": template}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec}
+
+
+def audit(**pod):
+    template = {"spec": job("audit", **pod)["spec"]["template"]["spec"]}
+    spec = {"job": {"template": template}, "suspend": True}
+    return {"apiVersion": CHECKS, "kind": "Checkup", "metadata": {"name": "audit"}, "spec": spec}
+
+
+def scanned(cluster, rules):
+    """What a scan of the namespace finds as it is."""
+    kinds = ",".join(str(kind) for kind in sorted(SCANNED_KINDS))
+    objects = json.loads(cluster.kubectl("get", kinds, "-n", cluster.namespace, "-o", "json"))["items"]
+    return {(each.ref.name, each.check, each.path) for each in findings_among(objects, rules)}
+
+
+def test_the_pods_of_jobs_and_what_modules_make_are_found_before_the_sync_as_after_it(plugin, source, cluster):
+    """A law: a scan of a plan's outcome is the scan after its sync."""
+    scan = {"profile": "restricted"}
+    cluster.apply({"apiVersion": CHECKS, "kind": "Checkup", "metadata": {"name": "security"}, "spec": {"scan": scan}})
+    cache = {"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadata": {"name": "cache"}}
+    cache["spec"] = {"size": 1}
+    steps = [
+        ([job("one"), cron_job("two", hostPID=True), cache, audit(hostIPC=True)], {"one", "two", "cache", "audit"}, set()),
+        ([job("one"), cron_job("two"), cache, audit(), deployment("web")], {"web"}, {"two", "audit"}),
+    ]  # fmt: skip
+    rules = ScanRules.of(scan)
+    for manifests, new, mended in steps:
+        asked = ("-f", str(source(*manifests)), "--name", "shop")
+        before = scanned(cluster, rules)
+        told = SCHEMA(json.loads(plugin("diff", *asked, "-o", "json").out))["scan"]
+        assert ({name for name, *_ in keys(told["new"])}, {name for name, *_ in keys(told["mended"])}) == (new, mended)
+        assert plugin("sync", *asked, "--no-wait").status == 0
+        assert scanned(cluster, rules) == (before | keys(told["new"])) - keys(told["mended"])
 
 
 def test_new_findings_are_listed_by_object_and_place_and_end_a_pipeline_that_asks_for_it(plugin, source):
