@@ -77,9 +77,8 @@ class FollowedRef:
         return remote is not None and (remote.name, remote.sha, remote.tag) == (self.ref_name, self.tip, self.tag)
 
     def seen(self) -> RemoteRef | None:
-        """Return where the server was last heard to say that the ref is, if the clone has that; asks nobody."""
-        remote = self.ref.among(self._server.latest.found)
-        return remote if remote is not None and self._refs.has(remote.sha) else None
+        """Return where the server was last heard to say that the ref is, whether or not the clone has that; asks nobody."""
+        return self.ref.among(self._server.latest.found)
 
     def tells_of_move(self) -> bool:
         """Tell whether nobody has told the others yet of what the server said last: of one answer one tells, the first who asks here."""

@@ -35,7 +35,7 @@ from kubectl_reconcile.source.tree import (
     Entry,
     ListedFiles,
     blobs_at,
-    inputs_at,
+    differs,
     listed,
     listed_after,
     read_at,
@@ -87,13 +87,13 @@ class GitSource(FollowedRef):
         """
         return way_inputs_at(self._clone, sha, self.path)
 
-    def inputs_at(self, sha: str) -> tuple[Entry, ...]:
-        """Return all that decides which manifests the commit *sha* has at the path, by ids.
+    def differs(self, one: str, other: str) -> bool:
+        """Tell whether something that decides which manifests a commit has at the path isn't the same in two commits.
 
         Raises:
-            SourceError: the commit isn't in the clone.
+            SourceError: a commit isn't in the clone.
         """
-        return inputs_at(self._clone, sha, self.path)
+        return differs(self._clone, one, other, self.path)
 
     def revision(self) -> Revision:
         """Return the revision that the ref is at now, fetching what is missing.

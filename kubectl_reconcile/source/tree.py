@@ -159,14 +159,24 @@ def read_at(clone: Clone, folders: CommitFolders, path: str) -> Iterator[str]:
         yield from (blob for mode, blob, file in entries if _is_read(mode, file, path))
 
 
-def inputs_at(clone: Clone, sha: str, path: str) -> tuple[Entry, ...]:
-    """Return all that decides which manifests the commit *sha* has at *path*, by ids: equal ones list the same files.
+def differs(clone: Clone, one: str, other: str, path: str) -> bool:
+    """Tell whether two commits have something else at *path*, or other ignore files above it: where they don't, they list the same files.
+
+    Only folders on the way are read, as far as they aren't the same.
 
     Raises:
-        SourceError: the commit isn't in the clone.
+        SourceError: a commit isn't in the clone.
     """
-    folders = CommitFolders(clone, sha)
-    return (*_ignore_files_above(folders, path), (*folders.at(path), path))
+    was, now = CommitFolders(clone, one), CommitFolders(clone, other)
+    before, after = (FOLDER_MODE, was.top()), (FOLDER_MODE, now.top())
+    for name in filter(None, path.split("/")):
+        if before == after or before[0] != FOLDER_MODE or after[0] != FOLDER_MODE:
+            break
+        old, new = was.folder(before[1]), now.folder(after[1])
+        if old.get(IGNORE_FILE) != new.get(IGNORE_FILE):
+            return True
+        before, after = old.get(name, NOTHING), new.get(name, NOTHING)
+    return before != after
 
 
 def way_inputs_at(clone: Clone, sha: str, path: str) -> tuple[Entry, ...]:

@@ -10,6 +10,7 @@ Rules, after Kubernetes' own work queues:
   a person or Git asks for isn't.
 - An item that writes in pass after pass, or that holds up all others, is paced. Only a person or a push goes past that.
 
+- What has its time only after a while comes with others at the next half second: a thousand such items a minute wake nobody a thousand times.
 - Of all who wait for a turn one is woken for an item, when that is due: while nothing is, nobody is.
 
 All waiting of passes is decided here; whoever works on an item only says how it went.
@@ -20,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import math
 import random
 import time
 from collections import deque
@@ -31,6 +33,9 @@ from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Prio
 from kubectl_reconcile.engine.daemon.pacing import TurnPacing
 
 Item = TypeVar("Item", bound=Hashable)
+
+_FAR_S = 10.0
+_TOGETHER_S = 0.5
 
 
 def backoff_s(failures: int, *, base_s: float = 1.0, cap_s: float = RETRY_CAP_S) -> float:
@@ -82,6 +87,8 @@ class WorkQueue(Generic[Item]):
         due_s = time.monotonic() + after_s
         if priority > Priority.PUSH:
             due_s = max(due_s, self.pacing.until_s(item))
+        if priority >= Priority.POLL and after_s >= _FAR_S:
+            due_s = math.ceil(due_s / _TOGETHER_S) * _TOGETHER_S
         waiting = self._waiting.get(item)
         if waiting is not None and waiting.due_s <= due_s and waiting.priority <= priority:
             return

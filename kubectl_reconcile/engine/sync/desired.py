@@ -196,7 +196,7 @@ class ManifestReader:
 
     def _differs(self, source: GitSource, read: Revision, sha: str) -> bool:
         if read.overlay is None:
-            return source.inputs_at(read.sha) != source.inputs_at(sha)
+            return source.differs(read.sha, sha)
         if not (consulted := self.consulted()) or source.way_at(read.sha) != source.way_at(sha):
             return True
         with source.tree(sha) as tree:

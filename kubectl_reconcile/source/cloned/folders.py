@@ -64,11 +64,16 @@ class _KnownFolders:
 _KNOWN: Final = _KnownFolders()
 
 
+_TOPS: Final[dict[tuple[Path, str], str]] = {}
+"""The ids of commits' own folders, by clone and commit: a push has all who follow the repository ask for the same two."""
+_MOST_TOPS: Final = 1024
+
+
 class CommitFolders:
     """The folders of the commit *sha* in a clone."""
 
     def __init__(self, clone: Clone, sha: str) -> None:
-        self._clone, self._sha, self._root = clone, sha, ""
+        self._clone, self._sha = clone, sha
 
     def at(self, path: str) -> tuple[str, str]:
         """Return mode and id of what is at *path*, a link's where it leads through one; both are empty where nothing is.
@@ -76,7 +81,7 @@ class CommitFolders:
         Raises:
             SourceError: the commit can't be read from the clone.
         """
-        found = FOLDER_MODE, self._top()
+        found = FOLDER_MODE, self.top()
         for name in filter(None, path.split("/")):
             if found[0] in {LINK_MODE, SUBMODULE_MODE}:
                 return found
@@ -85,14 +90,22 @@ class CommitFolders:
             found = self.folder(found[1]).get(name, NOTHING)
         return found
 
-    def _top(self) -> str:
-        """Return the id of the commit's own folder."""
-        if not self._root:
-            [found] = self._clone.reader.facts([f"{self._sha}^{{tree}}"])
-            if found is None:
-                raise self._unreadable()
-            self._root = found.name
-        return self._root
+    def top(self) -> str:
+        """Return the id of the commit's own folder.
+
+        Raises:
+            SourceError: the commit can't be read from the clone.
+        """
+        key = self._clone.folder, self._sha
+        if (known := _TOPS.get(key)) is not None:
+            return known
+        [found] = self._clone.reader.facts([f"{self._sha}^{{tree}}"])
+        if found is None:
+            raise self._unreadable()
+        if len(_TOPS) >= _MOST_TOPS:
+            _TOPS.clear()
+        _TOPS[key] = found.name
+        return found.name
 
     def _unreadable(self) -> SourceError:
         return SourceError(SourceFault.CORRUPT, f"a folder of {self._sha[:7]} can't be read from the local clone")

@@ -192,19 +192,29 @@ def test_whatever_is_pushed_ignored_renamed_and_removed_all_are_looked_at_whose_
                 edit = {path: None, content: there.get(path) or there.get(content)}
             else:
                 edit = {path: None if content is None else WEB % content if kind == "file" else content}
-            there |= edit
+            before, there = there, there | edit
             repository.push(edit)
             asking.fetch()
             for at, (source, reader) in enumerate(followed):
-                inputs = source.inputs_at(source.tip)
                 could_be_read = not isinstance(read[at], SourceFault)
                 moved = reader.has_moved(source) or not could_be_read  # which is tried again in any case
                 now = _state(ManifestReader(), _fresh(source, folder))
                 assert moved or now == read[at], "its objects changed, and nobody looks"
-                same = could_be_read and inputs == source.inputs_at(repository.sha())
+                same = could_be_read and _inputs(before, source.path) == _inputs(there, source.path)
                 assert not (moved and same), "it is looked at for nothing"
                 if moved:
                     read[at] = _state(reader, source)
+
+
+def _inputs(there, path):
+    """All files that have a say in what a path asks for: its own, and what is ignored by the folders above it."""
+    parts = path.split("/") if path else []
+    above = {"/".join([*parts[:length], ".reconcileignore"]) for length in range(len(parts))}
+    return {
+        name: text
+        for name, text in there.items()
+        if text is not None and (name in above or not path or name == path or name.startswith(f"{path}/"))
+    }
 
 
 def _state(reader, source):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.engine.daemon import queue as work_queue
 from kubectl_reconcile.engine.daemon.pacing import TurnPacing
 from kubectl_reconcile.engine.daemon.queue import WorkQueue, backoff_s
 from kubectl_reconcile.engine.telemetry.logs import News
@@ -95,6 +96,33 @@ async def test_whatever_is_asked_for_is_taken_once_however_many_wait_and_wheneve
     await all_are(taken, ["sooner", "when all was at rest"])
     for each in waiting:
         each.cancel()
+
+
+async def test_what_has_its_time_in_a_while_comes_together(monkeypatch):
+    monkeypatch.setattr(work_queue, "_FAR_S", 0.1)
+    queue = WorkQueue()
+    for number in range(20):
+        queue.add(number, Priority.POLL, after_s=0.1 + number / 1000)
+    pauses = [await _pauses(queue.get()) for _ in range(20)]
+    assert sum(pauses) <= 2, "at one half second, or at two where the clock was just between them"
+
+
+@pytest.mark.parametrize(("priority", "after_s"), [(Priority.POLL, 0.01), (Priority.DRIFT, 0.1)])
+async def test_what_is_due_soon_or_is_no_mere_matter_of_time_waits_for_nothing_else(monkeypatch, priority, after_s):
+    monkeypatch.setattr(work_queue, "_FAR_S", 0.1)
+    monkeypatch.setattr(work_queue, "_TOGETHER_S", 100_000.0)
+    queue = WorkQueue()
+    queue.add("web", priority, after_s=after_s)
+    assert (await queue.get()).item == "web"
+
+
+async def _pauses(taken) -> int:
+    """How often whoever takes an item has to wait for it."""
+    task = asyncio.create_task(taken)
+    await asyncio.sleep(0)
+    is_there = task.done()
+    await task
+    return not is_there
 
 
 async def test_an_item_that_was_asked_for_while_it_was_worked_on_is_taken_by_who_waits_for_it_to_be_done():
