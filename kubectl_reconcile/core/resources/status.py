@@ -222,9 +222,18 @@ def sync_status(
     return _with_health(status, health)
 
 
-def tells_more(before: Manifest, after: Manifest) -> bool:
-    """Tell whether a status says more than up to which commit the source was looked at: that alone is no reason to write it at once."""
+def tells_more(before: Manifest, after: Manifest, same: tuple[str, str] = ("", "")) -> bool:
+    """Tell whether a status says more than up to which commit the source was looked at: that alone is no reason to write it at once.
+
+    *same* are an earlier and a later commit that hold the same: the later one says nothing where the earlier one was said.
+    """
+    earlier, later = same
+    if later and after.get("lastAttemptedRevision") == later:
+        after = {**after, **{name: earlier for name in _COMMITS if after.get(name) == later}}
     return {**before, "observedRevision": ""} != {**after, "observedRevision": ""}
+
+
+_COMMITS = ("lastAttemptedRevision", "lastAppliedRevision", "lastReadyRevision")
 
 
 def health_status(before: Manifest, health: HealthSummary, *, now: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.drift import deleted_in
 from kubectl_reconcile.core.daemon.pass_state import step
 from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, map_at, maps_in
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
@@ -194,6 +195,12 @@ class SyncWork:
             if _tells_of_move(target, before):
                 self.moved(ref, target)
             passed_now = passed == newest.revision.sha
+            if followed.newest is None and passed and not passed_now:
+                same = passed, newest.revision.sha
+                is_same = await self.lanes.local(
+                    partial(_holds_the_same, target.source, newest, passed), otherwise=False
+                )
+                followed.same = same if is_same else ("", "")
             answer = SourceAnswer(git, on.SourceRead(is_news, found, passed_now), newest if is_news else None, kept)
         except UnverifiedError as error:
             refused = error.verification
@@ -370,7 +377,7 @@ class SyncWork:
         def status(live: Manifest) -> Manifest:
             before = map_at(live, "status")
             after = status_after(live, report, told.answers, health, observed)
-            return after if tells_more(before, after) else before
+            return after if tells_more(before, after, followed.same) else before
 
         known = followed.target.parent if followed.target else None
         await self.health.told(ref, health, is_told=await self.context.set_status(ref, status, known))
@@ -406,6 +413,15 @@ def _asks_for_else(newest: Desired, followed: FollowedSync) -> bool:
     if known is None or newest is known or followed.state.source.is_awaited:
         return newest is not known
     return not newest.is_same_as(known)
+
+
+def _holds_the_same(source: Source, newest: Desired, earlier: str) -> bool:
+    """Tell whether a commit *earlier* than that of *newest* had the same at the path, as far as the clone shows. Blocks."""
+    if not isinstance(source, GitSource) or newest.revision.overlay is not None:
+        return False
+    with suppress(SourceError):
+        return not source.differs(earlier, newest.revision.sha)
+    return False
 
 
 def _tip(target: Target) -> str:

@@ -145,6 +145,17 @@ def test_up_to_which_commit_a_source_was_looked_at_is_no_reason_to_write_a_statu
     assert tells_more(before, after(REFUSED, before, observed="beaded"))
 
 
+def test_a_later_commit_that_holds_the_same_says_nothing_new_and_any_other_does():
+    before, later, other = after(DONE), replace(DONE, revision="facade"), replace(DONE, revision="beaded")
+    same = ("c0ffee", "facade")
+    assert tells_more(before, after(later, before))
+    assert not tells_more(before, after(later, before), same)
+    assert tells_more(before, after(other, before), same)
+    assert tells_more(before, after(later, before, requested_at="today"), same)
+    assert tells_more(before, after(replace(later, digest="d2"), before), same)
+    assert tells_more(after(REFUSED, before), after(later, after(REFUSED, before)), same)
+
+
 def test_the_revision_counts_as_applied_only_when_all_of_it_is():
     status = after(REFUSED, after(DONE))
     assert (status["lastAttemptedRevision"], status["lastAppliedRevision"]) == ("facade", "c0ffee")

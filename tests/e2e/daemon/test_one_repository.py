@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import datetime
 
@@ -131,3 +132,25 @@ def test_a_sync_at_rest_takes_no_turn_for_a_repository_without_news_and_one_for_
     syncs[1].until_synced(git_server.push({"two/a.yaml": config_map("two", color="green")}))
     syncs[1].change(suspend=True)
     syncs[1].until("Suspended")
+
+
+def test_a_daemon_that_starts_again_writes_onto_those_alone_whose_files_changed_meanwhile(
+    daemon, follow, cluster, git_server, config_map, eventually
+):
+    teams = [f"team-{at}" for at in range(3)]
+    first = git_server.push({f"{team}/a.yaml": config_map(team, color="red") for team in teams})
+    syncs = [follow(git_server.url, team, path=team) for team in teams]
+    for sync in syncs:
+        sync.until_synced(first)
+        eventually(lambda sync=sync: sync.condition("Healthy")["status"] == "True", "its health was told")
+    daemon.stop()
+    before, said = told(cluster, *teams), len(daemon.log)
+    second = git_server.push({"team-0/a.yaml": config_map("team-0", color="blue")})
+    cluster.delete("ConfigMap", "team-2")
+    daemon.start()
+
+    syncs[0].until_synced(second)
+    eventually(lambda: cluster.get("ConfigMap", "team-2"), "what was deleted meanwhile is back")
+    eventually(lambda: re.search(r"sync=\S+/team-1 .*unchanged=1", daemon.log[said:]), "the other one is looked at")
+    assert eventually(lambda: syncs[1].status["observedRevision"] == second, "how far it was looked at is noted")
+    assert told(cluster, "team-1") == before[1:2]

@@ -42,7 +42,8 @@ class FollowedSync:
 
     *changed* are the members that changed in the cluster since the last turn. *reading* asks the source, beside all else; *answer* is what
     came of it, for the next turn. *newest* is what the source asked for last, *desired* what the last plan was made of; *earlier* is as for an answer.
-    *version* is that of the live Sync as the last turn left it.
+    *version* is that of the live Sync as the last turn left it. *same* are the commit that a daemon before this one tried and the first that this
+    one read, where they hold the same.
     """
 
     state: PassState = field(default_factory=PassState)
@@ -56,6 +57,7 @@ class FollowedSync:
     reading: asyncio.Task[None] | None = None
     answer: SourceAnswer | None = None
     version: str = ""
+    same: tuple[str, str] = ("", "")
 
     def let_go_of_parent(self) -> None:
         """Keep of the live Sync its version alone until the next turn brings it: parsed it is the largest part of all."""
