@@ -20,7 +20,6 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.drift import deleted_in
 from kubectl_reconcile.core.daemon.pass_state import step
 from kubectl_reconcile.core.daemon.priority import Priority
-from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, map_at, maps_in
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
@@ -34,6 +33,7 @@ from kubectl_reconcile.engine.daemon.context import DaemonContext, told_late
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
 from kubectl_reconcile.engine.daemon.health.wave_wait import WaveWait
+from kubectl_reconcile.engine.daemon.sources import news
 from kubectl_reconcile.engine.daemon.sources.followed import FollowedSync, SourceAnswer
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync import lookups
@@ -129,7 +129,9 @@ class SyncWork:
         if sync is None or now_s < followed.state.source.due_s:
             return False
         holders = sync.git.substitute.holders if sync.git else ()
-        return _is_ref_current(followed, sync, now_s) and (not holders or self.context.view.variables.is_current(sync))
+        return news.is_ref_current(followed, sync, now_s) and (
+            not holders or self.context.view.variables.is_current(sync)
+        )
 
     # The source ------------------------------------------------------------------------------
 
@@ -177,7 +179,7 @@ class SyncWork:
         self, ref: ObjectRef, followed: FollowedSync, sync: Sync, target: Target, *, is_urgent: bool
     ) -> None:
         """Ask the source when it is its turn, and have what it says taken in by the next turn of the Sync."""
-        git, before = sync.git or GitSpec(url=""), _tip(target)
+        git, before = sync.git or GitSpec(url=""), news.tip_of(target)
         applied, passed = _revisions(self.context.live(ref), sync)
         earlier = passed if sync.depends_on and followed.desired is None else ""
         readers = [target.reader, self.context.session.reader()] if earlier else [target.reader]
@@ -191,14 +193,14 @@ class SyncWork:
         try:
             newest, kept = await lookups.answered(self.context.session_of(sync), readers, read)
             found = verification_of(target.source)
-            is_news = _asks_for_else(newest, followed) or found != followed.verification
-            if _tells_of_move(target, before):
+            is_news = news.asks_for_else(newest, followed) or found != followed.verification
+            if news.tells_of_move(target, before):
                 self.moved(ref, target)
             passed_now = passed == newest.revision.sha
             if followed.newest is None and passed and not passed_now:
                 same = passed, newest.revision.sha
                 is_same = await self.lanes.local(
-                    partial(_holds_the_same, target.source, newest, passed), otherwise=False
+                    partial(news.holds_the_same, target.source, newest, passed), otherwise=False
                 )
                 followed.same = same if is_same else ("", "")
             answer = SourceAnswer(git, on.SourceRead(is_news, found, passed_now), newest if is_news else None, kept)
@@ -405,47 +407,6 @@ def _revisions(live: Manifest | None, sync: Sync) -> tuple[str, str]:
     """Return what was applied last, and what was tried last by this spec. At a start each Sync waits for its turn to read: none of them holds its object meanwhile."""
     applied = str(map_at(live or {}, "status").get("lastAppliedRevision") or "")
     return applied, passed_before(live, sync.generation)
-
-
-def _asks_for_else(newest: Desired, followed: FollowedSync) -> bool:
-    """Tell whether a source asks for something else than it did; to who waits for an answer another commit is something else, too."""
-    known = followed.newest
-    if known is None or newest is known or followed.state.source.is_awaited:
-        return newest is not known
-    return not newest.is_same_as(known)
-
-
-def _holds_the_same(source: Source, newest: Desired, earlier: str) -> bool:
-    """Tell whether a commit *earlier* than that of *newest* had the same at the path, as far as the clone shows. Blocks."""
-    if not isinstance(source, GitSource) or newest.revision.overlay is not None:
-        return False
-    with suppress(SourceError):
-        return not source.differs(earlier, newest.revision.sha)
-    return False
-
-
-def _tip(target: Target) -> str:
-    """Return the commit that the ref of a target was at when it was asked for last; empty for a folder."""
-    return target.source.tip if isinstance(target.source, GitSource) else ""
-
-
-def _tells_of_move(target: Target, before: str) -> bool:
-    """Tell whether the ref of a target isn't where it was *before*, and the others who follow its repository haven't been told."""
-    source = target.source
-    return isinstance(source, GitSource) and before not in {"", source.tip} and source.tells_of_move()
-
-
-def _is_ref_current(followed: FollowedSync, sync: Sync, now_s: float) -> bool:
-    """Tell whether somebody else was told lately that the ref is where it was read.
-
-    Keys for signatures are read each time, and charts may render otherwise for another cluster.
-    """
-    source = followed.target.source if followed.target and followed.newest else None
-    if followed.newest is not None and followed.newest.revision.is_chart:
-        return False
-    if sync.git is None or not isinstance(source, GitSource) or isinstance(source, VerifiedSource):
-        return False
-    return source.is_current(followed.state.source.since_s(now_s, sync.git.interval_s))
 
 
 def _part(followed: FollowedSync, desired: Desired, refs: Iterable[ObjectRef]) -> Desired:
