@@ -15,7 +15,7 @@ from kubectl_reconcile.modules.kafka.partitions.assignment import (
     with_replicas,
 )
 from kubectl_reconcile.modules.kafka.partitions.batches import InFlight
-from kubectl_reconcile.modules.kafka.partitions.proposal import propose
+from kubectl_reconcile.modules.kafka.partitions.proposal import proposal_of, propose
 from kubectl_reconcile.modules.kafka.rebalance.decision import (
     RebalanceDo,
     RebalancePhase,
@@ -261,25 +261,14 @@ def test_what_is_written_down_reads_back_the_same():
 
 
 def test_the_proposal_of_10_000_partitions_fits_a_config_map_compressed_and_reads_back_the_same():
-    seen = assignment_of(
-        [Broker(each) for each in range(30)],
-        [
-            Partition(
-                f"topic-{n // 100}",
-                n % 100,
-                held := tuple((n * 7 + k * k) % 6 for k in range(1, 4)),
-                held,
-                held[0],
-                n,
-                2,
-            )
-            for n in range(10_000)
-        ],
-    )
-    kept = kept_of(propose(seen, spec().wish), "wish")
+    keys = [Key(f"topic-{n // 100}", n % 100) for n in range(10_000)]
+    held = [tuple((n * 7 + k * k) % 20 for k in range(1, 4)) for n in range(10_000)]
+    seen = assignment_of([], [Partition(*key, on, on, on[0], 1000 + on[1]) for key, on in zip(keys, held, strict=True)])
+    wanted = {key: tuple((broker * 3 + 20) % 31 + 20 for broker in on) for key, on in zip(keys, held, strict=True)}
+    kept = kept_of(proposal_of(seen, wanted), "wish")
     data = written(kept)
     assert list(data) == [PACKED]
-    assert len(kept.moves) > 5000
+    assert len(kept.moves) == 10_000
     assert len(data[PACKED]) < 512 * 1024
     assert read_back(data) == kept
 

@@ -57,13 +57,14 @@ def _even_counts(board: Board, bands: Bands) -> bool:
 
 def _move_one(board: Board, bands: Bands) -> bool:
     """Move one replica from a broker that has many to one that has few, directly or by way of others."""
-    pairs = list(_uneven(board, bands))
-    for source, target in pairs:
-        index = board.any_movable(source, target, _evening_size(board, bands, source, target))
+    for source, target in _uneven(board, bands):
+        index = board.any_movable(source, target, _evening_size(board, bands, target))
         if index is not None:
             board.move(index, source, target)
             return True
-    return any(_move_along(board, bands, source) for source in dict.fromkeys(source for source, _ in pairs))
+    return any(
+        _move_along(board, bands, source) for source in dict.fromkeys(source for source, _ in _uneven(board, bands))
+    )
 
 
 def _uneven(board: Board, bands: Bands) -> Iterator[tuple[int, int]]:
@@ -81,9 +82,12 @@ def _uneven(board: Board, bands: Bands) -> Iterator[tuple[int, int]]:
                 yield source, target
 
 
-def _evening_size(board: Board, bands: Bands, source: int, target: int) -> float:
-    """Return the size that a replica best has to go from *source* to *target*: one that evens their bytes, or the smallest."""
-    return max(0, (board.bytes[source] - board.bytes[target]) / 2) if bands.bytes else 0
+def _evening_size(board: Board, bands: Bands, target: int) -> float:
+    """Return the size that a replica best has to go to *target*: what it lacks in bytes, for each replica that it lacks; else the smallest."""
+    if bands.replicas is None or bands.bytes is None:
+        return 0
+    lacks = max(1, bands.replicas[0] - board.counts[target])
+    return max(0, (sum(bands.bytes) / 2 - board.bytes[target]) / lacks)
 
 
 def _move_along(board: Board, bands: Bands, source: int) -> bool:
@@ -126,15 +130,14 @@ def _even_bytes(board: Board, bands: Bands) -> bool:
 
 def _lower_one(board: Board, bands: Bands) -> bool:
     """Make the move, or the swap, that evens the bytes of an uneven pair the most; False if there is none."""
-    pairs = _uneven_bytes(board, bands)
-    for source, target in pairs:
+    for source, target in _uneven_bytes(board, bands):
         apart = board.bytes[source] - board.bytes[target]
         if _may_move(board, bands, source, target):
             index = board.nearest(source, target, apart / 2, most=apart)
             if index is not None and _nears(board, bands, source, target, board.sizes[index]):
                 board.move(index, source, target)
                 return True
-    return any(_swap(board, bands, *pair) for pair in pairs)
+    return any(_swap(board, bands, *pair) for pair in _uneven_bytes(board, bands))
 
 
 def _nears(board: Board, bands: Bands, source: int, target: int, size: int) -> bool:
@@ -149,19 +152,17 @@ def outside(band: tuple[float, float] | None, values: Iterable[float]) -> float:
     return sum(max(0, each - band[1], band[0] - each) for each in values) if band else 0
 
 
-def _uneven_bytes(board: Board, bands: Bands) -> list[tuple[int, int]]:
-    """Return pairs between which bytes should go: from whoever has too many to whoever has less, to whoever has too few from whoever has more."""
+def _uneven_bytes(board: Board, bands: Bands) -> Iterator[tuple[int, int]]:
+    """Yield pairs between which bytes should go: from whoever has too many to whoever has less, to whoever has too few from whoever has more."""
     low, high = bands.bytes or (0, 0)
     fullest = sorted(board.givers, key=lambda each: (-board.bytes[each], each))
     emptiest = sorted(board.takers, key=lambda each: (board.bytes[each], each))
     only_added = set(board.takers) != set(board.givers)
-    return [
-        (source, target)
-        for source in fullest
-        for target in emptiest
-        if board.bytes[source] > board.bytes[target]
-        and (board.bytes[target] < low or (board.bytes[source] > high and not only_added))
-    ]
+    for source in fullest:
+        for target in emptiest:
+            has, gets = board.bytes[source], board.bytes[target]
+            if has > gets and (gets < low or (has > high and not only_added)):
+                yield source, target
 
 
 def _may_move(board: Board, bands: Bands, source: int, target: int) -> bool:
