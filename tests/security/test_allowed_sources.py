@@ -41,7 +41,9 @@ def policy(cluster, git_server, eventually):
     here = {"matchLabels": {"kubernetes.io/metadata.name": cluster.namespace}}
     binding["spec"]["matchResources"] = {"namespaceSelector": here}
     cluster.kubectl.apply([prefixes, rules, binding])
-    eventually(lambda: "only those below" in refusal(cluster, "https://else.example/shop.git"), "the policy is in force")
+    eventually(
+        lambda: "only those below" in refusal(cluster, "https://else.example/shop.git"), "the policy is in force"
+    )
     yield
     cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name)
 
