@@ -210,6 +210,12 @@ def test_a_rack_that_would_be_empty_contradicts_the_goal_rack():
     assert "1 of 2 racks are left" in proposal.problems[0]
 
 
+def test_what_leaves_a_broker_goes_to_a_rack_of_its_own_before_it_goes_to_the_emptiest():
+    seen = cluster((1, 2), (3,), (3,), brokers=4, racks="abcb")
+    (move,) = propose(seen, Wish((RACK, REPLICAS), REMOVE, (1,))).moves
+    assert (move.old, move.new) == ((1, 2), (3, 2))
+
+
 def test_disks_without_room_are_said():
     seen = cluster((1,), (1,), brokers=2, sizes=(100, 50), usable_bytes=120)
     (problem,) = propose(seen, Wish((REPLICAS,), REMOVE, (1,))).problems
