@@ -116,7 +116,7 @@ print(json.dumps(found))
 """
 
 
-def test_brokers_begin_hold_records_and_restart_without_losing_one(kf):
+def test_brokers_begin_restart_come_and_go_without_losing_a_record(kf):
     status = kf.apply(topics=[{"name": "orders", "partitions": 3}]).settled()
     assert (status["phase"], status["readyBrokers"], status["offlinePartitions"]) == ("Running", 3, 0)
     assert [each["replicas"] for each in status["brokers"]] == [3, 3, 3]
@@ -131,6 +131,13 @@ def test_brokers_begin_hold_records_and_restart_without_losing_one(kf):
     after = {number: kf.real.pod(f"kf-{number}")["metadata"]["uid"] for number in range(3)}
     assert not {*before.values()} & {*after.values()}
     assert (status["readyBrokers"], status["underReplicatedPartitions"]) == (3, 0)
+
+    status = kf.apply(brokers=4, rebalance={"throttleBytesPerSecond": 100_000_000}).settled()
+    assert [each["replicas"] > 0 for each in status["brokers"]] == [True] * 4
+    assert (status["underReplicatedPartitions"], status["filling"]) == (0, [])
+    status = kf.apply(brokers=3).settled()
+    assert [(each["id"], each["replicas"]) for each in status["brokers"]] == [(0, 3), (1, 3), (2, 3)]
+    kf.real.gone("kf-3")
 
     acknowledged, found = kf.end_writing(), kf.read()
     assert not {*acknowledged} - {each for some in found.values() for each in some}

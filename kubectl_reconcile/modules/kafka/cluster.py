@@ -3,7 +3,7 @@
 What the one next step is, ``decision`` says; here it becomes children (pods more or less) or an action (something told to the brokers), whose
 precondition is looked at again right before it runs.
 
-Conditions: ``Available`` (every partition has a leader), ``Ready`` (all is as specified), ``Progressing`` (a step is under way), ``Rolling`` (brokers restart one by one), and ``Degraded`` where
+Conditions: ``Available`` (every partition has a leader), ``Ready`` (all is as specified), ``Progressing`` (a step is under way), ``Rolling`` (brokers restart one by one), ``Rebalancing`` (partitions move), and ``Degraded`` where
 something isn't as it should be or nobody but a person can go on.
 """
 
@@ -44,6 +44,7 @@ from kubectl_reconcile.modules.kafka.children import (
 )
 from kubectl_reconcile.modules.kafka.decision import members, next_step, refusals
 from kubectl_reconcile.modules.kafka.names import claim_name, slot_of
+from kubectl_reconcile.modules.kafka.scaling import MovePlan, plan_of
 from kubectl_reconcile.modules.kafka.situation import BrokerVolume, KafkaState, state_of
 from kubectl_reconcile.modules.kafka.spec import BrokerStorage, KafkaSpec, kafka_spec
 from kubectl_reconcile.modules.kafka.steps import ACTIONS, Aim, KafkaDo, KafkaStep
@@ -96,7 +97,8 @@ class Kafka:
             return _blind(cr, ctx.unobserved)
         s = state_of(cr, owned, facts, ctx)
         templates = {number: template_of(spec, ctx, number) for number in members(spec, s)}
-        step = next_step(spec, s, templates, ctx)
+        plan = plan_of(spec, s)
+        step = next_step(spec, s, plan, templates, ctx)
         is_left = step.do is KafkaDo.STOP
         children = () if is_left else tuple(_children(spec, s, step, ctx))
         gone = () if spec.paused or not s.is_told else tuple(deletions(spec, s))
@@ -106,9 +108,9 @@ class Kafka:
             untouched=untouched_in(children),
             keep_children=is_left,
             actions=tuple(_action(each) for each in (step, *gone) if each.do in ACTIONS),
-            status=_status(cr, spec, s, step, ctx),
-            conditions=tuple(_conditions(spec, s, step, gone)),
-            warnings=tuple(text for _, text in refusals(spec, s)),
+            status={**_status(cr, spec, s, step, ctx), "filling": list(plan.noted)},
+            conditions=tuple(_conditions(spec, s, plan, step, gone)),
+            warnings=tuple(text for _, text in refusals(spec, s, plan)),
             requeue_after_s=_IDLE_S if at_rest else _BUSY_S,
         )
 
@@ -146,7 +148,9 @@ def _children(spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: Context) -> 
     volumes |= {
         number: BrokerVolume(number, slot_of(ctx, number), begins=begins.get(number, "")) for number in made if number not in volumes
     }  # fmt: skip
-    for _, volume in sorted(volumes.items()):
+    for number, volume in sorted(volumes.items()):
+        if step.do is KafkaDo.DELETE_VOLUME and number in step.brokers:
+            continue
         yield (
             named("v1", "PersistentVolumeClaim", claim_name(volume.slot))
             if volume.is_going
@@ -236,8 +240,10 @@ def _phase(s: KafkaState, step: KafkaStep) -> str:
     return "Running" if s.is_told and not s.offline else "Recovering"
 
 
-def _conditions(spec: KafkaSpec, s: KafkaState, step: KafkaStep, gone: tuple[KafkaStep, ...]) -> Iterator[Condition]:
-    refused = refusals(spec, s)
+def _conditions(
+    spec: KafkaSpec, s: KafkaState, plan: MovePlan, step: KafkaStep, gone: tuple[KafkaStep, ...]
+) -> Iterator[Condition]:
+    refused = refusals(spec, s, plan)
     if s.is_told and not s.offline:
         yield Condition("Available", "True", "AllLed", f"{counted(len(s.partitions), 'partition')}, each with a leader")
     elif s.is_told:
@@ -264,6 +270,13 @@ def _conditions(spec: KafkaSpec, s: KafkaState, step: KafkaStep, gone: tuple[Kaf
         "True" if is_rolling else "False",
         "Restarting" if is_rolling else "AsSpecified",
         step.text if is_rolling else "",
+    )
+    is_moving = bool(s.in_flight) or step.do is KafkaDo.MOVE
+    yield Condition(
+        "Rebalancing",
+        "True" if is_moving else "False",
+        "PartitionsMoving" if is_moving else "NothingMoves",
+        step.text if is_moving else "",
     )
     yield from _degraded(s, step, refused)
 

@@ -7,7 +7,8 @@ The order, each line only where those above are settled; what the cluster refuse
 3. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume.
 4. Settings that brokers take on while they run. Topics: made, grown, configured. That waits for nobody, once there are brokers enough.
 5. Brokers that don't take part yet are waited for.
-6. Brokers that aren't as specified any more restart, one at a time, see `rolling`. Partitions are led by the brokers that they prefer.
+6. Brokers that leave are emptied, and go once nothing stands on them; those that are new are filled, see `scaling`.
+7. Brokers that aren't as specified any more restart, one at a time, see `rolling`. Partitions are led by the brokers that they prefer.
 
 Pure: a state and a spec in, a step out.
 """
@@ -19,51 +20,70 @@ from collections.abc import Iterator, Mapping
 from kubectl_reconcile.module_api import Context
 from kubectl_reconcile.modules.kafka.names import slot_of
 from kubectl_reconcile.modules.kafka.rolling import led_steps, roll_steps
+from kubectl_reconcile.modules.kafka.scaling import (
+    MovePlan,
+    asked_steps,
+    holding,
+    leave_steps,
+    move_steps,
+    refused_moves,
+)
 from kubectl_reconcile.modules.kafka.situation import BrokerPod, KafkaState
 from kubectl_reconcile.modules.kafka.spec import DYNAMIC, KafkaSpec
 from kubectl_reconcile.modules.kafka.steps import ACTIONS, SETTLED, Aim, KafkaDo, KafkaStep, stop, wait
 from kubectl_reconcile.modules.kafka.topics import is_same, refused_topics, settings_text, topic_steps
 
 
-def next_step(spec: KafkaSpec, s: KafkaState, templates: Mapping[int, str], ctx: Context) -> KafkaStep:
-    """Return the one step to take now; *templates* are the digests that pods are to have, by number."""
+def next_step(spec: KafkaSpec, s: KafkaState, plan: MovePlan, templates: Mapping[int, str], ctx: Context) -> KafkaStep:
+    """Return the one step to take now; *plan* is what is to move, *templates* are the digests that pods are to have, by number."""
     if spec.paused:
         return KafkaStep(KafkaDo.STOP, Aim.SETTLED, ".spec.paused is true; nothing is changed", reason="Paused")
     refused: KafkaStep | None = None
-    for source in _ORDER:
-        for step in source(spec, s, templates, ctx):
-            if step.do not in ACTIONS or step.key not in s.failed:
-                return step
-            refused = refused or step
+    for step in _due(spec, s, plan, templates, ctx):
+        if step.do not in ACTIONS or step.key not in s.failed:
+            return step
+        refused = refused or step
     return refused or SETTLED
 
 
-def refusals(spec: KafkaSpec, s: KafkaState) -> list[tuple[str, str]]:
+def _due(
+    spec: KafkaSpec, s: KafkaState, plan: MovePlan, templates: Mapping[int, str], ctx: Context
+) -> Iterator[KafkaStep]:
+    """Yield all that is due, in its order."""
+    yield from _strange(s)
+    yield from _missing(spec, s, ctx)
+    yield from _ended(s, templates)
+    if s.is_told:
+        yield from _settings(spec, s)
+        if len(s.registered) >= spec.controllers:
+            yield from topic_steps(spec, s)
+    yield from _awaited(spec, s, ctx)
+    yield from move_steps(spec, s, plan)
+    yield from leave_steps(spec, s, ctx)
+    yield from roll_steps(s, templates, ctx)
+    if not s.moves:
+        yield from led_steps(s)
+    yield from asked_steps(spec, s, plan)
+
+
+def refusals(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> list[tuple[str, str]]:
     """Return what of the spec is refused while all else goes on: words and sentences."""
-    return [*_too_many(spec, s), *refused_topics(spec, s)]
-
-
-def _too_many(spec: KafkaSpec, s: KafkaState) -> Iterator[tuple[str, str]]:
-    if more := [number for number in members(spec, s) if number >= spec.brokers]:
-        yield "ScaleInRefused", (
-            f".spec.brokers: {spec.brokers} is less than the {spec.brokers + len(more)} brokers that there are, and brokers aren't taken away here"
-            f" (hint: set it to {max(more) + 1})"
-        )  # fmt: skip
+    return [*refused_moves(spec, plan), *refused_topics(spec, s)]
 
 
 def members(spec: KafkaSpec, s: KafkaState) -> tuple[int, ...]:
-    """Return the brokers that there are to be."""
-    return tuple(sorted({*range(spec.brokers), *(number for number in s.pods if number >= spec.brokers)}))
+    """Return the brokers that there are to be for now: those of the spec, and those that leave and still hold something."""
+    return (*range(spec.brokers), *holding(spec, s))
 
 
-def _strange(_spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], _ctx: Context) -> Iterator[KafkaStep]:
+def _strange(s: KafkaState) -> Iterator[KafkaStep]:
     clusters = sorted({each.cluster or each.begins for each in s.volumes.values()} - {""} | {s.cluster})
     if len(clusters) > 1:
         text = f"there are volumes of different clusters ({', '.join(clusters)}); nothing is changed (hint: delete the pods and the volume claims of those that are wrong)"
         yield stop(text, "DifferentClusters")
 
 
-def _missing(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], ctx: Context) -> Iterator[KafkaStep]:
+def _missing(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
     for number in members(spec, s):
         volume = s.volumes.get(number)
         if volume is not None and volume.is_going:
@@ -84,7 +104,7 @@ def _missing(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], ctx:
     yield KafkaStep(KafkaDo.CREATE_PODS, _aim(s), f"create {' and '.join(words)}", brokers=missing)
 
 
-def _ended(_spec: KafkaSpec, s: KafkaState, templates: Mapping[int, str], _ctx: Context) -> Iterator[KafkaStep]:
+def _ended(s: KafkaState, templates: Mapping[int, str]) -> Iterator[KafkaStep]:
     for number, pod in sorted(s.pods.items()):
         if pod.is_going:
             continue
@@ -104,7 +124,7 @@ def _deleted(pod: BrokerPod, text: str, s: KafkaState) -> KafkaStep:
     return KafkaStep(KafkaDo.DELETE_POD, _aim(s), text, pod.slot, brokers=(pod.number,))
 
 
-def _awaited(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], ctx: Context) -> Iterator[KafkaStep]:
+def _awaited(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
     for number in members(spec, s):
         pod = s.pods.get(number)
         if pod is not None and pod.is_going:
@@ -119,9 +139,7 @@ def _awaited(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], ctx:
         )
 
 
-def _settings(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], _ctx: Context) -> Iterator[KafkaStep]:
-    if not s.is_told:
-        return
+def _settings(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
     changed = {name: value for name, value in sorted(spec.dynamic.items()) if not is_same(s.config.get(name), value)}
     dropped = sorted(name for name in s.config if name in DYNAMIC and name not in spec.dynamic)
     if changed or dropped:
@@ -134,20 +152,6 @@ def _settings(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], _ct
         )
 
 
-def _topics(spec: KafkaSpec, s: KafkaState, _templates: Mapping[int, str], _ctx: Context) -> Iterator[KafkaStep]:
-    if s.is_told and len(s.registered) >= spec.controllers:
-        yield from topic_steps(spec, s)
-
-
-def _rolled(_spec: KafkaSpec, s: KafkaState, templates: Mapping[int, str], ctx: Context) -> Iterator[KafkaStep]:
-    yield from roll_steps(s, templates, ctx)
-    if not s.moves:
-        yield from led_steps(s)
-
-
 def _aim(s: KafkaState) -> Aim:
     """Return what a step is for that brings something up."""
     return Aim.RECOVERING if s.is_formed else Aim.CREATING
-
-
-_ORDER = (_strange, _missing, _ended, _settings, _topics, _awaited, _rolled)

@@ -1,8 +1,8 @@
 """How brokers are asked and told: the only file of the module that does I/O. Without a listener with TLS or SASL, nobody has to log in.
 
 Facts: ``pods`` by name (uid, error); ``cluster`` (id, controller: the id of the active one, -1 where there is none, voters and observers: directory ids by node id); ``brokers``
-by id, as registered (fenced, rack, usableBytes, throttled: the throttle that is set on it, nothing where there is none); ``config``, what is set for all brokers while they run;
-``topics`` by name (id, internal, min (how many replicas have to be in sync), config (what is set of it, of topics of the spec alone), partitions, by number: replicas, inSync, leader, bytes);
+by id, as registered (fenced, rack, usableBytes, holds: how many replicas stand on it, throttled: the throttle that is set on it, nothing where there is none); ``config``, what is set for all brokers while they run;
+``topics`` by name (id, internal, min (how many replicas have to be in sync), config (what is set of it, of topics of the spec alone), throttled, partitions, by number: replicas, inSync, leader, bytes);
 ``moves`` by topic and by partition (replicas, adding, removing).
 
 Sizes are told coarsely, to three binary digits: what changes all the time isn't among facts.
@@ -22,6 +22,9 @@ from kubectl_reconcile.modules.kafka.spec import kafka_spec
 from kubectl_reconcile.modules.kafka.steps import KafkaDo
 
 THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_EVERY = "*"
+"""Which replicas a throttle is for: those of them that are in sync aren't slowed down."""
 _QUORUM = "__cluster_metadata"
 _PAGE, _TOPICS_AT_ONCE = 2000, 200
 _OF_TOPIC, _OF_BROKER = 2, 4
@@ -30,7 +33,7 @@ _FROM_TOPIC, _FROM_BROKER, _FROM_ALL = 1, 2, 3
 _SET, _RESET = 0, 1
 _NO_CONTROLLER = -1
 _TIMEOUT_MS = 20_000
-_EXISTS, _GONE, _ELECTED, _NOT_THERE = 36, 3, 84, 80
+_EXISTS, _GONE, _ELECTED, _NOT_THERE, _NOTHING_MOVES, _UNREGISTERED = 36, 3, 84, 80, 85, 102
 """Codes of Kafka that say that a thing was done before, or can't be done now and is seen again."""
 
 
@@ -116,7 +119,7 @@ async def _cluster(io: Io, answering: Sequence[str], own: Mapping[str, Mapping[s
     await _configured(io, name, topics, wanted)
     return {
         "cluster": {"id": cluster.cluster_id, **quorum},
-        "brokers": {str(each.broker_id): _registered(each, own.get(str(each.broker_id), {})) for each in cluster.brokers},
+        "brokers": {str(each.broker_id): _registered(each, own.get(str(each.broker_id), {}), topics) for each in cluster.brokers},
         "config": config.get("", {}),
         "topics": {fact_key(topic): each for topic, each in topics.items()},
         "moves": {
@@ -126,9 +129,12 @@ async def _cluster(io: Io, answering: Sequence[str], own: Mapping[str, Mapping[s
     }  # fmt: skip
 
 
-def _registered(broker: Any, own: Mapping[str, Any]) -> dict[str, Any]:
+def _registered(broker: Any, own: Mapping[str, Any], topics: Mapping[str, Any]) -> dict[str, Any]:
     told = {"usableBytes": coarse(own["usable"])} if own else {}
-    return {"fenced": broker.is_fenced, "rack": broker.rack or "", "throttled": own.get("throttled", {}), **told}
+    rows = (each["replicas"] for topic in topics.values() for each in topic["partitions"].values())
+    holds = sum(broker.broker_id in replicas for replicas in rows)
+    throttled = own.get("throttled", {})
+    return {"fenced": broker.is_fenced, "rack": broker.rack or "", "holds": holds, "throttled": throttled, **told}
 
 
 async def _topics(io: Io, name: str, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
@@ -170,10 +176,11 @@ async def _configured(io: Io, name: str, topics: dict[str, Any], wanted: set[str
     names = sorted(topics)
     for some in (names[at : at + _TOPICS_AT_ONCE] for at in range(0, len(names), _TOPICS_AT_ONCE)):
         async with _session(io, name) as session:
-            least = await _config(session, _OF_TOPIC, some, ("min.insync.replicas",), 0)
+            least = await _config(session, _OF_TOPIC, some, ("min.insync.replicas", *THROTTLED), 0)
             every = await _config(session, _OF_TOPIC, [each for each in some if each in wanted], None, _FROM_TOPIC)
         for each in some:
             topics[each]["min"] = int(least.get(each, {}).get("min.insync.replicas", 1))
+            topics[each]["throttled"] = any(least.get(each, {}).get(key) for key in THROTTLED)
             topics[each]["config"] = every.get(each, {})
 
 
@@ -263,6 +270,45 @@ async def _elect(session: KafkaSession, given: Mapping[str, Any]) -> None:
         check("ElectLeaders", each.error_code, each.error_message, fine=(_ELECTED, _NOT_THERE, _GONE))
 
 
+async def _move(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    """Set the throttle, then have partitions move: whoever dies in between has moved nothing."""
+    rates = {key: str(given["throttle"]) for key in THROTTLES}
+    topics = {each["topic"] for each in given["moves"]}
+    await _alter(session, {(_OF_BROKER, str(number)): {"set": rates, "reset": ()} for number in given["brokers"]})
+    every = dict.fromkeys(THROTTLED, _EVERY)
+    await _alter(session, {(_OF_TOPIC, name): {"set": every, "reset": ()} for name in sorted(topics)}, fine=(_GONE,))
+    await _reassign(session, given["moves"])
+
+
+async def _cancel(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    await _reassign(session, [{**each, "replicas": None} for each in given["moves"]])
+
+
+async def _reassign(session: KafkaSession, moves: Sequence[Mapping[str, Any]]) -> None:
+    topics: dict[str, list[dict[str, Any]]] = {}
+    for each in moves:
+        part = {"partition_index": each["partition"], "replicas": each["replicas"]}
+        topics.setdefault(each["topic"], []).append(part)
+    wish = [{"name": name, "partitions": parts} for name, parts in topics.items()]
+    answer = await session.ask("AlterPartitionReassignments", timeout_ms=_TIMEOUT_MS, topics=wish)
+    check("AlterPartitionReassignments", answer.error_code, answer.error_message)
+    for topic in answer.responses:
+        for each in topic.partitions:
+            name = f"{topic.name}-{each.partition_index}"
+            check(name, each.error_code, each.error_message, fine=(_GONE, _NOTHING_MOVES))
+
+
+async def _unthrottle(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    brokers = {(_OF_BROKER, str(number)): {"set": {}, "reset": THROTTLES} for number in given["brokers"]}
+    topics = {(_OF_TOPIC, name): {"set": {}, "reset": THROTTLED} for name in given["topics"]}
+    await _alter(session, topics, fine=(_GONE,))
+    await _alter(session, brokers)
+
+
+async def _unregister(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    check("UnregisterBroker", await session.unregister(given["broker"]), fine=(_UNREGISTERED,))
+
+
 async def _decided(_session: KafkaSession, _given: Mapping[str, Any]) -> None:
     """Do nothing: it is a decision, which the next pass finds in the journal."""
 
@@ -283,7 +329,9 @@ async def _make_topic(session: KafkaSession, given: Mapping[str, Any]) -> None:
         check("CreateTopics", each.error_code, each.error_message, fine=(_EXISTS,))
 
 
-async def _alter(session: KafkaSession, changes: Mapping[tuple[int, str], Mapping[str, Any]]) -> None:
+async def _alter(
+    session: KafkaSession, changes: Mapping[tuple[int, str], Mapping[str, Any]], *, fine: Iterable[int] = ()
+) -> None:
     """Set and reset what is said of each of these."""
     resources = [
         {
@@ -298,7 +346,7 @@ async def _alter(session: KafkaSession, changes: Mapping[tuple[int, str], Mappin
     ]
     answer = await session.ask("IncrementalAlterConfigs", resources=resources, validate_only=False)
     for each in answer.responses:
-        check("IncrementalAlterConfigs", each.error_code, each.error_message)
+        check("IncrementalAlterConfigs", each.error_code, each.error_message, fine=fine)
 
 
 _DOING: Mapping[KafkaDo, Callable[[KafkaSession, Mapping[str, Any]], Awaitable[None]]] = {
@@ -309,4 +357,9 @@ _DOING: Mapping[KafkaDo, Callable[[KafkaSession, Mapping[str, Any]], Awaitable[N
     KafkaDo.SET_CONFIG: _set_config,
     KafkaDo.ALLOW_RESTART: _decided,
     KafkaDo.ELECT: _elect,
+    KafkaDo.ALLOW_MOVES: _decided,
+    KafkaDo.MOVE: _move,
+    KafkaDo.CANCEL: _cancel,
+    KafkaDo.UNTHROTTLE: _unthrottle,
+    KafkaDo.UNREGISTER: _unregister,
 }

@@ -14,17 +14,43 @@ from kubectl_reconcile.modules.kafka.situation import state_of
 from kubectl_reconcile.modules.kafka.spec import KafkaSpec
 from kubectl_reconcile.modules.kafka.steps import KafkaDo
 
+_ROOM = 1 << 60
+"""What a broker's disk takes that hasn't said so yet."""
+
 
 def after_action(facts: Facts, action: Action) -> Facts:
     """Return the facts that an action leads to."""
     given = action.parameters
-    topics = dict(map_at(facts, "topics"))
-    key = fact_key(str(given.get("topic") or ""))
+    topics, brokers = map_at(facts, "topics"), map_at(facts, "brokers")
+    changed: Facts = {}
     match action.verb:
+        case KafkaDo.MOVE:
+            changed = _moved(facts, given)
+        case KafkaDo.CANCEL:
+            changed = {"moves": {}}
+        case KafkaDo.UNTHROTTLE:
+            changed = {
+                "brokers": {number: {**each, "throttled": {}} for number, each in brokers.items()},
+                "topics": {name: {**each, "throttled": False} for name, each in topics.items()},
+            }
+        case KafkaDo.UNREGISTER:
+            changed = {"brokers": {number: each for number, each in brokers.items() if number != str(given["broker"])}}
         case KafkaDo.ELECT:
-            return {**facts, "topics": {name: _led(each) for name, each in topics.items()}}
+            changed = {"topics": {name: _led(each) for name, each in topics.items()}}
         case KafkaDo.SET_CONFIG:
-            return {**facts, "config": _set(map_at(facts, "config"), given)}
+            changed = {"config": _set(map_at(facts, "config"), given)}
+        case _ if "topic" in given:
+            changed = {"topics": _with_topic(facts, action)}
+    return {**facts, **changed}
+
+
+def _with_topic(facts: Facts, action: Action) -> dict[str, Any]:
+    """Return all topics after an action on one of them."""
+    given, topics = action.parameters, dict(map_at(facts, "topics"))
+    key = fact_key(str(given["topic"]))
+    known = map_at(topics, key)
+    before = map_at(known, "partitions")
+    match action.verb:
         case KafkaDo.MAKE_TOPIC:
             partitions = _spread(facts, range(given["partitions"]), given["replicas"])
             topics[key] = {
@@ -35,17 +61,35 @@ def after_action(facts: Facts, action: Action) -> Facts:
                 "partitions": partitions,
             }
         case KafkaDo.GROW_TOPIC:
-            known = map_at(topics, key)
-            before = map_at(known, "partitions")
             replicas = max((len(each["replicas"]) for each in before.values()), default=1)
             more = _spread(facts, range(len(before), given["partitions"]), replicas)
             topics[key] = {**known, "partitions": {**before, **more}}
         case KafkaDo.SET_TOPIC:
-            known = map_at(topics, key)
             topics[key] = {**known, "config": _set(map_at(known, "config"), given)}
         case KafkaDo.DELETE_TOPIC:
-            topics.pop(key, None)
-    return {**facts, "topics": topics}
+            del topics[key]
+    return topics
+
+
+def _moved(facts: Facts, given: Mapping[str, Any]) -> Facts:
+    """Return what of the facts changes once partitions have moved."""
+    topics = dict(map_at(facts, "topics"))
+    for each in given["moves"]:
+        key, number = fact_key(each["topic"]), str(each["partition"])
+        known, before = map_at(topics, key), map_at(topics, key, "partitions", number)
+        if not before:
+            continue
+        new = list(each["replicas"])
+        leader = before["leader"] if before["leader"] in new else new[0]
+        there = {**before, "replicas": new, "inSync": sorted(new), "leader": leader}
+        topics[key] = {**known, "throttled": True, "partitions": {**map_at(known, "partitions"), number: there}}
+    throttled = {"throttled": {"leader.replication.throttled.rate": str(given["throttle"])}}
+    rows = [each["replicas"] for topic in topics.values() for each in map_at(topic, "partitions").values()]
+    brokers = {
+        number: {**each, **throttled, "holds": sum(int(number) in row for row in rows)}
+        for number, each in map_at(facts, "brokers").items()
+    }
+    return {"topics": topics, "brokers": brokers}
 
 
 def _led(topic: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +133,14 @@ def once_running(spec: KafkaSpec, owned: Owned, facts: Facts, ctx: Context) -> F
     controller = before if before in controllers else min(controllers, default=-1)
     voters = map_at(known, "voters") or {str(number): "new" for number in range(spec.controllers)}
     up = {
-        str(number): {"rack": "", "throttled": {}, **map_at(registered, str(number)), "fenced": False}
+        str(number): {
+            "rack": "",
+            "throttled": {},
+            "holds": 0,
+            "usableBytes": _ROOM,
+            **map_at(registered, str(number)),
+            "fenced": False,
+        }
         for number in running
     }
     away = {number: {**each, "fenced": True} for number, each in registered.items() if number not in up}

@@ -78,7 +78,7 @@ class BrokerVolume:
 
 @dataclass(frozen=True, slots=True)
 class KafkaState:
-    """Everything that is known. *registered* are brokers as the cluster knows them; *listed* are the topics of the spec that were there before, by the status; *failed* are the messages of actions that failed when they were last tried, by key, and *done* those that have run."""
+    """Everything that is known. *registered* are brokers as the cluster knows them; *listed* are the topics of the spec that were there before, by the status; *failed* are the messages of actions that failed when they were last tried, by key, and *done* those that have run; *filling* are the brokers that partitions were being moved to."""
 
     pods: Mapping[int, BrokerPod] = field(default_factory=dict)
     volumes: Mapping[int, BrokerVolume] = field(default_factory=dict)
@@ -92,6 +92,7 @@ class KafkaState:
     listed: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     done: tuple[str, ...] = ()
+    filling: tuple[int, ...] = ()
     error: str = ""
 
     @property
@@ -133,6 +134,10 @@ class KafkaState:
     def behind(self) -> list[str]:
         """The partitions of which a replica isn't in sync."""
         return [name for name, each in self.partitions if {*each["replicas"]} - {*each["inSync"]}]
+
+    def holds(self, number: int) -> bool:
+        """Tell whether a replica stands on a broker, or is on its way to or from it."""
+        return any(number in each["replicas"] for _, each in self.partitions)
 
     @property
     def seen(self) -> Assignment:
@@ -193,8 +198,14 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> KafkaSta
         listed=_listed(cr),
         failed=actions_failed(cr),
         done=actions_done(cr),
+        filling=_filling(cr),
         error=str(facts.get("error") or ""),
     )
+
+
+def _filling(cr: Manifest) -> tuple[int, ...]:
+    found = map_at(cr, "status").get("filling")
+    return tuple(each for each in found if isinstance(each, int)) if isinstance(found, list) else ()
 
 
 def _listed(cr: Manifest) -> tuple[str, ...]:

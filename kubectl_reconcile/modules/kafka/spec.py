@@ -104,6 +104,15 @@ class TopicWish:
 
 
 @dataclass(frozen=True, slots=True)
+class RebalanceWish:
+    """How partitions move where brokers come or go: by themselves or once somebody approves, how many at a time, and how fast each broker sends and takes them."""
+
+    mode: Literal["Auto", "Propose"] = "Auto"
+    max_moves_in_flight: Annotated[int, Between(1, 1000)] = 5
+    throttle_bytes_per_second: Annotated[int, Between(1000, 1 << 50)] = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class KafkaSpec:
     """The spec of a Kafka. The first *controllers* of its brokers are controllers, too, for life."""
 
@@ -115,6 +124,7 @@ class KafkaSpec:
     config: Mapping[str, Any] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
     topics: tuple[TopicWish, ...] = ()
+    rebalance: RebalanceWish = field(default_factory=RebalanceWish)
     paused: bool = False
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
 

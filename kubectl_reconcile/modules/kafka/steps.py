@@ -32,6 +32,15 @@ class KafkaDo(StrEnum):
     DELETE_TOPIC = "delete-topic"
     ALLOW_RESTART = "allow-restart"
     """A decision of somebody: partitions may be away for the time of a restart."""
+    ALLOW_MOVES = "allow-moves"
+    """A decision of somebody: partitions may move as proposed."""
+    MOVE = "move-partitions"
+    """Have partitions stand elsewhere, at no more than a certain speed."""
+    CANCEL = "cancel-moves"
+    UNTHROTTLE = "take-throttle-off"
+    UNREGISTER = "unregister-broker"
+    """Have the cluster forget a broker that is gone."""
+    DELETE_VOLUME = "delete-volume"
     ELECT = "elect-leaders"
     """Have partitions led by the brokers that they prefer."""
 
@@ -39,7 +48,7 @@ class KafkaDo(StrEnum):
 ACTIONS = frozenset(
     {
         KafkaDo.SET_CONFIG, KafkaDo.MAKE_TOPIC, KafkaDo.GROW_TOPIC, KafkaDo.SET_TOPIC, KafkaDo.DELETE_TOPIC,
-        KafkaDo.ALLOW_RESTART, KafkaDo.ELECT,
+        KafkaDo.ALLOW_RESTART, KafkaDo.ELECT, KafkaDo.ALLOW_MOVES, KafkaDo.MOVE, KafkaDo.CANCEL, KafkaDo.UNTHROTTLE, KafkaDo.UNREGISTER,
     }
 )  # fmt: skip
 """Steps that aren't a matter of children."""

@@ -212,13 +212,3 @@ def test_a_partition_with_a_single_replica_is_away_only_once_somebody_approves(w
     world.approve(held.key)
     world.settle()
     assert "delete kf-1" in world.took()
-
-
-def test_fewer_brokers_are_refused_with_a_hint():
-    world = World(brokers=4)
-    world.settle()
-    world.took()
-    world.change(brokers=3)
-    outcome = world.settle()
-    assert world.took() == []
-    assert condition(outcome, "Degraded").reason == "ScaleInRefused"

@@ -124,6 +124,7 @@ class World:
                     "fenced": number not in self.running,
                     "rack": "",
                     "throttled": dict(self.throttled.get(number, {})),
+                    "holds": sum(number in self.held(each) for _, _, each in self.partitions()),
                 }
                 | ({"usableBytes": 1 << 40} if number in self.running else {})
                 for number in sorted(self.registered)
@@ -148,6 +149,7 @@ class World:
             "internal": False,
             "min": topic["min"],
             "config": dict(topic["config"]),
+            "throttled": bool(topic.get("throttled")),
             "partitions": partitions,
         }
 
@@ -250,13 +252,47 @@ class World:
                 self.config = changed(self.config, given)
             case "delete-topic":
                 del self.topics[topic]
-            case "allow-restart":
+            case _:
+                self.act_on_brokers(verb, given)
+
+    def move(self, given):
+        self.throttled = {
+            number: {"leader.replication.throttled.rate": str(given["throttle"])} for number in given["brokers"]
+        }
+        for each in given["moves"]:
+            own = self.topics[each["topic"]]["partitions"][each["partition"]]
+            assert "target" not in own, "a partition is assigned twice"
+            assert {*each["replicas"]} <= self.running
+            assert len(each["replicas"]) == len(own["replicas"])
+            own["target"] = each["replicas"]
+            self.topics[each["topic"]]["throttled"] = True
+
+    def act_on_brokers(self, verb, given):
+        match verb:
+            case "allow-restart" | "allow-moves":
                 pass
+            case "move-partitions":
+                self.move(given)
+            case "cancel-moves":
+                for each in given["moves"]:
+                    own = self.topics[each["topic"]]["partitions"][each["partition"]]
+                    del own["target"]
+                    own["replicas"] = own["replicas"][1:] + own["replicas"][:1]
+            case "take-throttle-off":
+                assert not self.in_flight()
+                self.throttled = {}
+                for each in self.topics.values():
+                    each.pop("throttled", None)
+            case "unregister-broker":
+                number = given["broker"]
+                assert number not in self.running
+                assert not any(number in self.held(each) for _, _, each in self.partitions())
+                self.registered.discard(number)
             case "elect-leaders":
-                for name, numbers in given["topics"].items():
-                    for at in numbers:
-                        each = self.topics[name]["partitions"][at]
-                        each["leader"] = each["replicas"][0]
+                for each in (
+                    self.topics[name]["partitions"][at] for name, numbers in given["topics"].items() for at in numbers
+                ):
+                    each["leader"] = each["replicas"][0]
             case _:
                 raise AssertionError(verb)
 
