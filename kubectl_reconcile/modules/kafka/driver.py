@@ -227,6 +227,16 @@ async def act(_cr: Manifest, action: Action, io: Io) -> str:
         SilentPodError: no broker answers.
     """
     await asyncio.to_thread(load)
+    if action.verb == KafkaDo.MOVE:  # the throttle first: whoever dies in between has moved nothing
+        rates = {key: str(action.parameters["throttle"]) for key in THROTTLES}
+        await _throttle(io, action.parameters, {"set": rates, "reset": ()})
+    await _through_any(action, io)
+    if action.verb == KafkaDo.UNTHROTTLE:  # what says that there is a throttle goes last
+        await _throttle(io, action.parameters, {"set": {}, "reset": THROTTLES})
+    return ""
+
+
+async def _through_any(action: Action, io: Io) -> None:
     silent = SilentPodError("no broker runs")
     for pod in io.owned.of("Pod"):
         if is_alive(pod):
@@ -236,7 +246,7 @@ async def act(_cr: Manifest, action: Action, io: Io) -> str:
             except SilentPodError as error:
                 silent = error
                 continue
-            return ""
+            return
     raise silent
 
 
@@ -270,11 +280,22 @@ async def _elect(session: KafkaSession, given: Mapping[str, Any]) -> None:
         check("ElectLeaders", each.error_code, each.error_message, fine=(_ELECTED, _NOT_THERE, _GONE))
 
 
+async def _throttle(io: Io, given: Mapping[str, Any], change: Mapping[str, Any]) -> None:
+    """Set the rates of these brokers, or take them off: each takes that from nobody but itself."""
+    names = {
+        name.rpartition("-")[2]: name
+        for pod in io.owned.of("Pod")
+        if is_alive(pod) and (name := pod["metadata"]["name"])
+    }
+    for number in map(str, given["brokers"]):
+        if number not in names:
+            raise SilentPodError(f"broker {number} has no pod that runs")
+        async with _session(io, names[number]) as session:
+            await _alter(session, {(_OF_BROKER, number): change})
+
+
 async def _move(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    """Set the throttle, then have partitions move: whoever dies in between has moved nothing."""
-    rates = {key: str(given["throttle"]) for key in THROTTLES}
     topics = {each["topic"] for each in given["moves"]}
-    await _alter(session, {(_OF_BROKER, str(number)): {"set": rates, "reset": ()} for number in given["brokers"]})
     every = dict.fromkeys(THROTTLED, _EVERY)
     await _alter(session, {(_OF_TOPIC, name): {"set": every, "reset": ()} for name in sorted(topics)}, fine=(_GONE,))
     await _reassign(session, given["moves"])
@@ -299,10 +320,8 @@ async def _reassign(session: KafkaSession, moves: Sequence[Mapping[str, Any]]) -
 
 
 async def _unthrottle(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    brokers = {(_OF_BROKER, str(number)): {"set": {}, "reset": THROTTLES} for number in given["brokers"]}
     topics = {(_OF_TOPIC, name): {"set": {}, "reset": THROTTLED} for name in given["topics"]}
     await _alter(session, topics, fine=(_GONE,))
-    await _alter(session, brokers)
 
 
 async def _unregister(session: KafkaSession, given: Mapping[str, Any]) -> None:
@@ -344,6 +363,8 @@ async def _alter(
         }
         for (of, name), given in changes.items()
     ]
+    if not resources:
+        return
     answer = await session.ask("IncrementalAlterConfigs", resources=resources, validate_only=False)
     for each in answer.responses:
         check("IncrementalAlterConfigs", each.error_code, each.error_message, fine=fine)

@@ -87,6 +87,8 @@ def move_steps(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> Iterator[Kafka
     if s.in_flight:
         names = listing(sorted(each.key for each in s.in_flight))
         yield wait(f"{counted(len(s.in_flight), 'partition')} moving: {names}", "PartitionsMoving", Aim.SCALING)
+    if batch.submit and is_agreed(spec, s, plan):
+        return
     if throttled := sorted(number for number, each in s.registered.items() if each.get("throttled")):
         yield _unthrottled(throttled, s)
 
@@ -149,7 +151,7 @@ def _moved(spec: KafkaSpec, s: KafkaState, plan: MovePlan, batch: Batch) -> Kafk
     given = {
         "moves": [{"topic": each.key.topic, "partition": each.key.number, "replicas": list(each.new)} for each in now],
         "throttle": spec.rebalance.throttle_bytes_per_second,
-        "brokers": sorted(s.registered),
+        "brokers": sorted(number for number in s.registered if s.is_up(number)),
     }
     about = hashlib.sha256(repr(sorted(batch.submit.items())).encode()).hexdigest()[:8]
     return KafkaStep(KafkaDo.MOVE, Aim.SCALING, text, about, parameters=given, holds=holds)

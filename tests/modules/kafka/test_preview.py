@@ -83,7 +83,7 @@ def test_a_new_cluster_is_shown_to_its_end():
     assert shown == ["create kf-0", "create kf-1", "create kf-2", "make-topic-orders"]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @example(
     before={"topics": [ORDERS]}, change={"image": "apache/kafka:4.3.1", "config": {"num.io.threads": "8"}}, later=3
 )

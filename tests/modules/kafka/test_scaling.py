@@ -64,6 +64,19 @@ def test_in_mode_propose_nothing_moves_until_somebody_approves():
     assert held(world) == [6, 6, 6, 6]
 
 
+def test_the_throttle_stays_while_what_the_cluster_refuses_is_tried_again():
+    world = a_world(*ROWS, rebalance={"maxMovesInFlight": 1})
+    world.change(brokers=4)
+    for _ in range(3):
+        world.step()
+    world.refuses["move-partitions"] = "not now"
+    world.settle()
+    assert "take-throttle-off" not in world.took()
+    world.refuses.clear()
+    world.settle()
+    assert held(world) == [6, 6, 6, 6]
+
+
 def test_a_broker_goes_once_it_is_empty():
     world = a_world(*[[0, 1, 3], [1, 2, 3], [2, 0, 3], [3, 2, 1]], brokers=4, deletionPolicy="Delete")
     world.change(brokers=3)

@@ -1,0 +1,48 @@
+"""The CRD of Kafka on a real API server: what it takes with which defaults, what it refuses and in which words."""
+
+import pytest
+
+from tests.cluster.test_crds import DEFAULT, crds, refusal, taken  # noqa: F401 - fixtures
+
+
+def a_kafka(namespace=DEFAULT, **spec):
+    whole = {"version": "4.3.1", "storage": {"size": "1Gi"}, **spec}
+    metadata = {"name": "kf", "namespace": namespace}
+    return {"apiVersion": "kafka.example.com/v1alpha1", "kind": "Kafka", "metadata": metadata, "spec": whole}
+
+
+REFUSED = {
+    "an unknown version": ({"version": "2.8.0"}, 'Unsupported value: "2.8.0"'),
+    "two controllers": ({"controllers": 2}, "spec.controllers: Unsupported value: 2"),
+    "fewer brokers than controllers": ({"brokers": 2}, "must be at least as many as controllers"),
+    "more replicas than brokers": ({"topics": [{"name": "a", "replicas": 4}]}, "replicas must be at most as many as there are brokers (hint"),
+    "a topic of Kafka's own": ({"topics": [{"name": "__x"}]}, "is a name that Kafka needs itself"),
+    "a topic with spaces": ({"topics": [{"name": "a b"}]}, "spec.topics[0].name"),
+    "a topic twice": ({"topics": [{"name": "a"}, {"name": "a"}]}, "uplicate"),
+    "no partitions": ({"topics": [{"name": "a", "partitions": 0}]}, "spec.topics[0].partitions"),
+    "a mode of nobody's": ({"rebalance": {"mode": "Yolo"}}, 'supported values: "Auto", "Propose"'),
+    "an image with spaces": ({"image": "a b"}, "must be an image reference"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused_with_a_sentence(kubectl, spec, message):
+    assert message in refusal(kubectl, a_kafka(**spec))
+
+
+def test_a_kafka_comes_with_defaults(kubectl):
+    assert taken(kubectl, a_kafka(topics=[{"name": "a"}]))["spec"] == {
+        "version": "4.3.1",
+        "storage": {"size": "1Gi"},
+        "brokers": 3,
+        "controllers": 3,
+        "topics": [{"name": "a", "partitions": 1}],
+        "rebalance": {"mode": "Auto", "maxMovesInFlight": 5, "throttleBytesPerSecond": 50_000_000},
+        "deletionPolicy": "Retain",
+    }
+
+
+def test_controllers_are_so_for_life_and_volumes_never_shrink(kubectl, namespace):
+    kubectl.apply(a_kafka(namespace))
+    assert "controllers are so for life" in refusal(kubectl, a_kafka(namespace, controllers=1))
+    assert "can't become smaller" in refusal(kubectl, a_kafka(namespace, storage={"size": "1Mi"}))
