@@ -26,6 +26,7 @@ from kubectl_reconcile.web.rate_limit import RateLimit
 from kubectl_reconcile.web.spelling import as_json
 
 _PLANS_AT_ONCE = 2
+_LAST_S = 10.0
 _LONGEST_REVISION = _LONGEST_NAME = 253
 _NAME = re.compile(r"[A-Za-z0-9_:@.-]+", re.ASCII)
 
@@ -37,6 +38,7 @@ def application(door: Door, documents: VerbDocuments, limit: RateLimit | None = 
     app = web.Application(middlewares=[guarded(door, limit or RateLimit())], client_max_size=LARGEST_BODY_BYTES)
     app.on_response_prepare.append(with_headers)
     api = _Api(documents)
+    app.on_cleanup.append(api.ended)
     page = _Page(door)
     app.router.add_get("/start", page.start)
     app.router.add_post("/start", page.start)
@@ -55,6 +57,8 @@ def application(door: Door, documents: VerbDocuments, limit: RateLimit | None = 
     app.router.add_get(f"{one}/plan", api.plan)
     app.router.add_post(f"{one}/{{doing}}", api.do)
     app.router.add_get("/api/v1/objects/{kind}/{namespace}/{name}", api.object)
+    app.router.add_get("/api/v1/objects/{kind}/{namespace}/{name}/events", api.object_events)
+    app.router.add_get("/api/v1/objects/{kind}/{namespace}/{name}/logs", api.logs)
     app.router.add_post("/api/v1/objects/{kind}/{namespace}/{name}/approve", api.approve_actions)
     return app
 
@@ -95,6 +99,7 @@ class _Api:
     """What the page shows, as JSON. *busy* bounds what takes a processor for long, *planning* what waits for Git besides."""
 
     documents: VerbDocuments
+    begun: set[asyncio.Task[str]] = field(default_factory=set)
     busy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PLANS_AT_ONCE))
     planning: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PLANS_AT_ONCE))
 
@@ -145,23 +150,51 @@ class _Api:
         async with self.busy:
             return answered(await self.documents.explanation(session, live))
 
+    async def object_events(self, request: web.Request) -> web.Response:
+        return answered(await self.documents.events_of_object(*await live_object(request)))
+
+    async def logs(self, request: web.Request) -> web.Response:
+        session, live = await live_object(request)
+        if (live["apiVersion"], live["kind"]) != ("v1", "Pod"):
+            raise Refused(404, "only pods have logs")
+        container, previous = request.query.get("container", ""), request.query.get("previous") == "true"
+        try:
+            return answered(await self.documents.logs(session, live, container, previous=previous))
+        except ValueError as error:
+            raise Refused(404, str(error)) from None
+
     async def do(self, request: web.Request) -> web.Response:
         do = doings.DOINGS.get(request.match_info["doing"])
         if do is None:
             raise Refused(404, f"a Sync can be told to {', '.join(doings.DOINGS)}")
         asked = await doings.asked_of(request)
         session, live = await live_sync(request)
-        return answered({"said": await asyncio.shield(self._done(do, session, live, asked))})
+        return answered({"said": await self._done(do, session, live, asked)})
 
     async def approve_actions(self, request: web.Request) -> web.Response:
         asked = await doings.asked_of(request)
         session, live = await live_object(request)
-        return answered({"said": await asyncio.shield(self._done(doings.approve_actions, session, live, asked))})
+        return answered({"said": await self._done(doings.approve_actions, session, live, asked)})
+
+    async def ended(self, _app: web.Application) -> None:
+        """Return when what has begun is done, or has had some time for it."""
+        if self.begun:
+            _, late = await asyncio.wait(self.begun, timeout=_LAST_S)
+            for task in late:
+                task.cancel()
 
     async def _done(self, do: doings.Doing, session: Session, live: Manifest, asked: doings.Asked) -> str:
         """Have something done, to its end, whether or not the browser waits for it."""
+        task = asyncio.create_task(self._do(do, session, live, asked))
+        self.begun.add(task)
+        task.add_done_callback(self.begun.discard)
+        return await asyncio.shield(task)
+
+    async def _do(self, do: doings.Doing, session: Session, live: Manifest, asked: doings.Asked) -> str:
         async with nullcontext() if do in doings.AT_ONCE else self.planning:
-            return await do(session, live, asked)
+            said = await do(session, live, asked)
+        await doings.told(asker(), live, do, said)
+        return said
 
 
 async def live_sync(request: web.Request) -> tuple[Session, Manifest]:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.engine.api.self_review import name_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.web.fleet import Row
@@ -74,6 +75,15 @@ class Asker:
     _looked_s: float = field(default_factory=time.monotonic)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    async def known_as(self) -> str:
+        """Return the name that the cluster knows them by.
+
+        Raises:
+            ApiError: the server refuses to say, or doesn't answer.
+        """
+        self.name = self.name or await name_of(self.session.client)
+        return self.name
+
     async def knowing_kinds(self) -> Session:
         """Return the session, which knows the kinds that the cluster had half a minute ago at the latest: CRDs come and go.
 
@@ -121,6 +131,16 @@ class VerbDocuments(Protocol):
 
     async def events(self, session: Session, live: Manifest) -> Document:
         """Return what daemons said of a Sync and what belongs to it, the newest first."""
+
+    async def events_of_object(self, session: Session, live: Manifest) -> Document:
+        """Return what anybody said of one object, the newest first."""
+
+    async def logs(self, session: Session, live: Manifest, container: str, *, previous: bool) -> Document:
+        """Return the end of what a container of a pod has printed; of its first one where none is named.
+
+        Raises:
+            ValueError: the pod has no such container.
+        """
 
     async def history(self, session: Session, live: Manifest) -> Document:
         """Return what a Sync has applied."""

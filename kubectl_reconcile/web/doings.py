@@ -5,14 +5,16 @@ What they approve or go back to is named in full, as they were shown it: where i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
+from kubectl_reconcile.cluster.errors import ApiError, printable
 from kubectl_reconcile.core.annotations import APPROVED_ACTIONS
 from kubectl_reconcile.core.module.action_journal import approving
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api import access_reviews, sync_requests
@@ -21,7 +23,11 @@ from kubectl_reconcile.engine.commands import custom_resource, history, suspend_
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
+from kubectl_reconcile.engine.telemetry.logs import event
+from kubectl_reconcile.web.asking import Asker
 from kubectl_reconcile.web.errors import Refused
+
+_LOG = logging.getLogger(__name__)
 
 Asked = Mapping[str, Any]
 """What a page sends with what it wants done."""
@@ -140,6 +146,27 @@ DOINGS: Mapping[str, Doing] = {
 
 AT_ONCE = frozenset({sync, suspend, resume})
 """Those that plan nothing, so that they wait for nobody's plan."""
+
+
+_REASONS: Mapping[Doing, tuple[str, str]] = {
+    sync: ("SyncRequested", "Sync"),
+    suspend: ("Suspended", "Suspend"),
+    resume: ("Resumed", "Resume"),
+    approve: ("Approved", "Approve"),
+    rollback: ("RolledBack", "Rollback"),
+    approve_actions: ("ActionsApproved", "Approve"),
+}
+
+
+async def told(who: Asker, live: Manifest, do: Doing, said: str) -> None:
+    """Write an event of what somebody had done, with their name. One that can't be written is lost: it is done all the same."""
+    reason, action = _REASONS.get(do, ("Done", "Do"))
+    try:
+        name = await who.known_as()
+    except ApiError:
+        name = "somebody whose name isn't known"
+    event(_LOG, logging.INFO, "done from the page", user=name, object=ObjectRef.of(live), what=reason)
+    await who.events.normal(live, reason, f"{printable(name)}, from the page: {said}", action=action)
 
 
 async def asked_of(request: web.Request) -> Asked:

@@ -50,9 +50,18 @@ def answer_of(error: Exception) -> web.Response:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             hint = str(getattr(error, "hint", ""))
-            return refused(status, str(error).removesuffix(f" (hint: {hint})"), hint)
+            return refused(status, str(error).removesuffix(f" (hint: {hint})"), _on_a_page(error, hint))
     _LOG.error("request failed", exc_info=error)
     return refused(500, "this is a fault of kubectl-reconcile; what it logs says more")
+
+
+def _on_a_page(error: Exception, hint: str) -> str:
+    """Return what to do, for somebody who is at a page and not at a command line."""
+    if isinstance(error, NoSuchSync):
+        return f"namespace {error.elsewhere[0]} has one of that name" if error.elsewhere else ""
+    if isinstance(error, NotInstalled):
+        return "kubectl reconcile install brings them"
+    return hint
 
 
 def refused(status: int, message: str, hint: str = "", enter: str = "") -> web.Response:

@@ -76,6 +76,30 @@ async def test_a_row_of_the_history_is_gone_back_to_until_it_is_resumed(page, ma
     assert PINNED_FROM not in await annotations(made)
 
 
+async def test_what_was_done_is_told_with_the_name_of_whoever_had_it_done(served, session_of, made, kubectl):
+    namespace = made.namespace
+    kubectl(
+        "create", "role", "writes", "--verb=get,list,watch,patch", "--resource=syncs.reconcile.dev", "-n", namespace
+    )
+    kubectl("create", "rolebinding", "dora", "--role=writes", "--user=dora", "-n", namespace)
+    kubectl("create", "role", "tells", "--verb=list,create", "--resource=events.events.k8s.io", "-n", namespace)
+    kubectl("create", "rolebinding", "dora-tells", "--role=tells", "--user=dora", "-n", namespace)
+    page = await served(await session_of("dora", namespace))
+
+    async def events():
+        async with await page.ask(f"{made.path}/events") as answer:
+            return (await answer.json())["events"] if answer.status == 200 else []
+
+    async with asyncio.timeout(150):  # until the authorizer knows of the bindings
+        while not any("dora" in each["message"] for each in await events()):
+            await (
+                await page.ask(f"{made.path}/suspend", method="POST", json={}, headers={"Origin": page.origin})
+            ).read()
+            await asyncio.sleep(0.1)
+    (said,) = {(each["reason"], each["message"]) for each in await events()}
+    assert said == ("Suspended", "dora, from the page: suspended")
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"revision": 7}, {"revision": "main; x"}, {"revision": "0" * 40}, {"revision": ["a"]}]
 )

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from kubectl_reconcile.engine.api import pod_logs
+from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.web import asking, stream
 from kubectl_reconcile.web.errors import Refused, answer_of
 
@@ -183,6 +185,70 @@ async def test_what_isnt_there_is_said_in_a_sentence(page, followed, namespace):
     assert "did you mean shop" in refused["error"]["message"]
     assert (await page.get(f"/api/v1/objects/Nonsense/{namespace}/x", status=404))["error"]["hint"]
     assert "sort by" in (await page.get("/api/v1/syncs?sort=age", status=400))["error"]["message"]
+
+
+async def test_what_to_do_is_said_to_somebody_at_a_page(page, session, namespace, followed):
+    await followed.make()
+    refused = (await page.get(f"/api/v1/syncs/{namespace}-elsewhere/shop", status=404))["error"]
+    assert "-n" not in refused.get("hint", "").split()
+
+
+POD = {
+    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits"},
+    "spec": {
+        "containers": [{"name": "web", "image": "registry.invalid/x:1"}, {"name": "side", "image": "registry.invalid/x:1"}],
+        "schedulerName": "nobody",
+    },
+}  # fmt: skip
+
+
+async def test_a_pod_tells_its_events_and_what_it_has_printed(page, session, namespace):
+    made = await session.client.create(f"/api/v1/namespaces/{namespace}/pods", POD)
+    place = f"/api/v1/objects/Pod/{namespace}/waits"
+    assert (await page.get(f"{place}/events"))["events"] == []
+    await Events(session.client).warning(made, "Stuck", "nobody schedules it", action="Look")
+    (event,) = (await page.get(f"{place}/events"))["events"]
+    assert (event["reason"], event["message"], event["type"]) == ("Stuck", "nobody schedules it", "Warning")
+    assert await page.get(f"{place}/logs") == {"containers": ["web", "side"], "container": "web", "lines": []}
+    assert "web, side" in (await page.get(f"{place}/logs?container=x", status=404))["error"]["message"]
+    assert (
+        "only pods"
+        in (await page.get(f"/api/v1/objects/ConfigMap/{namespace}/kube-root-ca.crt/logs", status=404))["error"][
+            "message"
+        ]
+    )
+
+
+async def test_logs_take_the_right_to_read_them(served, session_of, session, namespace, kubectl):
+    await session.client.create(f"/api/v1/namespaces/{namespace}/pods", POD)
+    kubectl("create", "role", "sees-pods", "--verb=get", "--resource=pods", "-n", namespace)
+    kubectl("create", "rolebinding", "erin", "--role=sees-pods", "--user=erin", "-n", namespace)
+    page, place = await served(await session_of("erin", namespace)), f"/api/v1/objects/Pod/{namespace}/waits"
+    async with asyncio.timeout(150):  # until the authorizer knows of the binding
+        while "pods/log" not in (said := await (await page.ask(f"{place}/logs")).text()):
+            await asyncio.sleep(0.1)
+    assert "erin" in said
+
+
+PRINTED = {
+    "lines stay lines": (b"a\n\n b\n", ["a", "", " b"]),
+    "the last line may be unfinished": (b"a\nb", ["a", "b"]),
+    "what colours terminals is left out": (b"\x1b[31mred\x1b[0m \x1b]0;title\x07x\r\n", ["red x"]),
+    "what is no text is shown as such": (b"\xff\x00a\n", ["\ufffda"]),
+    "tabs stay": (b"a\tb\n", ["a\tb"]),
+    "nothing": (b"", []),
+}
+
+
+@pytest.mark.parametrize(("printed", "lines"), PRINTED.values(), ids=PRINTED)
+def test_what_was_printed_is_text(printed, lines):
+    assert pod_logs.lines_of(printed) == lines
+
+
+def test_of_what_was_printed_only_the_end_counts():
+    assert pod_logs.lines_of(b"a\n" * 10_000 + b"end\n")[-2:] == ["a", "end"]
+    assert len(pod_logs.lines_of(b"a\n" * 10_000)) == pod_logs.LINES
+    assert len(pod_logs.lines_of(b"a" * 100_000)[0]) == 2000
 
 
 async def test_the_fleet_is_as_it_is_now(page, followed):

@@ -175,6 +175,7 @@ async def test_no_other_site_signs_anybody_in_or_out(site, token_of):
 
 async def test_the_form_says_what_is_wrong_and_too_many_wrong_tokens_arent_looked_at(site, token_of, monkeypatch):
     monkeypatch.setattr(people, "_WRONG_PER_S", 0.0)
+    monkeypatch.setattr(people, "_REFUSED_S", 3000.0)
     key = (await site.sign_in(await token_of("alice"))).headers["Set-Cookie"].partition(";")[0]
     for number in range(int(people._WRONG_AT_ONCE)):
         answer = await site.sign_in(f"wrong-{number}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,10 @@ from kubectl_reconcile.cli.output.terminal import Tone
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.planning.plan import Change, Plan
 from kubectl_reconcile.core.redaction import without_credentials
+from kubectl_reconcile.engine.api import pod_logs
 from kubectl_reconcile.engine.commands import explain, owner_tree, suspend_resume
 from kubectl_reconcile.engine.commands import history as history_engine
-from kubectl_reconcile.engine.commands.event_stream import Stream
+from kubectl_reconcile.engine.commands.event_stream import Stream, StreamedEvent, events_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.web.links import commit_link, file_link
 
@@ -95,7 +96,16 @@ class PageDocuments:
     async def events(self, session: Session, live: Manifest) -> dict[str, Any]:
         """Return what daemons said of a Sync and what belongs to it, the newest first."""
         past, _ = await Stream(session, live["metadata"]["namespace"], live).past()
-        return {"events": [events_verb.document(each) for each in reversed(past[-_EVENTS:])]}
+        return _told(past)
+
+    async def events_of_object(self, session: Session, live: Manifest) -> dict[str, Any]:
+        """Return what anybody said of an object, the newest first."""
+        return _told(await events_of(session, live))
+
+    async def logs(self, session: Session, live: Manifest, container: str, *, previous: bool) -> dict[str, Any]:
+        """Return the end of what a container of a pod has printed."""
+        found = await pod_logs.logs_of(session.client, live, container, previous=previous)
+        return {"containers": found.containers, "container": found.container, "lines": found.lines}
 
     async def history(self, session: Session, live: Manifest) -> dict[str, Any]:
         """Return what a Sync has applied, with links to the commits."""
@@ -124,6 +134,10 @@ class PageDocuments:
             "live": lines[:_MOST_LINES],
             "leftOut": max(len(lines) - _MOST_LINES, 0),
         }
+
+
+def _told(events: Sequence[StreamedEvent]) -> dict[str, Any]:
+    return {"events": [events_verb.document(each) for each in reversed(events[-_EVENTS:])]}
 
 
 def _condition(one: Mapping[str, Any]) -> dict[str, str]:

@@ -53,7 +53,12 @@ class StreamedEvent:
         group = str(regarding.get("apiVersion") or "").rpartition("/")[0]
         place = (str(regarding.get("namespace") or ""), str(regarding.get("name") or ""))
         return cls(
-            time=str(event.get("eventTime") or metadata_of(event).get("creationTimestamp") or ""),
+            time=str(
+                event.get("eventTime")
+                or event.get("deprecatedLastTimestamp")
+                or metadata_of(event).get("creationTimestamp")
+                or ""
+            ),
             kind=str(event.get("type") or ""),
             reason=str(event.get("reason") or ""),
             note=str(event.get("note") or ""),
@@ -160,6 +165,18 @@ class Stream:
             return await self.session.client.get(resource.path(ref.namespace, ref.name))
         except ApiError:
             return None
+
+
+async def events_of(session: Session, live: Manifest) -> list[StreamedEvent]:
+    """Return what anybody said of one object and isn't forgotten yet, the oldest first.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    metadata = metadata_of(live)
+    path = f"{_EVENTS}/namespaces/{metadata.get('namespace') or 'default'}/events"
+    items, _ = await session.client.list(path, fieldSelector=f"regarding.uid={metadata.get('uid')}")
+    return sorted(map(StreamedEvent.of, items), key=lambda each: each.time)
 
 
 _OF_DAEMONS = f"reportingController={EVENT_CONTROLLER}"

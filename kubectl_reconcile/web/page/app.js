@@ -49,7 +49,7 @@ function App() {
       <span class="server" title="the cluster">${about?.server.replace(/^https?:\/\//, '')}</span>
       <${Live}/>
       ${about?.guest && html`<a href="/start" title="Signed in; sign out">${about.name}</a>`}
-      <button type="button" class="quiet" aria-label="Keys" onClick=${() => setHelp(true)}>?</button>
+      <button class="quiet" aria-label="Keys" onClick=${() => setHelp(true)}>?</button>
     </header>
     <main id="main" tabindex="-1">${error?.status === 401 ? html`<${Trouble} error=${error}/>` : shown}</main>
     ${help && html`<${Help} close=${() => setHelp(false)}/>`}`;

@@ -24,7 +24,7 @@ function Question({title, text, path, body, foresees, close, done, children}) {
 
 export function Doing({label, may = true, ...rest}) {
   const [open, setOpen] = useState(false), [said, setSaid] = useState('');
-  return html`<span class="doing"><button type="button" disabled=${!may} title=${may ? null : 'You may not write this Sync'} onClick=${() => { setSaid(''); setOpen(true); }}>${label}</button>
+  return html`<span class="doing"><button disabled=${!may} title=${may ? null : 'You may not write this Sync'} onClick=${() => { setSaid(''); setOpen(true); }}>${label}</button>
     <span role="status" class="aside">${said}</span>
     ${open && html`<${Question} ...${rest} close=${() => setOpen(false)} done=${setSaid}/>`}</span>`;
 }

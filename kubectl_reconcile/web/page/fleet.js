@@ -1,6 +1,6 @@
 // All Syncs: searched, filtered, sorted and grouped by the server; only rows in sight are here.
 import {html, useCallback, useEffect, useRef, useState} from './vendor/preact-htm.js';
-import {A, Age, LongList, State, Trouble, Waiting, counted, get, go, reveal, syncPath, useKeys, useNarrow, usePushes} from './lib.js';
+import {A, Age, LongList, State, Trouble, Waiting, counted, get, go, number, syncPath, useNarrow, usePushes, useWalk} from './lib.js';
 
 const PAGE = 100;
 const COLUMNS = [['state', 'State'], ['name', 'Sync'], ['repository', 'Repository'], ['revision', 'Revision'], ['changed', 'Changed'], ['', 'Message']];
@@ -67,9 +67,9 @@ function Row({row, style, index, narrow}) {
   return html`<div class="row" role="row" aria-rowindex=${index + 2} style=${style}>
     <span role="cell" class="c-state"><${State} grade=${row.grade} text=${row.state}/></span>
     <span role="cell" class="c-name"><${A} href=${`/syncs/${syncPath(row)}`} data-index=${index}><span class="aside">${row.namespace}/</span>${row.name}<//></span>
-    <span role="cell" class="c-url aside" title=${row.url}>${row.url ? `${row.url.replace(/^https?:\/\//, '')} ${row.path === '.' ? '' : row.path}` : 'applied by hand'}</span>
-    <span role="cell" class="c-rev"><code>${row.revision}</code></span>
-    <span role="cell" class="c-age aside"><${Age} time=${row.changedAt} ago=${narrow}/></span>
+    <span role="cell" class="c-repository aside" title=${row.url}>${row.url ? `${row.url.replace(/^https?:\/\//, '')} ${row.path === '.' ? '' : row.path}` : 'applied by hand'}</span>
+    <span role="cell" class="c-revision"><code>${row.revision}</code></span>
+    <span role="cell" class="c-changed aside"><${Age} time=${row.changedAt} ago=${narrow}/></span>
     <span role="cell" class="c-message" title=${health}>${row.message}</span>
   </div>`;
 }
@@ -77,7 +77,6 @@ function Row({row, style, index, narrow}) {
 export function Fleet({query}) {
   const search = keptOf(query).toString();
   const {pages = {}, error, busy, length = 0, matching = 0, total = 0, states = [], namespaces = [], only, seen, again, put} = useRows(search);
-  const [at, setAt] = useState(-1);
   const list = useRef(), timer = useRef(0);
   const narrow = useNarrow(), height = narrow ? 5.5 : 2.75;
   usePushes((kind, data) => {
@@ -86,12 +85,7 @@ export function Fleet({query}) {
       timer.current = timer.current || setTimeout(() => { timer.current = 0; again(); }, 300);
   });
   useEffect(() => () => clearTimeout(timer.current), []);
-  const move = by => {
-    const to = Math.max(0, Math.min(length - 1, at + by));
-    setAt(to);
-    reveal(list.current.querySelector('.long'), to, height, () => list.current?.querySelector(`[data-index="${to}"]`)?.focus());
-  };
-  useKeys({j: () => move(1), k: () => move(-1)});
+  useWalk(list, length, height);
   const chosen = new Set((query.get('state') || '').split(',').filter(Boolean));
   const toggle = state => {
     const next = new Set(chosen);
@@ -99,13 +93,13 @@ export function Fleet({query}) {
     change(query, 'state', [...next].join(','));
   };
   const sort = query.get('sort') || 'state';
-  const Head = ([name, title]) => html`<span role="columnheader" class=${`c-${{repository: 'url', revision: 'rev', changed: 'age', '': 'message'}[name] || name}`}
+  const Head = ([name, title]) => html`<span role="columnheader" class=${`c-${name || 'message'}`}
       aria-sort=${sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : 'none'}>
-    ${name ? html`<button type="button" class="sort" onClick=${() => change(query, 'sort', sort === name ? `-${name}` : name)}>${title}
+    ${name ? html`<button class="sort" onClick=${() => change(query, 'sort', sort === name ? `-${name}` : name)}>${title}
       <span aria-hidden="true">${sort === name ? ' ↑' : sort === `-${name}` ? ' ↓' : ''}</span></button>` : title}</span>`;
   const row = (index, style) => html`<${Row} key=${index} index=${index} style=${style} narrow=${narrow} row=${pages[Math.floor(index / PAGE)]?.[index % PAGE]}/>`;
   return html`<section class="fleet" ref=${list} aria-busy=${busy}>
-    <h1>Syncs <span class="aside">${matching === total ? total.toLocaleString('en') : `${matching.toLocaleString('en')} of ${total.toLocaleString('en')}`}</span></h1>
+    <h1>Syncs <span class="aside">${matching === total ? '' : `${number(matching)} of `}${number(total)}</span></h1>
     ${only && html`<p class="aside">Those of namespace ${only}: you may not list the others.</p>`}
     <form class="filters" role="search" onSubmit=${event => event.preventDefault()}>
       <input type="search" aria-label="Search" placeholder="Search name, repository, message" value=${query.get('q') || ''}
@@ -120,9 +114,9 @@ export function Fleet({query}) {
       </select>
     </form>
     <div class="chips" role="group" aria-label="States">
-      ${states.map(({state, grade, count}) => html`<button type="button" class="chip" aria-pressed=${chosen.has(state)} onClick=${() => toggle(state)}>
-        <${State} grade=${grade} text=${state}/> <b>${count.toLocaleString('en')}</b></button>`)}
-      ${chosen.size > 0 && html`<button type="button" class="quiet" onClick=${() => change(query, 'state', '')}>Show all</button>`}
+      ${states.map(({state, grade, count}) => html`<button class="chip" aria-pressed=${chosen.has(state)} onClick=${() => toggle(state)}>
+        <${State} grade=${grade} text=${state}/> <b>${number(count)}</b></button>`)}
+      ${chosen.size > 0 && html`<button class="quiet" onClick=${() => change(query, 'state', '')}>Show all</button>`}
     </div>
     ${error ? html`<${Trouble} error=${error} again=${again}/>` : busy && !length ? html`<${Waiting}/>` : !length ? html`<p class="nothing">
       ${total ? 'No Sync matches.' : html`There are no Syncs yet. <code>kubectl reconcile create NAME --url URL</code> makes one.`}</p>`

@@ -3,12 +3,7 @@ import {html, useEffect, useLayoutEffect, useRef, useState} from './vendor/preac
 
 // --- asking ---
 
-export class Refused extends Error {
-  constructor(status, {message, hint} = {}) {
-    super(message || `the server answered ${status}`);
-    Object.assign(this, {status, hint: hint || ''});
-  }
-}
+const refused = (status, {message, hint} = {}) => Object.assign(new Error(message || `the server answered ${status}`), {status, hint});
 
 async function asked(path, options) {
   let answer;
@@ -16,19 +11,20 @@ async function asked(path, options) {
     answer = await fetch(`/api/v1${path}`, options);
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    throw new Refused(0, {message: 'This page’s server doesn’t answer', hint: 'Is kubectl reconcile still running?'});
+    throw refused(0, {message: 'This page’s server doesn’t answer', hint: 'Is kubectl reconcile still running?'});
   }
   const body = await answer.json().catch(error => {
     if (answer.ok || error.name === 'AbortError') throw error;
     return {};
   });
   if (!answer.ok) {
-    if (body.error?.enter) location = `${body.error.enter}?next=${encodeURIComponent(location.pathname + location.search)}`;
-    throw new Refused(answer.status, body.error);
+    if (body.error?.enter) location = `${body.error.enter}?next=${esc(location.pathname + location.search)}`;
+    throw refused(answer.status, body.error);
   }
   return body;
 }
 
+export const esc = encodeURIComponent;
 export const get = (path, signal) => asked(path, {signal});
 export const post = (path, body) =>
   asked(path, {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}});
@@ -56,29 +52,32 @@ export function useData(path, version = 0, pauseMs = 300) {
   return {...state, again: () => ask.current()};
 }
 
-export const syncPath = ({namespace, name}) => `${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+export const syncPath = ({namespace, name}) => `${esc(namespace)}/${esc(name)}`;
 export const objectPath = ({group, kind, namespace, name}) =>
-  `/objects/${encodeURIComponent(group ? `${kind}.${group}` : kind)}/${encodeURIComponent(namespace || '-')}/${encodeURIComponent(name)}`;
+  `/objects/${esc(group ? `${kind}.${group}` : kind)}/${esc(namespace || '-')}/${esc(name)}`;
 
 // --- going from page to page ---
 
-const travellers = new Set();
-const arrived = () => travellers.forEach(tell => tell());
-addEventListener('popstate', arrived);
+// Calls `tell` with the events of `target` as long as whoever asks is drawn.
+function useEventsOf(target, kind, tell) {
+  const latest = useRef();
+  latest.current = tell;
+  useEffect(() => {
+    const hear = event => latest.current(event);
+    target.addEventListener(kind, hear);
+    return () => target.removeEventListener(kind, hear);
+  }, []);
+}
 
 export function go(url, {replace = false} = {}) {
   history[replace ? 'replaceState' : 'pushState'](null, '', url);
   if (!replace) scrollTo(0, 0);
-  arrived();
+  dispatchEvent(new PopStateEvent('popstate'));
 }
 
 export function useLocation() {
   const [, set] = useState(0);
-  useEffect(() => {
-    const tell = () => set(number => number + 1);
-    travellers.add(tell);
-    return () => travellers.delete(tell);
-  }, []);
+  useEventsOf(window, 'popstate', () => set(count => count + 1));
   return {path: location.pathname, query: new URLSearchParams(location.search)};
 }
 
@@ -174,7 +173,10 @@ export function Age({time, ago = false}) {
   return age && html`<time datetime=${time} title=${new Date(time).toLocaleString()}>${age}${ago ? ' ago' : ''}</time>`;
 }
 
-export const counted = (count, noun) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+export const Ago = ({time}) => html`<span class="aside"><${Age} time=${time} ago/></span>`;
+
+export const number = count => count.toLocaleString('en');
+export const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? '' : 's'}`;
 
 const WORDS = {create: 'to create', update: 'to update', replace: 'to replace', delete: 'to delete', act: 'to act on', held: 'held', blocked: 'blocked', refused: 'refused', unchanged: 'unchanged'};
 export const summaryOf = plan => Object.keys(WORDS).filter(what => plan.summary[what]).map(what => `${plan.summary[what]} ${WORDS[what]}`).join(', ');
@@ -182,13 +184,20 @@ export const summaryOf = plan => Object.keys(WORDS).filter(what => plan.summary[
 export const Trouble = ({error, again}) => html`<div class="trouble" role="alert">
   <${State} grade="bad" text=${error.message}/>
   ${error.hint && html`<p>${error.hint}</p>`}
-  ${again && html`<button type="button" onClick=${again}>Try again</button>`}
+  ${again && html`<button onClick=${again}>Try again</button>`}
 </div>`;
 
 // Draws what useData has found, or why there is nothing.
 export const found = ({data, error, again}, draw, text) => data ? draw(data) : error ? html`<${Trouble} error=${error} again=${again}/>` : html`<${Waiting} text=${text}/>`;
 
-export const Crumbs = ({namespace, name}) => html`<nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / <${A} href=${`/?namespace=${encodeURIComponent(namespace)}`}>${namespace}<//>
+export const Card = ({items, grade, title, draw}) => items.length > 0 && html`<section class="card ${grade}"><h2>${title} <span class="aside">${items.length}</span></h2>
+  <ul class="plain">${items.map(each => html`<li>${draw(each)}</li>`)}</ul></section>`;
+
+// The first of many, and how many more there are.
+export const Some = ({items, most, draw, ...rest}) => html`<ul ...${rest}>${items.slice(0, most).map(each => html`<li>${draw(each)}</li>`)}
+  ${items.length > most && html`<li class="aside">and ${items.length - most} more</li>`}</ul>`;
+
+export const Crumbs = ({namespace, name}) => html`<nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / <${A} href=${`/?namespace=${esc(namespace)}`}>${namespace}<//>
   ${name && html` / <${A} href=${`/syncs/${syncPath({namespace, name})}`}>${name}<//>`}</nav>`;
 
 export const Waiting = ({text }) => html`<p class="waiting" role="status">${text || 'Looking …'}</p>`;
@@ -200,11 +209,7 @@ const narrow = matchMedia('(max-width: 45rem)');
 
 export function useNarrow() {
   const [is, set] = useState(narrow.matches);
-  useEffect(() => {
-    const tell = () => set(narrow.matches);
-    narrow.addEventListener('change', tell);
-    return () => narrow.removeEventListener('change', tell);
-  }, []);
+  useEventsOf(narrow, 'change', () => set(narrow.matches));
   return is;
 }
 
@@ -239,7 +244,7 @@ export function LongList({count, height, row, seen, ...rest}) {
 }
 
 // Brings a row of a long list into sight, and calls `then` once it is drawn.
-export function reveal(element, index, height, then) {
+function reveal(element, index, height, then) {
   const each = height * rem(), top = element.getBoundingClientRect().top + index * each, head = 4 * rem();
   if (top < head || top + each > innerHeight) scrollBy(0, top < head ? top - head : top + each - innerHeight);
   requestAnimationFrame(() => requestAnimationFrame(then));
@@ -247,18 +252,22 @@ export function reveal(element, index, height, then) {
 
 // Calls the function of a key that is pressed while nobody types.
 export function useKeys(keys) {
-  const latest = useRef();
-  latest.current = keys;
-  useEffect(() => {
-    const press = event => {
-      if (event.metaKey || event.ctrlKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
-      const act = latest.current[event.key];
-      if (act) {
-        event.preventDefault();
-        act();
-      }
-    };
-    addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
-  }, []);
+  useEventsOf(window, 'keydown', event => {
+    const act = keys[event.key];
+    if (!act || event.metaKey || event.ctrlKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    event.preventDefault();
+    act();
+  });
+}
+
+// Goes from row to row of the long list in `box`, by `j` and `k`, or `move`; returns the row that one is at.
+export function useWalk(box, count, height) {
+  const [at, setAt] = useState(-1);
+  const move = by => {
+    const to = Math.max(0, Math.min(count - 1, at + by));
+    setAt(to);
+    reveal(box.current.querySelector('.long'), to, height, () => box.current?.querySelector(`[data-index="${to}"]`)?.focus());
+  };
+  useKeys({j: () => move(1), k: () => move(-1)});
+  return [at, setAt, move];
 }

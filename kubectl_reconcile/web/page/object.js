@@ -1,6 +1,7 @@
 // One object: as it is, who owns each field, who asked for it, and what the next sync does about it.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Out, State, Trouble, Waiting, counted, useData} from './lib.js';
+import {A, Age, Out, State, Trouble, Waiting, counted, esc, found as drawn, useData} from './lib.js';
+import {Events} from './sync.js';
 
 const GRADES = {same: 'good', git: 'warn', drift: 'warn', both: 'warn'};
 const shown = value => value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
@@ -16,15 +17,24 @@ function Field({field}) {
   </tr>`;
 }
 
+function Logs({path}) {
+  const [query, setQuery] = useState('');
+  const choose = event => { const {container, previous} = event.currentTarget.elements; setQuery(`?container=${esc(container.value)}&previous=${previous.checked}`); };
+  return html`<h2>Logs</h2>${drawn(useData(`${path}/logs${query}`), ({containers, container, lines}) => html`<form class="filters" onChange=${choose}>
+    <select name="container" aria-label="Container">${containers.map(name => html`<option selected=${name === container}>${name}</option>`)}</select>
+    <label><input type="checkbox" name="previous"/> before its last restart</label></form>
+    <pre class="live-object" tabindex="0">${lines.join('\n') || 'It has printed nothing.'}</pre>`)}`;
+}
+
 export function Thing({kind, namespace, name}) {
-  const path = [kind, namespace, name].map(encodeURIComponent).join('/');
-  const {data: found, error, busy, again} = useData(`/objects/${path}`);
+  const path = `/objects/${[kind, namespace, name].map(esc).join('/')}`;
+  const {data: found, error, busy, again} = useData(path);
   const [text, setText] = useState('');
   const word = text.toLowerCase();
   const fields = (found?.fields || []).filter(field => `${field.path} ${owner(field)} ${field.state}`.toLowerCase().includes(word));
   return html`<article class="object" aria-busy=${busy}>
     <nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / ${namespace === '-' ? 'cluster' : namespace} / ${kind}</nav>
-    <header class="title"><h1>${name}</h1> <button type="button" onClick=${again}>Look again</button></header>
+    <header class="title"><h1>${name}</h1> <button onClick=${again}>Look again</button></header>
     ${error && html`<${Trouble} error=${error} again=${again}/>`}
     ${!found && busy && html`<${Waiting} text="Explaining …"/>`}
     ${found && html`
@@ -39,5 +49,7 @@ export function Thing({kind, namespace, name}) {
       <h2>As it is</h2>
       <pre class="live-object" tabindex="0">${found.live.join('\n')}</pre>
       ${found.leftOut > 0 && html`<p class="aside">and ${counted(found.leftOut, 'line')} more</p>`}`}
+    ${kind === 'Pod' && html`<${Logs} path=${path}/>`}
+    <h2>Events</h2><${Events} path=${path}/>
   </article>`;
 }

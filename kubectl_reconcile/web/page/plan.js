@@ -1,6 +1,6 @@
 // What the next sync would do, read like a code review: object by object, each field with its why.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Crumbs, Out, State, Trouble, Waiting, counted, go, objectPath, summaryOf, syncPath, useChangesOf, useData} from './lib.js';
+import {A, Age, Card, Crumbs, Out, Some, State, Trouble, Waiting, counted, esc, go, objectPath, summaryOf, syncPath, useChangesOf, useData} from './lib.js';
 import {Doing, SyncNow} from './doings.js';
 
 const OPEN_AT_FIRST = 15;
@@ -50,9 +50,8 @@ const WHY = {
   adopt: field => html`taken over${inCluster(field)}`,
 };
 
-const Fields = ({fields, module}) => fields.length > 0 && html`<ul class="fields">${fields.slice(0, 30).map(field => html`<li>
-  <code>${field.path}</code> <span class="aside">${WHY[field.reason]?.(field, module)}${field.origin && html`, ${field.origin}`}</span></li>`)}
-  ${fields.length > 30 && html`<li class="aside">and ${fields.length - 30} more</li>`}</ul>`;
+const Fields = ({fields, module}) => fields.length > 0 && html`<${Some} class="fields" items=${fields} most=${30} draw=${field => html`
+  <code>${field.path}</code> <span class="aside">${WHY[field.reason]?.(field, module)}${field.origin && html`, ${field.origin}`}</span>`}/>`;
 
 function Change({change, beside, index}) {
   const [open, setOpen] = useState(index < OPEN_AT_FIRST && !change.cascade);
@@ -83,8 +82,7 @@ function heldActions(changes) {
 
 const nameOf = object => `${object.kind}/${object.namespace ? `${object.namespace}/` : ''}${object.name}`;
 
-const Names = ({objects}) => html`<ul class="plain">${objects.slice(0, 50).map(each => html`<li>${nameOf(each)}</li>`)}
-  ${objects.length > 50 && html`<li class="aside">and ${objects.length - 50} more</li>`}</ul>`;
+const Names = ({objects}) => html`<${Some} class="plain" items=${objects} most=${50} draw=${nameOf}/>`;
 
 const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2>Held: ${hold.reason}</h2><p>${hold.message}</p>
   <${Names} objects=${hold.objects}/>
@@ -93,7 +91,7 @@ const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2
 
 export function Plan({namespace, name, query}) {
   const path = syncPath({namespace, name}), revision = query.get('revision') || '', beside = query.get('view') === 'beside';
-  const {data: plan, error, busy, again} = useData(`/syncs/${path}/plan${revision ? `?revision=${encodeURIComponent(revision)}` : ''}`, useChangesOf(namespace, name), 5000);
+  const {data: plan, error, busy, again} = useData(`/syncs/${path}/plan${revision ? `?revision=${esc(revision)}` : ''}`, useChangesOf(namespace, name), 5000);
   const {data: sync} = useData(`/syncs/${path}`);
   const own = sync && plan && !revision;
   const held = own ? heldActions(plan.changes) : [];
@@ -117,8 +115,8 @@ export function Plan({namespace, name, query}) {
     ${plan && html`
       <p class="said">${!plan.changes.length && html`<${State} grade=${plan.problems.length ? 'warn' : 'good'} text="No changes"/>`} ${summaryOf(plan)}
         <span class="aside"> at <${Out} href=${plan.link}><code>${plan.revision.slice(0, 7)}</code><//>, plan <code>${plan.hash.slice(0, 12)}</code></span></p>
-      ${plan.problems.length > 0 && html`<section class="card bad"><h2>Problems <span class="aside">${plan.problems.length}</span></h2><ul class="plain">${plan.problems.map(one => html`<li>
-        <span class="place">${one.path}${one.line ? `:${one.line}` : ''}</span> ${one.message} ${one.hint && html`<span class="aside">${one.hint}</span>`}</li>`)}</ul></section>`}
+      <${Card} items=${plan.problems} grade="bad" title="Problems" draw=${one => html`
+        <span class="place">${one.path}${one.line ? `:${one.line}` : ''}</span> ${one.message} ${one.hint && html`<span class="aside">${one.hint}</span>`}`}/>
       <${Holds} holds=${plan.holds}/>
       ${own && html`<p class="doings">
         ${plan.changes.length > 0 && !sync.suspended && html`<${SyncNow} path=${path} may=${sync.mayWrite}/>`}

@@ -1,6 +1,6 @@
 // One Sync: how it is and why, what belongs to it, what it has applied, and what was said of it.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Crumbs, Out, State, found, go, gradeOf, syncPath, useChangesOf, useData, useKeys} from './lib.js';
+import {A, Age, Ago, Card, Crumbs, Out, State, found, go, gradeOf, syncPath, useChangesOf, useData, useKeys} from './lib.js';
 import {Doing, SyncNow} from './doings.js';
 import {Tree} from './tree.js';
 
@@ -8,11 +8,7 @@ const GOOD = {Ready: 'True', Synced: 'True', Healthy: 'True', Reconciling: 'Fals
 const gradeOfCondition = one => !GOOD[one.type] ? 'plain' : GOOD[one.type] === one.status ? 'good' : one.status === 'Unknown' ? 'warn' : 'bad';
 const short = sha => (sha || '').startsWith('worktree') ? 'worktree' : (sha || '').slice(0, 7);
 
-const Placed = ({items, grade, title}) => items.length > 0 && html`<section class="card ${grade}">
-  <h2>${title} <span class="aside">${items.length}</span></h2>
-  <ul class="plain">${items.map(each => html`<li>
-    ${each.place && html`<${Out} class="place" href=${each.link}>${each.place}<//> `}${each.text}</li>`)}</ul>
-</section>`;
+const placed = each => html`${each.place && html`<${Out} class="place" href=${each.link}>${each.place}<//> `}${each.text}`;
 
 function Facts({sync}) {
   const facts = [
@@ -32,7 +28,7 @@ function History({path, version, may}) {
     <ol class="history">${data.entries.map(each => html`<li class=${each.current ? 'current' : ''}>
       <${Out} href=${each.link}><code>${short(each.revision)}</code><//>
       <${State} grade=${each.result === 'Synced' ? 'good' : 'warn'} text=${each.current ? `${each.result}, now` : each.result}/>
-      <span class="aside"><${Age} time=${each.time} ago/></span>
+      <${Ago} time=${each.time}/>
       <span class="what">${each.commit ? html`${each.commit.subject} <span class="aside">${each.commit.author}</span>` : each.message || ''}</span>
       <span class="aside did">${['created', 'updated', 'deleted', 'failed'].filter(word => each[word]).map(word => `${each[word]} ${word}`).join(', ')}</span>
       ${!each.current && each.result === 'Synced' && html`<${Doing} label="Go back" title=${`Go back to ${short(each.revision)}`} may=${may} path=${`/syncs/${path}/rollback`}
@@ -43,7 +39,7 @@ function History({path, version, may}) {
 export function Events({path, version}) {
   return found(useData(`${path}/events`, version, 2000), ({events}) => !events.length ? html`<p class="nothing">Nothing was said of it lately.</p>` : html`<ol class="events">${events.map(each => html`<li>
     <${State} grade=${each.type === 'Warning' ? 'warn' : 'plain'} text=${each.reason}/>
-    <span class="aside"><${Age} time=${each.time} ago/></span>
+    <${Ago} time=${each.time}/>
     <span class="what"><span class="aside">${each.object.kind}/${each.object.name}</span> ${each.message}</span>
   </li>`)}</ol>`);
 }
@@ -72,7 +68,7 @@ export function Sync({namespace, name}) {
     history: () => html`<${History} path=${path} version=${version} may=${sync.mayWrite}/>`,
     events: () => html`<${Events} path=${`/syncs/${path}`} version=${version}/>`,
     conditions: () => html`<ul class="plain conditions">${sync.conditions.map(one => html`<li>
-      <${State} grade=${gradeOfCondition(one)} text=${`${one.type}: ${one.status}`}/> <span class="aside"><${Age} time=${one.lastTransitionTime} ago/></span>
+      <${State} grade=${gradeOfCondition(one)} text=${`${one.type}: ${one.status}`}/> <${Ago} time=${one.lastTransitionTime}/>
       <span class="what">${one.reason}${one.message && `: ${one.message}`}</span></li>`)}</ul>`,
   }[tab] || (() => null);
   return html`<article class="sync">
@@ -87,12 +83,11 @@ export function Sync({namespace, name}) {
     <p class="said">${sync.message}</p>
     ${sync.pinned && html`<p class="note">It was rolled back to ${sync.ref}; before, it followed ${sync.followedBefore}.</p>`}
     <${Facts} sync=${sync}/>
-    <${Placed} items=${sync.problems} grade="bad" title="Problems"/>
-    <${Placed} items=${sync.warnings} grade="warn" title="Warnings"/>
-    ${sync.unhealthy.length > 0 && html`<section class="card warn"><h2>Not well <span class="aside">${sync.unhealthy.length}</span></h2>
-      <ul class="plain">${sync.unhealthy.map(each => html`<li><b>${each.object}</b> <${State} grade=${gradeOf(each.health)} text=${each.health}/>
-        <span class="aside"><${Age} time=${each.since} ago/></span> ${each.message}</li>`)}</ul></section>`}
-    <div class="tabs" role="tablist">${TABS.map(([which, title]) => html`<button type="button" role="tab" id=${`tab-${which}`}
+    <${Card} items=${sync.problems} grade="bad" title="Problems" draw=${placed}/>
+    <${Card} items=${sync.warnings} grade="warn" title="Warnings" draw=${placed}/>
+    <${Card} items=${sync.unhealthy} grade="warn" title="Not well" draw=${each => html`<b>${each.object}</b> <${State} grade=${gradeOf(each.health)} text=${each.health}/>
+      <${Ago} time=${each.since}/> ${each.message}`}/>
+    <div class="tabs" role="tablist">${TABS.map(([which, title]) => html`<button role="tab" id=${`tab-${which}`}
       aria-selected=${tab === which} aria-controls="panel" onClick=${() => choose(which)}>${title}</button>`)}</div>
     <div id="panel" role="tabpanel" aria-labelledby=${`tab-${tab}`}>${panel()}</div>
   </article>`;
