@@ -159,7 +159,7 @@ _REASONS: Mapping[Doing, tuple[str, str]] = {
 
 
 async def told(who: Asker, live: Manifest, do: Doing, said: str) -> None:
-    """Write an event of what somebody had done, with their name. One that can't be written is lost: it is done all the same."""
+    """Write an event of what somebody had done, with their name. One that can't be written is lost: what was asked for is still done."""
     reason, action = _REASONS.get(do, ("Done", "Do"))
     try:
         name = await who.known_as()
