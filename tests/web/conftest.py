@@ -25,6 +25,7 @@ from kubectl_reconcile.web.asking import Asker
 from kubectl_reconcile.web.fleet_feed import FleetFeed
 from kubectl_reconcile.web.local_door import LocalDoor
 from tests.engine.conftest import PATHS, Shop, crds, manifests, session, shop  # noqa: F401 - fixtures of the same cluster
+from tests.web import browser
 
 
 @dataclass
@@ -229,3 +230,26 @@ def allow(kubectl, namespace):
         kubectl("create", "rolebinding", role, f"--role={role}", f"--serviceaccount={namespace}:{name}", "-n", place)
 
     return give
+
+
+# -- a browser ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def port(tmp_path_factory):
+    if not browser.program():
+        pytest.skip(f"none of {', '.join(browser.PROGRAMS)} is installed")
+    with browser.started(str(tmp_path_factory.mktemp("browser"))) as process:
+        yield browser.debugging_port(process)
+
+
+@pytest.fixture
+async def tab(port, served, session):  # noqa: F811 - that fixture
+    """A tab that has come in by the ticket, and the page's address."""
+    page = await served(session, entered=False)
+    async with browser.tab_of(port) as tab:
+        tab.origin = page.origin
+        await tab.open(page.door.url)
+        await tab.sees("Syncs", "h1")
+        yield tab
+        assert not tab.complaints

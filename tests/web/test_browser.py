@@ -2,33 +2,12 @@
 
 import stat
 
-import pytest
-
 from kubectl_reconcile.cli.operate import ui
+from kubectl_reconcile.cli.operate.page_documents import PageDocuments
 from kubectl_reconcile.web.fleet_feed import FleetFeed
 from tests.web import browser
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory):
-    if not browser.program():
-        pytest.skip(f"none of {', '.join(browser.PROGRAMS)} is installed")
-    with browser.started(str(tmp_path_factory.mktemp("browser"))) as process:
-        yield browser.debugging_port(process)
-
-
-@pytest.fixture
-async def tab(port, served, session):
-    """A tab that has come in by the ticket, and the page's address."""
-    page = await served(session, entered=False)
-    async with browser.tab_of(port) as tab:
-        tab.origin = page.origin
-        await tab.open(page.door.url)
-        await tab.sees("Syncs", "h1")
-        yield tab
-        assert not tab.complaints
 
 
 async def test_a_browser_comes_in_by_a_file_that_nobody_else_may_read(port, served, session, monkeypatch, tmp_path):
@@ -146,6 +125,39 @@ async def test_a_person_signs_in_where_they_wanted_to_go_and_out_again(port, sit
         await tab.sees("Token of the cluster", "form")
         await tab.open(f"{site.origin}/")
         await tab.until("location.pathname === '/start'")
+
+
+async def test_of_a_large_tree_only_rows_in_sight_are_drawn(tab, followed, monkeypatch):
+    async def large(*_):
+        root = node("Sync", "shop")
+        root["children"] = [
+            {
+                **node("Deployment", f"web-{at:02}"),
+                "children": [node("Pod", f"web-{at:02}-{pod:03}") for pod in range(99)],
+            }
+            for at in range(50)
+        ]
+        return {"root": root, "unseen": []}
+
+    monkeypatch.setattr(PageDocuments, "tree", large)
+    await followed.make()
+    await tab.open(f"{tab.origin}/syncs/{followed.namespace}/shop")
+    await tab.sees("web-00", "[role=tree]")
+    await tab.value(
+        "[...document.querySelectorAll('.tools button')].find(each => each.innerText === 'Unfold all').click()"
+    )
+    await tab.sees("web-00-000", "[role=tree]")
+    await tab.until(
+        "scrollTo(0, document.body.scrollHeight), document.querySelector('main').innerText.includes('web-49-098')"
+    )
+    assert await tab.value("document.querySelectorAll('[role=treeitem]').length") < 100
+
+
+def node(kind, name):
+    return {
+        "apiVersion": "apps/v1", "kind": kind, "namespace": "", "name": name, "uid": name, "createdAt": "", "health": "Current",
+        "message": "", "children": [],
+    }  # fmt: skip
 
 
 def row(at):

@@ -62,7 +62,7 @@ function useRows(search) {
 
 function Row({row, style, index, narrow}) {
   if (!row) return html`<div class="row" style=${style} aria-hidden="true"><span class="blank"></span></div>`;
-  if (row.heading !== undefined) return html`<div class="row heading" role="row" style=${style}><h2 role="cell">${row.heading}</h2><span class="aside">${row.count}</span></div>`;
+  if (row.heading !== undefined) return html`<div class="row heading" role="row" style=${style}><span role="cell"><h2>${row.heading}</h2></span><span class="aside">${row.count}</span></div>`;
   const health = Object.entries(row.health).map(([word, count]) => `${count} ${word}`).join(', ');
   return html`<div class="row" role="row" aria-rowindex=${index + 2} style=${style}>
     <span role="cell" class="c-state"><${State} grade=${row.grade} text=${row.state}/></span>

@@ -66,7 +66,7 @@ function Change({change, beside, index}) {
       ${change.action && html`<p class="note"><b>${change.action.verb}</b> ${change.action.summary}</p>`}
       ${notes.length > 0 && html`<ul class="notes">${notes.map(text => html`<li>${text}</li>`)}</ul>`}
       <${Fields} ...${change}/>
-      ${change.rows.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Lines">${beside ? html`<${Beside} rows=${change.rows}/>`
+      ${change.rows.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label=${nameOf(object)}>${beside ? html`<${Beside} rows=${change.rows}/>`
         : html`<table class="diff"><tbody>${change.rows.map((row, at) => html`<${LineOf} key=${at} row=${row}/>`)}</tbody></table>`}</div>`}
     </div>`}
   </details>`;

@@ -62,7 +62,7 @@ export function Sync({namespace, name}) {
   const plan = `/syncs/${path}/plan`;
   useKeys({p: () => go(plan)});
   const choose = which => { setTab(which); history.replaceState(null, '', `#${which}`); };
-  if (!sync || error?.status === 404) return found({...asked, data: null});
+  if (!sync || error?.status === 404) return html`<h1>${name}</h1>${found({...asked, data: null})}`;
   const panel = {
     objects: () => html`<${Objects} path=${path} version=${version} home=${namespace}/>`,
     history: () => html`<${History} path=${path} version=${version} may=${sync.mayWrite}/>`,
