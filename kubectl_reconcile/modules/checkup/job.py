@@ -84,7 +84,11 @@ class JobWish(Unjudging):
     @staticmethod
     def summary(result: Mapping[str, Any]) -> str:
         """Return a result in a few words."""
-        plain = [f"{name} {value}" for name, value in result.items() if isinstance(value, int | float | str)]
+        plain = [
+            f"{name} {value}"
+            for name, value in result.items()
+            if isinstance(value, int | float | str) and name != "compared"
+        ]
         return shortened(", ".join(plain[:_TOLD]), _SUMMARY_MAX) or "there is a result"
 
     @staticmethod
@@ -100,11 +104,11 @@ class JobWish(Unjudging):
 
 
 def _told_to(container: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, Any]:
-    """Return a container that has these variables; those that it names itself stay as they are."""
+    """Return a container that has these variables, and whose last output is known should it fail; what it says of these itself stays."""
     given = list(maps_in(container.get("env")))
     names = {each.get("name") for each in given}
     more = [{"name": name, "value": value} for name, value in told.items() if name not in names]
-    return {**container, "env": [*given, *more]}
+    return {"terminationMessagePolicy": "FallbackToLogsOnError", **container, "env": [*given, *more]}
 
 
 def results_name(ctx: Context) -> str:

@@ -37,6 +37,7 @@ def test_the_pod_is_as_it_is_asked_for_and_is_told_where_a_result_may_go():
     (container,) = template["spec"]["containers"]
     told = {each["name"]: each["value"] for each in container["env"]}
     assert told == {"LEVEL": "2", "CHECKUP_CONFIGMAP": "check-result", "CHECKUP_KEY": made["metadata"]["name"]}
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError", "its last output says why it failed"
     assert (template["spec"]["restartPolicy"], template["spec"]["serviceAccountName"]) == ("Never", "audit")
     assert template["metadata"]["labels"].items() > {"team": "a", "app.kubernetes.io/name": "checkup"}.items()
     assert (made["spec"]["activeDeadlineSeconds"], made["spec"]["backoffLimit"]) == (60, 0)
@@ -56,7 +57,7 @@ def test_what_its_pod_said_is_the_result_and_its_numbers_are_compared():
     world.begin("2026-11-20T13:00:00Z")
     world.end({"open": 3, "by": {"web": "ok"}, "sure": True})
     world.at(world.now)
-    assert world.told("Passed") == ("True", "Passed")
+    assert (world.told("Passed"), world.message("Passed")) == (("True", "Passed"), "open 3, sure True")
     world.begin("2026-11-20T14:00:00Z")
     world.end({"open": 7, "by": {"web": "ok"}, "sure": True})
     status = world.at(world.now)
