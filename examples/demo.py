@@ -9,6 +9,7 @@ Every line below a ``$`` is the real output of that command. ``--keep`` leaves a
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -22,8 +23,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
+from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.sandbox.build import build
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.gitserver import GitServer
@@ -32,6 +35,11 @@ from kubectl_reconcile.source.render import program
 EXAMPLES = Path(__file__).parent
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 PATIENCE_S = 300.0
+TRY = """ Three things to try:
+
+  make demo KEEP=1                    the same, and it keeps running: look at it with kubectl reconcile ui
+  kubectl reconcile diff -f FOLDER    what your own manifests would change in your own cluster; writes nothing
+  docs/quick-start.md                 follow your own repository, in ten minutes"""
 
 
 def styled(text: str, code: str) -> str:
@@ -117,13 +125,28 @@ def main(described: str, name: str, fill: Callable[[Path], None], play: Callable
             started = time.monotonic()
             play(stage)
             spent_s = time.monotonic() - started
-            print(
-                f"\nThat was all real, in {spent_s:.0f} s. Go on with the README, or play here: make demo KEEP=1",
-                flush=True,
-            )
+            say(f"That was all real, in {spent_s:.0f} s.{'' if chosen.keep else TRY}")
         finally:
             if chosen.keep:
                 keep_on(stage)
+
+
+@contextmanager
+def name_of_its_own(folder: Path) -> Iterator[str]:
+    """Take the first name that no running demo holds (by a lock in *folder*): demo, demo-2, and so on.
+
+    The system releases the lock of a demo that was killed. The next one gets its name, and removes its sandbox.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in count(1):
+        name = "demo" if number == 1 else f"demo-{number}"
+        with (folder / f"{name}.lock").open("w") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield name
+            return
 
 
 @contextmanager
@@ -134,7 +157,7 @@ def staged(pace_s: float, name: str, fill: Callable[[Path], None]) -> Iterator[S
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         program.build(print)
         say("Starting a real Kubernetes control plane on this machine (no containers) …")
-        sandbox = Sandbox("demo")
+        sandbox = Sandbox(stack.enter_context(name_of_its_own(cache_dir())))
         sandbox.down()
         stack.callback(sandbox.down)
         sandbox.up(binaries=build(print))

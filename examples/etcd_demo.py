@@ -132,7 +132,7 @@ def grow(stage: Stage) -> None:
 def kill_the_leader(stage: Stage) -> None:
     victim = leader(stage)
     say(f"3. The leader, {victim}, is killed.", stage.pace_s)
-    stage.show(f"kubectl reconcile sandbox kill {victim} -n database --name demo")
+    stage.show(f"kubectl reconcile sandbox kill {victim} -n database --name {stage.sandbox.name}")
 
     def is_back() -> bool:
         (found,) = status(stage, f"pod/{victim}")["containerStatuses"]
