@@ -121,6 +121,9 @@ def test_it_is_begun_filled_and_changed_and_its_rows_outlast_a_crash_and_a_delet
     db.apply(parameters={"work_mem": "16MB"})
     db.settled()
     assert (db.sql("show work_mem"), db.uid()) == (["16MB"], uid)
+    asked(db, "db-0", "alter system set work_mem to '12MB'")  # which nobody has the server read
+    db.apply(parameters={"work_mem": "12MB"})
+    real.eventually(lambda: db.sql("show work_mem") == ["12MB"], "it is read all the same", timeout_s=240)
     db.apply(parameters={"work_mem": "16MB", "max_connections": "50"})
     db.settled()
     assert db.sql("show max_connections") == ["50"]

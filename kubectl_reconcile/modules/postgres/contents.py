@@ -109,6 +109,10 @@ def parameters_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: 
                 NextDo.SET_PARAMETERS, Purpose.CHANGING, f"set on {instance.slot}: {', '.join(words)}", str(ctx.number_of(instance.slot)),
                 parameters={"instance": instance.slot, "set": changed, "reset": gone},
             )  # fmt: skip
+        elif instance.answer.get("unloaded"):
+            given = {"instance": instance.slot, "set": {}, "reset": ()}
+            text = f"have {instance.slot} read its parameters again"
+            yield DatabaseStep(NextDo.SET_PARAMETERS, Purpose.CHANGING, text, str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
     if s.primary is not None and s.primary.pending and _leads(spec, s.primary):
         yield restart(s.primary)
 

@@ -3,7 +3,7 @@
 The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
-Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), checkpoint (where the last one stands, of one that takes writes), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read), settings,
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), checkpoint (where the last one stands, of one that takes writes), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read), settings, unloaded (whether these have changed since they were read),
 restarts, pending, error);
 ``writable``, the instances that take writes, in one line, without those that are to end where there are others; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
@@ -63,6 +63,7 @@ _INSTANCE = """select json_build_object(
   'major', (current_setting('server_version_num')::int / 10000)::text,
   'tls', json_build_object('on', current_setting('ssl') = 'on', 'seen', {files}, 'stale', coalesce({changed}, false)),
   'hba', coalesce(encode(sha256(pg_read_binary_file(current_setting('hba_file'), 0, 65536, true)), 'hex'), ''),
+  'unloaded', pg_conf_load_time() < (pg_stat_file('postgresql.auto.conf')).modification,
   'settings', (select coalesce(json_object_agg(name, setting), '{{}}') from pg_file_settings where sourcefile like '%/postgresql.auto.conf'),
   'restarts', (select coalesce(json_agg(name order by name), '[]') from pg_settings where context = 'postmaster'
       and (name = any (array[{names}]::text[]) or name in (select name from pg_file_settings where sourcefile like '%/postgresql.auto.conf'))),
@@ -88,7 +89,7 @@ _ACCESS = """do $$ begin
 end $$"""
 """The file is written and read again in one go, whatever happens to whoever asks for it."""
 _INSTANCE_SHAPE = {
-    **dict.fromkeys(("system", "version", "major", "lsn", "checkpoint", "synchronous", "hba"), str), "recovery": bool, "receives": bool, "timeline": int, "checkpointed": int,
+    **dict.fromkeys(("system", "version", "major", "lsn", "checkpoint", "synchronous", "hba"), str), "recovery": bool, "receives": bool, "unloaded": bool, "timeline": int, "checkpointed": int,
     **dict.fromkeys(("settings", "limits", "tls"), dict), **dict.fromkeys(("restarts", "pending"), list),
 }  # fmt: skip
 _WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots", "forks"), dict)
@@ -409,6 +410,8 @@ async def _promote(session: PostgresSession, given: Mapping[str, Any]) -> None:
 
 
 async def _set_parameters(session: PostgresSession, given: Mapping[str, Any]) -> None:
+    """Set parameters, in a later second than they were last read: files have their time to the second, by which it is seen whether they were read since."""
+    await session.ask("select pg_sleep_until(date_trunc('second', pg_conf_load_time()) + interval '1 s')")
     for name, value in given["set"].items():
         parts = ", ".join(literal(part) for part in parts_of(name, value)) or "''"
         await _told(session, name, f"alter system set {_parameter(name)} to {parts}")

@@ -81,7 +81,7 @@ def _set(facts: Facts, given: Mapping[str, Any]) -> Facts:
     kept = {key: value for key, value in map_at(before, "settings").items() if key not in given["reset"]}
     changed = {*given["set"], *given["reset"]}
     pending = sorted({*(before.get("pending") or ()), *(changed & {*(before.get("restarts") or ())})})
-    told = {**before, "settings": {**kept, **given["set"]}, "pending": pending}
+    told = {**before, "settings": {**kept, **given["set"]}, "pending": pending, "unloaded": False}
     return {"pods": {**pods, name: told}}
 
 

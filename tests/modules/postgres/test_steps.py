@@ -468,3 +468,13 @@ def test_a_database_with_replicas_that_was_deleted_knows_its_primary_again():
 
 def uid(manifest):
     return manifest["metadata"]["uid"]
+
+
+def test_parameters_that_were_set_and_not_read_since_are_read_again():
+    world = World(parameters={"work_mem": "8MB"})
+    world.settle()
+    told = world.facts()
+    told["pods"]["db-0"]["unloaded"] = True
+    world.facts = lambda: told
+    (step,) = world.ask().actions
+    assert (step.summary, step.parameters["set"]) == ("have db-0 read its parameters again", {})
