@@ -210,8 +210,9 @@ def _heap(spec: KafkaSpec) -> str:
 
 
 def claim(storage: BrokerStorage, ctx: Context, volume: BrokerVolume) -> Manifest:
-    """Return the volume claim of a broker. What is noted on it stays."""
+    """Return the volume claim of a broker. What is noted on it stays, and it never shrinks."""
     noted = {CLUSTER: volume.cluster, BOOTSTRAP: volume.begins}
+    size = volume.size if volume.is_larger_than(storage.size) else storage.size
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -222,7 +223,7 @@ def claim(storage: BrokerStorage, ctx: Context, volume: BrokerVolume) -> Manifes
         },
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": storage.size}},
+            "resources": {"requests": {"storage": size}},
             **({"storageClassName": storage.storage_class_name} if storage.storage_class_name else {}),
         },
     }

@@ -68,7 +68,18 @@ def _due(
 
 def refusals(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> list[tuple[str, str]]:
     """Return what of the spec is refused while all else goes on: words and sentences."""
-    return [*refused_moves(spec, plan), *refused_topics(spec, s)]
+    return [*_shrunk(spec, s), *refused_moves(spec, plan), *refused_topics(spec, s)]
+
+
+def _shrunk(spec: KafkaSpec, s: KafkaState) -> Iterator[tuple[str, str]]:
+    """Yield that volumes are larger than the spec has them, if some are: a word and a sentence."""
+    for _, volume in sorted(s.volumes.items()):
+        if volume.is_larger_than(spec.storage.size):
+            yield "StorageShrinks", (
+                f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {volume.slot} has, and volumes"
+                f" can't be made smaller (hint: set it to {volume.size})"
+            )  # fmt: skip
+            return
 
 
 def members(spec: KafkaSpec, s: KafkaState) -> tuple[int, ...]:

@@ -20,7 +20,20 @@ CONTROLLERS = (1, 3)
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _CONFIG = re.compile(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*", re.IGNORECASE)
-_QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?([KMGTP]i|[kMGTP])?")
+_QUANTITY = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)([KMGTP]i|[kMGTP])?")
+_UNITS = {
+    None: 1,
+    "k": 1000,
+    "M": 1000**2,
+    "G": 1000**3,
+    "T": 1000**4,
+    "P": 1000**5,
+    "Ki": 1 << 10,
+    "Mi": 1 << 20,
+    "Gi": 1 << 30,
+    "Ti": 1 << 40,
+    "Pi": 1 << 50,
+}
 _VALUE_MAX = 1000
 
 OWNED_CONFIG: Mapping[str, str] = {
@@ -152,6 +165,12 @@ class KafkaSpec:
     def replicas_of(self, topic: TopicWish) -> int:
         """Return how many replicas each partition of a topic is to have."""
         return topic.replicas or self.usual_replicas
+
+
+def bytes_of(quantity: str) -> int | None:
+    """Return how many bytes a quantity is, None where it is none."""
+    found = _QUANTITY.fullmatch(quantity)
+    return int(float(found[1]) * _UNITS[found[2]]) if found else None
 
 
 def kafka_spec(cr: Manifest) -> KafkaSpec:

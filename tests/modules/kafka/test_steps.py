@@ -212,3 +212,33 @@ def test_a_partition_with_a_single_replica_is_away_only_once_somebody_approves(w
     world.approve(held.key)
     world.settle()
     assert "delete kf-1" in world.took()
+
+
+def sizes(world):
+    claims = (each for (kind, _), each in world.objects.items() if kind == "PersistentVolumeClaim")
+    return [each["spec"]["resources"]["requests"]["storage"] for each in claims]
+
+
+def test_a_volume_never_shrinks_and_the_refusal_is_told_while_all_else_goes_on(world):
+    world.change(storage={"size": "900Mi"}, topics=[{"name": "orders", "partitions": 3}])
+    outcome = world.settle()
+    assert sizes(world) == ["1Gi"] * 3
+    assert world.took() == ["grow-topic-orders"]
+    assert condition(outcome, "Degraded").reason == "StorageShrinks"
+    assert ".spec.storage.size: 900Mi is less than the 1Gi that the volume of kf-0 has" in outcome.warnings[0]
+    world.change(storage={"size": "1024Mi"})
+    assert condition(world.settle(), "Degraded").status == "False"
+
+
+def test_a_larger_volume_that_an_earlier_cluster_left_stays_as_large(world):
+    for each in [key for key in world.objects if key[0] == "Pod"]:
+        del world.objects[each]
+    world.change(storage={"size": "1M"})
+    world.settle()
+    assert sizes(world) == ["1Gi"] * 3
+
+
+def test_volumes_grow(world):
+    world.change(storage={"size": "1.5Gi"})
+    world.settle()
+    assert sizes(world) == ["1.5Gi"] * 3
