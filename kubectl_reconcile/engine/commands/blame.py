@@ -9,7 +9,6 @@ commands a file, whatever the number of fields. A source without history, such a
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.core.ssa.values import same
 from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.source.running.threads import in_thread
 
 _MOST_VERSIONS = 200
 """How far back a file is read; a field that hasn't changed since is older than anybody asks for."""
@@ -48,7 +48,7 @@ async def with_commits(target: Target, made: Plan) -> Plan:
     if not asked or not isinstance(history, History):
         return made
     applied = str(map_at(target.parent or {}, "status").get("lastAppliedRevision") or "")
-    known = await asyncio.to_thread(_explained, history, made.revision, applied, asked, target.sync.default_namespace)
+    known = await in_thread(_explained, history, made.revision, applied, asked, target.sync.default_namespace)
     return replace(made, changes=tuple(known.get(change.ref, change) for change in made.changes))
 
 

@@ -6,7 +6,6 @@ what a sync would do with it. Writes nothing.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,6 +54,7 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import verification_of
 from kubectl_reconcile.engine.sync.view import OneShotView
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.running.threads import in_thread
 
 _MOST_OWNERS = 8
 _WHOLE = FieldPath(())
@@ -326,8 +326,8 @@ async def _planned(session: Session, seen: _Seen, target: Target, desired: Desir
         return Explanation(facts, fields, f"{seen.asker}{and_} no longer asks for it")
     if located.line < 0 and is_overlay(desired.revision):
         overlay = OverlayOrigins(target, desired.revision)
-        return await asyncio.to_thread(_rendered, Explanation(facts, fields, seen.asker), located, overlay)
-    whose, origins = await asyncio.to_thread(_origins, target, made, located, facts, fields)
+        return await in_thread(_rendered, Explanation(facts, fields, seen.asker), located, overlay)
+    whose, origins = await in_thread(_origins, target, made, located, facts, fields)
     return Explanation(facts, fields, seen.asker, "", located.path, located.line, whose, origins)
 
 

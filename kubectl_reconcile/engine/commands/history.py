@@ -6,7 +6,6 @@ commit where the clone has it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +21,7 @@ from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref
 from kubectl_reconcile.source.restore import RestoreCommit
+from kubectl_reconcile.source.running.threads import in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ async def with_commits(session: Session, live: Manifest, entries: list[HistoryEn
         return entries, ""
     try:
         source = await source_of(session, sync, sync.git)
-        commits, why = await asyncio.to_thread(_commits, source, [entry.revision for entry in entries])
+        commits, why = await in_thread(_commits, source, [entry.revision for entry in entries])
     except SourceError as error:
         return entries, str(error)
     return [replace(entry, commit=commits.get(entry.revision)) for entry in entries], why
@@ -105,10 +105,10 @@ async def resolve(session: Session, live: Manifest, text: str) -> str:
     if len(known) == 1 and len(text) >= 4:
         return known.pop()
     source = await source_of(session, sync, git)
-    if found := await asyncio.to_thread(_found, source, text):
+    if found := await in_thread(_found, source, text):
         return found
     named = GitSource(source.repository, Ref(name=text), cache_dir=session.cache_dir / "git", limits=session.git_limits)
-    return await asyncio.to_thread(named.fetch)
+    return await in_thread(named.fetch)
 
 
 def _found(source: GitSource, text: str) -> str:
@@ -157,7 +157,7 @@ async def restore(session: Session, live: Manifest, sha: str) -> tuple[str, str]
         message = f"{sync.name} follows {suspend_resume.ref_text(ref)}, which a new commit doesn't move"
         raise SourceError(SourceFault.REFUSED, message, "roll back without --commit, or have the Sync follow a branch")
     work = RestoreCommit(git.url, ref.get("branch", ""), git.path, sha, signed=git.verify is not None)
-    return await asyncio.to_thread(work.commit, _message(sync, git, sha), session.cache_dir / "git")
+    return await in_thread(work.commit, _message(sync, git, sha), session.cache_dir / "git")
 
 
 def _message(sync: Sync, git: GitSpec, sha: str) -> str:

@@ -6,7 +6,6 @@ field takes a rendering for each way that is tried.
 
 from __future__ import annotations
 
-import asyncio
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.render.trees import EditedTree
+from kubectl_reconcile.source.running.threads import in_thread
 
 _MOST_VERSIONS = 200
 """How far back a file is read."""
@@ -47,7 +47,7 @@ async def with_origins(target: Target, made: Plan, *, asked: bool) -> Plan:
     if not any(_is_updated(change) for change in made.changes):
         return made
     try:
-        return await asyncio.to_thread(_with_origins, target, made, asked=asked)
+        return await in_thread(_with_origins, target, made, asked=asked)
     except SourceError:  # the plan stands without it
         return made
 

@@ -44,6 +44,7 @@ from kubectl_reconcile.engine.sync.variables import Lines
 from kubectl_reconcile.engine.sync.view import ClusterView, OneShotView
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git import GitSource
+from kubectl_reconcile.source.running.threads import in_thread
 from kubectl_reconcile.source.signed.verified import VerifiedSource
 
 T = TypeVar("T")
@@ -166,7 +167,7 @@ async def read(session: Session, target: Target) -> Desired:
     def filled() -> Desired:
         return target.filled(target.reader.read(target.source, target.sync))
 
-    return await lookups.answered(session, [target.reader], lambda: asyncio.to_thread(filled))
+    return await lookups.answered(session, [target.reader], lambda: in_thread(filled))
 
 
 async def by_lookups_of_now(session: Session, target: Target, desired: Desired, made: Plan) -> Desired | None:
@@ -192,7 +193,7 @@ async def by_lookups_of_now(session: Session, target: Target, desired: Desired, 
         found = beside.told_anew(target.source, desired, target.sync)
         return with_values(found, target.values, Lines(target.source, found.revision))
 
-    return await lookups.answered(session, [beside], lambda: asyncio.to_thread(told))
+    return await lookups.answered(session, [beside], lambda: in_thread(told))
 
 
 async def plan(session: Session, target: Target) -> Plan:
@@ -247,7 +248,7 @@ async def plan_for(
     async def build(known: Inputs) -> Plan:
         is_long = len(known.desired) > _AT_ONCE and not known.modules.by_kind
         work = functools.partial(planner.build_on, known, target.footing)
-        found, target.footing = await asyncio.to_thread(work) if is_long else work()
+        found, target.footing = await in_thread(work) if is_long else work()
         return found
 
     made = await gather.plan_with_lookups(
@@ -274,7 +275,7 @@ async def _with_a_draw_of_its_own(target: Target, desired: Desired, inputs: Inpu
 
     with suppress(SourceError):
         chosen = {(each.path, each.line) for each in inputs.desired}
-        found = await asyncio.to_thread(redrawn)
+        found = await in_thread(redrawn)
         return replace(inputs, desired=tuple(each for each in found if (each.path, each.line) in chosen))
     return inputs
 
@@ -366,7 +367,7 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
         else:
             look_up = functools.partial(_manifests_at, target.values, history, applied, updates, namespace)
         none: dict[ObjectRef, Manifest] = {}
-        found = await (target.locally(look_up, none) if target.locally else asyncio.to_thread(look_up))
+        found = await (target.locally(look_up, none) if target.locally else in_thread(look_up))
         return inputs.remembering(bases=found)
 
     return bases

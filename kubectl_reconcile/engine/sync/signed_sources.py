@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import shutil
@@ -17,6 +16,7 @@ from kubectl_reconcile.core.resources.verification import Verification, VerifySp
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource
+from kubectl_reconcile.source.running.threads import in_thread
 from kubectl_reconcile.source.signed.check import PROGRAMS
 from kubectl_reconcile.source.signed.verified import VerifiedSource
 
@@ -58,7 +58,7 @@ async def require_verified(source: Source, sha: str) -> None:
         UnverifiedError: it isn't signed as the Sync asks.
     """
     if isinstance(source, VerifiedSource):
-        await asyncio.to_thread(source.require_verified, sha)
+        await in_thread(source.require_verified, sha)
 
 
 def verification_of(source: Source) -> Verification | None:

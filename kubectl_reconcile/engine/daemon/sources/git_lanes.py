@@ -14,15 +14,15 @@ import itertools
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from kubectl_reconcile.core.daemon.lanes import PATIENCE_S, BreakOff, Job, Lane, Lanes, host_of
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.running.ending import ENDING, Ending
+from kubectl_reconcile.source.running.ending import Ending
+from kubectl_reconcile.source.running.threads import begin
 
 T = TypeVar("T")
 
@@ -87,10 +87,7 @@ class GitLanes:
     async def local(self, work: Callable[[], T], otherwise: T) -> T:
         """Return what *work* reads from clones of this machine; *otherwise* where that takes too long."""
         ending = Ending()
-        context = copy_context()
-        context.run(ENDING.set, ending)
-        thread = asyncio.get_running_loop().run_in_executor(self._local, context.run, work)
-        thread.add_done_callback(_seen)
+        thread = begin(self._local, ending, work)
         try:
             async with asyncio.timeout(_LOCAL_S):
                 return await asyncio.shield(thread)
@@ -113,10 +110,7 @@ class GitLanes:
 
     async def _begun(self, ticket: _Ticket, work: Callable[[], T], timeout_s: float) -> T:
         loop = asyncio.get_running_loop()
-        context = copy_context()
-        context.run(ENDING.set, ticket.ending)
-        thread = loop.run_in_executor(self._threads, context.run, work)
-        thread.add_done_callback(_seen)
+        thread = begin(self._threads, ticket.ending, work)
         thread.add_done_callback(lambda _: self._ended(ticket))
         patience = loop.call_later(self._patience_s, self._outstayed, ticket)
         try:
@@ -164,9 +158,3 @@ class GitLanes:
 
 class _BrokenOffError(Exception):
     """The job's slot is needed by others; it is to begin again."""
-
-
-def _seen(thread: asyncio.Future[Any]) -> None:
-    """Look at what a thread raised that nobody waits for any more, so that nobody complains of it."""
-    if not thread.cancelled():
-        thread.exception()
