@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
@@ -23,9 +24,11 @@ from kubectl_reconcile.web.asking import Door, VerbDocuments
 from kubectl_reconcile.web.errors import Refused, refused
 from kubectl_reconcile.web.guard import LARGEST_BODY_BYTES, asker, guarded, with_headers
 from kubectl_reconcile.web.rate_limit import RateLimit
+from kubectl_reconcile.web.slots import RequestSlots
 from kubectl_reconcile.web.spelling import as_json
 
-_PLANS_AT_ONCE = 2
+_PLANS_AT_ONCE = _LOOKS_AT_ONCE = 2
+_DOINGS_OF_ONE = 2
 _LAST_S = 10.0
 _LONGEST_REVISION = _LONGEST_NAME = 253
 _NAME = re.compile(r"[A-Za-z0-9_:@.-]+", re.ASCII)
@@ -94,14 +97,15 @@ class _Page:
         return assets.answer(request, found) if found else refused(404, "no such file")
 
 
-@dataclass(slots=True)
 class _Api:
     """What the page shows, as JSON. *busy* bounds what takes a processor for long, *planning* what waits for Git besides."""
 
-    documents: VerbDocuments
-    begun: set[asyncio.Task[str]] = field(default_factory=set)
-    busy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PLANS_AT_ONCE))
-    planning: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PLANS_AT_ONCE))
+    def __init__(self, documents: VerbDocuments) -> None:
+        self.documents = documents
+        self.begun: dict[asyncio.Task[str], str] = {}
+        self.threads = ThreadPoolExecutor(_PLANS_AT_ONCE + _LOOKS_AT_ONCE, "page")
+        self.busy = RequestSlots(self.threads, _LOOKS_AT_ONCE)
+        self.planning = RequestSlots(self.threads, _PLANS_AT_ONCE)
 
     async def about(self, _request: web.Request) -> web.Response:
         who = asker()
@@ -125,14 +129,16 @@ class _Api:
 
     async def tree(self, request: web.Request) -> web.Response:
         session, live = await live_sync(request)
-        async with self.busy:
+        async with self.busy.one(asker()):
             return answered(await self.documents.tree(session, live))
 
     async def events(self, request: web.Request) -> web.Response:
         return answered(await self.documents.events(*await live_sync(request)))
 
     async def history(self, request: web.Request) -> web.Response:
-        return answered(await self.documents.history(*await live_sync(request)))
+        session, live = await live_sync(request)
+        async with self.planning.one(asker()):
+            return answered(await self.documents.history(session, live))
 
     async def plan(self, request: web.Request) -> web.Response:
         revision = request.query.get("revision", "")
@@ -142,12 +148,12 @@ class _Api:
         if revision and asker().guest and not await doings.may_write(session, live, "update"):
             hint = "other revisions show the repository, which is read with the Sync's credentials"
             raise Refused(403, "who may not update the Sync sees what it follows, and no other revision", hint)
-        async with self.planning:
+        async with self.planning.one(asker()):
             return answered(await self.documents.plan(session, live, revision))
 
     async def object(self, request: web.Request) -> web.Response:
         session, live = await live_object(request)
-        async with self.busy:
+        async with self.planning.one(asker()):
             return answered(await self.documents.explanation(session, live))
 
     async def object_events(self, request: web.Request) -> web.Response:
@@ -182,16 +188,25 @@ class _Api:
             _, late = await asyncio.wait(self.begun, timeout=_LAST_S)
             for task in late:
                 task.cancel()
+        self.threads.shutdown(wait=False, cancel_futures=True)
 
     async def _done(self, do: doings.Doing, session: Session, live: Manifest, asked: doings.Asked) -> str:
-        """Have something done, to its end, whether or not the browser waits for it."""
+        """Have something done that may be done, to its end, whether or not the browser waits for it.
+
+        Raises:
+            Refused: they may not patch the object, or too much is being done for them; nothing is begun.
+        """
+        await doings.check_right(asker(), session, live)
+        person = asker().person
+        if Counter(self.begun.values())[person] >= _DOINGS_OF_ONE:
+            raise Refused(429, "what you asked for before is still being done", "wait until it is done, and try again")
         task = asyncio.create_task(self._do(do, session, live, asked))
-        self.begun.add(task)
-        task.add_done_callback(self.begun.discard)
+        self.begun[task] = person
+        task.add_done_callback(self.begun.pop)
         return await asyncio.shield(task)
 
     async def _do(self, do: doings.Doing, session: Session, live: Manifest, asked: doings.Asked) -> str:
-        async with nullcontext() if do in doings.AT_ONCE else self.planning:
+        async with nullcontext() if do in doings.AT_ONCE else self.planning.one(asker()):
             said = await do(session, live, asked)
         await doings.told(asker(), live, do, said)
         return said

@@ -75,6 +75,11 @@ class Asker:
     _looked_s: float = field(default_factory=time.monotonic)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    @property
+    def person(self) -> str:
+        """Return what tells them from others whom the same process serves; empty where there are none."""
+        return self.name if self.guest else ""
+
     async def known_as(self) -> str:
         """Return the name that the cluster knows them by.
 

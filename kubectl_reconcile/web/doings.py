@@ -14,7 +14,7 @@ from aiohttp import web
 from kubectl_reconcile.cluster.errors import ApiError, printable
 from kubectl_reconcile.core.annotations import APPROVED_ACTIONS
 from kubectl_reconcile.core.module.action_journal import approving
-from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api import access_reviews, sync_requests
@@ -45,6 +45,22 @@ async def may_write(session: Session, live: Manifest, verb: str = "patch") -> bo
     metadata = live["metadata"]
     right = Right(SYNC.group, "syncs", verb, metadata["name"])
     return await access_reviews.may(session.client, metadata["namespace"], right)
+
+
+async def check_right(who: Asker, session: Session, live: Manifest) -> None:
+    """Return if somebody may patch an object, which everything takes that they may have done to it.
+
+    Raises:
+        Refused: they may not.
+        ApiError: the server refuses to say, or doesn't answer.
+    """
+    gvk, metadata = GroupVersionKind.of(live), live["metadata"]
+    resource = session.discovery.find(gvk.api_version, gvk.kind)
+    if resource is None:
+        raise Refused(404, f"the cluster serves no kind {gvk.kind} any more")
+    right = Right(gvk.group, resource.plural, "patch", metadata["name"])
+    if not await access_reviews.may(session.client, metadata.get("namespace", ""), right):
+        raise Refused(403, f"{printable(await who.known_as())} may not patch {ObjectRef.of(live)}")
 
 
 async def sync(session: Session, live: Manifest, _asked: Asked) -> str:

@@ -123,6 +123,53 @@ async def test_who_may_only_read_may_have_nothing_done(served, session_of, made,
     assert not (await live(made))["spec"].get("suspend")
 
 
+async def test_who_may_not_patch_has_nothing_begun(served, session_of, made, kubectl, monkeypatch, plain):
+    begun = []
+
+    async def plan(*_):
+        begun.append("begun")
+        return "done"
+
+    monkeypatch.setitem(doings.DOINGS, "rollback", plan)
+    monkeypatch.setattr(doings, "approve_actions", plan)
+    namespace = made.namespace
+    resources = "--resource=syncs.reconcile.dev,configmaps"
+    kubectl("create", "role", "reads", "--verb=get,list,watch", resources, "-n", namespace)
+    kubectl("create", "rolebinding", "erin", "--role=reads", "--user=erin", "-n", namespace)
+    page = await served(await session_of("erin", namespace))
+    async with asyncio.timeout(150):  # until the authorizer knows of the binding
+        while (await page.ask(made.path)).status != 200:
+            await asyncio.sleep(0.1)
+    for place in (f"{made.path}/rollback", f"{plain}/approve"):
+        assert "erin may not patch" in (await page.post(place, status=403))["error"]["message"]
+    assert begun == []
+
+
+async def test_two_things_are_done_at_a_time_for_one_person_and_no_more(page, made, monkeypatch):
+    begun, on = asyncio.Queue(), asyncio.Event()
+
+    async def slow(*_):
+        begun.put_nowait(None)
+        await on.wait()
+        return "done"
+
+    monkeypatch.setitem(doings.DOINGS, "rollback", slow)
+    asked = [asyncio.create_task(page.post(f"{made.path}/rollback")) for _ in range(2)]
+    async with asyncio.timeout(150):
+        for _ in asked:
+            await begun.get()
+        for each in asked:
+            each.cancel()  # they are done all the same, and count
+        refused = await page.post(f"{made.path}/suspend", status=429)
+        assert "still being done" in refused["error"]["message"]
+        assert not (await live(made))["spec"].get("suspend")
+        on.set()
+        while (
+            await page.ask(f"{made.path}/suspend", method="POST", json={}, headers={"Origin": page.origin})
+        ).status == 429:
+            await asyncio.sleep(0.02)
+
+
 WRONG = {
     "no origin": ({}, 403),
     "another site's": ({"Origin": "https://evil.example.com"}, 403),
@@ -146,10 +193,16 @@ async def test_nothing_is_done_by_looking(page, made, doing):
     assert (await live(made))["metadata"]["resourceVersion"] == before
 
 
-async def test_held_actions_are_approved_by_the_keys_that_were_shown(page, session, namespace):
-    candy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}}
-    await session.client.create(f"/api/v1/namespaces/{namespace}/configmaps", candy)
-    place = f"/api/v1/objects/ConfigMap/{namespace}/plain/approve"
+@pytest.fixture
+async def plain(session, namespace):
+    """The path of an object that no module handles."""
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}}
+    await session.client.create(f"/api/v1/namespaces/{namespace}/configmaps", config_map)
+    return f"/api/v1/objects/ConfigMap/{namespace}/plain"
+
+
+async def test_held_actions_are_approved_by_the_keys_that_were_shown(page, plain):
+    place = f"{plain}/approve"
     assert "no module" in (await page.post(place, {"keys": ["x"]}, status=502))["error"]["message"]
     assert (await page.post(place, {"keys": "x"}, status=400))["error"]
 

@@ -5,11 +5,13 @@ import json
 import logging
 import re
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from kubectl_reconcile.cli.operate.page_address import origins_of
 from kubectl_reconcile.web.people import people, seen_fleet, sign_in
+from tests.security.tarpit import tarpit
 from tests.web.conftest import ORIGIN
 
 ABOUT, SYNCS = "/api/v1/about", "/api/v1/syncs"
@@ -245,6 +247,42 @@ async def test_other_revisions_take_the_right_to_update_the_sync(site, token_of,
     async with asyncio.timeout(150):
         while "may not update" in await (await site.ask(path, token=alice)).text():
             await asyncio.sleep(0.1)
+
+
+@pytest.fixture
+def patient(session):
+    """The daemon waits for Git servers for an hour."""
+    session.git_limits = replace(session.git_limits, seconds=3600)
+
+
+LOOKS = {"plan": "{sync}/plan", "history": "{sync}/history"}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+async def test_nobody_waits_for_a_git_server_once_the_browser_has_gone(
+    patient, site, token_of, allow, session, namespace, look
+):
+    allow("alice", "get,list")
+    alice, path = await token_of("alice"), f"{SYNCS}/{namespace}/hangs"
+    with tarpit() as hanging:
+        await hanging_sync(session, namespace, hanging.urls[0])
+        await site.until(path, alice, bool)
+        async with asyncio.timeout(150):
+            asked = asyncio.create_task(site.ask(look.format(sync=path), token=alice))
+            while not hanging.waiting:
+                await asyncio.sleep(0.02)
+            asked.cancel()
+            while hanging.waiting:
+                await asyncio.sleep(0.02)
+
+
+async def hanging_sync(session, namespace, url):
+    """A Sync of a repository at *url*, which has been applied as far as anybody can tell."""
+    place = f"/apis/reconcile.dev/v1alpha1/namespaces/{namespace}/syncs"
+    spec = {"source": {"git": {"url": url, "branch": "main", "path": "."}}, "timeout": "1h"}
+    await session.client.create(place, {**SYNC, "metadata": {"name": "hangs"}, "spec": spec})
+    row = {"revision": "f" * 40, "time": "2026-01-01T00:00:00Z", "result": "Succeeded"}
+    await session.client.patch(f"{place}/hangs/status", {"status": {"history": [row]}})
 
 
 ONWARD = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from kubectl_reconcile.engine.commands import explain, owner_tree, suspend_resum
 from kubectl_reconcile.engine.commands import history as history_engine
 from kubectl_reconcile.engine.commands.event_stream import Stream, StreamedEvent, events_of
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.source.running.threads import in_thread
 from kubectl_reconcile.web.links import commit_link, file_link
 
 _MESSAGE = 300
@@ -120,7 +120,7 @@ class PageDocuments:
         metadata = live["metadata"]
         origin = Origin(metadata["name"], namespace=metadata["namespace"], revision=revision)
         made = await preview(session, origin, reasons=True)
-        return await asyncio.to_thread(_plan_document, made, self.row(live)["url"])
+        return await in_thread(_plan_document, made, self.row(live)["url"])
 
     async def explanation(self, session: Session, live: Manifest) -> dict[str, Any]:
         """Return one object as it is, and who asked for each of its fields."""
