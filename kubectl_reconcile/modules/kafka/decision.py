@@ -3,10 +3,10 @@
 The order, each line only where those above are settled; what the cluster refused when it was last tried comes last, so that nothing waits for it:
 
 1. Paused: nothing. Volumes of two clusters: nothing, a person decides.
-2. Volumes that are going are waited for. Members that have no pod get one, all at once, on their volumes.
-3. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume.
+2. Members that have no pod get one, all at once, on their volumes; those whose volumes are going get one once these are gone.
+3. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume. A broker that may be at work isn't.
 4. Settings that brokers take on while they run. Topics: made, grown, configured. That waits for nobody, once there are brokers enough.
-5. Brokers that don't take part yet are waited for.
+5. Brokers that don't take part yet are waited for, unless they are to leave.
 6. Brokers that leave are emptied, and go once nothing stands on them; those that are new are filled, see `scaling`.
 7. Brokers that aren't as specified any more restart, one at a time, see `rolling`. Partitions are led by the brokers that they prefer.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.module_api import Context, condition_of, container_states, map_at, text_at
 from kubectl_reconcile.modules.kafka.names import slot_of
 from kubectl_reconcile.modules.kafka.rolling import led_steps, roll_steps
 from kubectl_reconcile.modules.kafka.scaling import (
@@ -95,11 +95,10 @@ def _strange(s: KafkaState) -> Iterator[KafkaStep]:
 
 
 def _missing(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
-    for number in members(spec, s):
-        volume = s.volumes.get(number)
-        if volume is not None and volume.is_going:
-            yield wait(f"the volume claim of {volume.slot} is terminating", "VolumeTerminating", _aim(s))
-    missing = tuple(number for number in members(spec, s) if number not in s.pods)
+    absent = [number for number in members(spec, s) if number not in s.pods]
+    if not s.is_formed:  # the first controllers begin together, or those that come later are none
+        yield from (_volume_awaited(number, s) for number in absent if _has_going_volume(number, s))
+    missing = tuple(number for number in absent if not _has_going_volume(number, s))
     if not missing:
         return
     names = ", ".join(slot_of(ctx, number) for number in missing)
@@ -115,15 +114,25 @@ def _missing(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep
     yield KafkaStep(KafkaDo.CREATE_PODS, _aim(s), f"create {' and '.join(words)}", brokers=missing)
 
 
+def _has_going_volume(number: int, s: KafkaState) -> bool:
+    volume = s.volumes.get(number)
+    return volume is not None and volume.is_going
+
+
+def _volume_awaited(number: int, s: KafkaState) -> KafkaStep:
+    return wait(f"the volume claim of {s.volumes[number].slot} is terminating", "VolumeTerminating", _aim(s))
+
+
 def _ended(s: KafkaState, templates: Mapping[int, str]) -> Iterator[KafkaStep]:
+    is_any_going = any(each.is_going for each in s.pods.values())
     for number, pod in sorted(s.pods.items()):
         if pod.is_going:
             continue
         if pod.has_ended:
             fault = f" ({pod.fault})" if pod.fault else ""
             yield _deleted(pod, f"delete {pod.slot}, which has ended{fault}; it comes back on its volume", s)
-        is_unable = not pod.answers and not pod.is_ready
-        if is_unable and number in templates and pod.template != templates[number]:
+        is_old = number in templates and pod.template != templates[number]
+        if is_old and not is_any_going and not _may_be_at_work(pod, s):
             yield _deleted(
                 pod,
                 f"delete {pod.slot}, which doesn't run and isn't as specified any more; it comes back on its volume",
@@ -131,13 +140,31 @@ def _ended(s: KafkaState, templates: Mapping[int, str]) -> Iterator[KafkaStep]:
             )
 
 
+def _may_be_at_work(pod: BrokerPod, s: KafkaState) -> bool:
+    """Tell whether others may rely on a broker, though perhaps nobody hears from it: by what the cluster says, or else by what its node does."""
+    if pod.answers or pod.is_ready:
+        return True
+    if s.is_told:
+        return s.registered.get(pod.number, {}).get("fenced") is False
+    return not pod.fault and _was_ready(pod)
+
+
+def _was_ready(pod: BrokerPod) -> bool:
+    """Tell whether what runs in a pod has been ready since it began: then that it isn't any more began later than it did."""
+    changed = text_at(condition_of(pod.manifest, "Ready") or {}, "lastTransitionTime")
+    running = [map_at(state, "running") for _, state in container_states(pod.manifest)]
+    return any(text_at(each, "startedAt") < changed for each in running if each)
+
+
 def _deleted(pod: BrokerPod, text: str, s: KafkaState) -> KafkaStep:
     return KafkaStep(KafkaDo.DELETE_POD, _aim(s), text, pod.slot, brokers=(pod.number,))
 
 
 def _awaited(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
-    for number in members(spec, s):
+    for number in range(spec.brokers):
         pod = s.pods.get(number)
+        if pod is None and _has_going_volume(number, s):
+            yield _volume_awaited(number, s)
         if pod is not None and pod.is_going:
             yield wait(f"pod {pod.slot} is terminating", "PodTerminating", _aim(s))
         if not s.is_up(number):

@@ -1,15 +1,16 @@
-"""How brokers restart that aren't as specified any more: one at a time, the active controller last, and only where every partition can spare the broker.
+"""How brokers restart that aren't as specified any more: one at a time, the active controller last, and only where every partition and the controllers' quorum can spare the broker.
 
 Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
-from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.module_api import Context, map_at
 from kubectl_reconcile.modules.kafka.names import slot_of
-from kubectl_reconcile.modules.kafka.partitions.assignment import listing
+from kubectl_reconcile.modules.kafka.partitions.assignment import Key, listing
 from kubectl_reconcile.modules.kafka.partitions.batches import elections
 from kubectl_reconcile.modules.kafka.partitions.restarts import BrokerStop, restart_order, stop_of
 from kubectl_reconcile.modules.kafka.situation import KafkaState
@@ -26,9 +27,9 @@ def outdated(s: KafkaState, templates: Mapping[int, str]) -> list[int]:
 
 def roll_steps(s: KafkaState, templates: Mapping[int, str], ctx: Context) -> Iterator[KafkaStep]:
     """Yield what is to be done about brokers that have to restart."""
-    moving, seen = [each.key for each in s.in_flight], s.seen
+    moving = [each.key for each in s.in_flight]
     left = outdated(s, templates)
-    stops = [stop_of(each, seen, moving) for each in restart_order(seen, left, s.controller)]
+    stops = [_stop(each, s, moving) for each in restart_order(s.seen, left, s.controller)]
     if not stops:
         return
     found = next(
@@ -41,6 +42,29 @@ def roll_steps(s: KafkaState, templates: Mapping[int, str], ctx: Context) -> Ite
         yield _asked(found, slot, templates, s)
     text = f"restart {slot} for what the spec says of brokers, {counted(len(left), 'broker')} to go{_told(found)}"
     yield KafkaStep(KafkaDo.DELETE_POD, Aim.ROLLING, text, slot, brokers=(found.broker,))
+
+
+def _stop(broker: int, s: KafkaState, moving: Collection[Key]) -> BrokerStop:
+    """Return whether a broker may stop now, as a broker and as a controller."""
+    found = stop_of(broker, s.seen, moving)
+    return replace(found, waits=(*found.waits, *_others_first(broker, s)))
+
+
+def _others_first(broker: int, s: KafkaState) -> Iterator[str]:
+    """Yield what has to come first besides what partitions need.
+
+    A controller that came back with an empty volume observes, and votes no more: a voter stops only while most of the voters vote without it. One that is
+    the only voter has nobody to wait for.
+    """
+    volume = s.volumes.get(broker)
+    if volume is not None and volume.is_going:
+        yield "its volume claim is terminating, and would be gone with its pod"
+    voters, observers = map_at(s.quorum, "voters"), map_at(s.quorum, "observers")
+    if len(voters) < 2 or str(broker) not in voters or str(broker) in observers:
+        return
+    left = [each for each in voters if each != str(broker) and each not in observers and s.is_up(int(each))]
+    if 2 * len(left) <= len(voters):
+        yield f"the controllers would have no majority: of {len(voters)} voters, {len(left)} would vote without it (hint: have controllers that came back with an empty volume join again, by kafka-metadata-quorum.sh)"
 
 
 def _decision(found: BrokerStop, templates: Mapping[int, str], ctx: Context) -> str:

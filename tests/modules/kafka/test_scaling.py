@@ -116,6 +116,16 @@ def test_a_broker_that_is_down_while_it_is_emptied_is_waited_for():
     assert took == ["create kf-3", "move-partitions", "take-throttle-off", "delete kf-3", "unregister-broker-kf-3"]
 
 
+def test_a_broker_that_can_t_run_is_emptied_and_goes():
+    world = a_world([0, 1, 3], brokers=4)
+    world.down = {3}
+    world.change(brokers=3)
+    world.settle()
+    took = [each for each in verbs(world) if each != "elect-leaders"]
+    assert took == ["move-partitions", "take-throttle-off", "delete kf-3", "unregister-broker-kf-3"]
+    assert held(world) == [1, 1, 1]
+
+
 @pytest.mark.parametrize("passes", range(8))
 def test_a_change_of_mind_on_the_way_ends_with_all_in_place(passes):
     world = a_world(*ROWS, rebalance={"maxMovesInFlight": 1})

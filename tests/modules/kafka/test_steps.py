@@ -79,6 +79,30 @@ def test_a_controller_whose_volume_is_gone_doesn_t_begin_a_cluster_again(world):
     assert lines(world.pods[1])[1]["BEGIN"] == "joins"
 
 
+def test_a_volume_that_is_going_holds_up_nobody_but_its_own_broker(world):
+    world.objects["PersistentVolumeClaim", "kf-1-data"]["metadata"]["deletionTimestamp"] = NOW
+    for number in (1, 2):
+        world.objects.pop(("Pod", f"kf-{number}"))
+    outcome = world.settle()
+    assert [each for each in world.took() if each != "elect-leaders"] == ["create kf-2"]
+    assert condition(outcome, "Ready").reason == "VolumeTerminating"
+    assert condition(outcome, "Available").status == "True"
+
+
+def test_the_first_controllers_begin_together_once_an_old_volume_is_gone():
+    world = World()
+    world.step()
+    old = world.objects["PersistentVolumeClaim", "kf-1-data"]
+    old["metadata"] |= {"deletionTimestamp": NOW, "annotations": {}}
+    world = World()
+    world.objects["PersistentVolumeClaim", "kf-1-data"] = old
+    assert condition(world.settle(), "Ready").reason == "VolumeTerminating"
+    assert world.took() == []
+    world.objects.clear()
+    world.settle()
+    assert world.took() == BEGUN
+
+
 def test_a_cluster_that_is_made_again_on_its_volumes_keeps_its_id(world):
     before = world.cr["status"]["clusterId"]
     for number in range(3):
@@ -242,3 +266,67 @@ def test_volumes_grow(world):
     world.change(storage={"size": "1.5Gi"})
     world.settle()
     assert sizes(world) == ["1.5Gi"] * 3
+
+
+def without_volume(world, number):
+    """A controller has lost its volume, and has come back."""
+    for kind, name in (("Pod", f"kf-{number}"), ("PersistentVolumeClaim", f"kf-{number}-data")):
+        world.objects.pop((kind, name))
+    del world.disks[number]
+    world.settle()
+    world.took()
+
+
+def test_no_voter_restarts_while_another_controller_only_observes(world):
+    without_volume(world, 1)
+    world.change(config={"queued.max.requests": "9"})
+    outcome = world.settle()
+    assert [each for each in world.took() if each != "elect-leaders"] == ["delete kf-1", "create kf-1"]
+    assert "no majority" in condition(outcome, "Rolling").message
+    world.disks[1]["begins"] = "first"  # somebody has it join the voters
+    world.settle()
+    assert {"delete kf-0", "delete kf-2"} <= {*world.took()}
+
+
+def test_a_controller_alone_restarts():
+    world = World(brokers=1, controllers=1)
+    world.settle()
+    world.took()
+    world.change(config={"queued.max.requests": "9"})
+    world.settle()
+    assert world.took() == ["delete kf-0", "create kf-0"]
+
+
+def test_a_broker_whose_volume_claim_is_terminating_isn_t_restarted(world):
+    world.objects["PersistentVolumeClaim", "kf-1-data"]["metadata"]["deletionTimestamp"] = NOW
+    world.change(config={"queued.max.requests": "9"})
+    outcome = world.settle()
+    assert {each for each in world.took() if each.startswith("delete")} == {"delete kf-0", "delete kf-2"}
+    assert "volume claim is terminating" in condition(outcome, "Rolling").message
+
+
+@pytest.mark.parametrize("silent", [{1}, {0, 1, 2}], ids=["one", "all"])
+def test_a_broker_that_nobody_hears_for_a_moment_isn_t_deleted_for_what_the_spec_says(world, silent):
+    world.silent = silent
+    world.change(config={"queued.max.requests": "9"})
+    world.settle()
+    assert world.took() == []
+
+
+@pytest.mark.parametrize("down", [{1}, {0, 1, 2}], ids=["one", "all"])
+def test_a_broker_that_doesn_t_run_is_made_anew_as_the_spec_says_now(world, down):
+    world.down = down
+    world.run()
+    world.change(config={"queued.max.requests": "9"})
+    world.settle()
+    assert [each for each in world.took() if each.startswith("delete")] == [
+        f"delete kf-{each}" for each in sorted(down)
+    ]
+
+
+def test_a_broker_that_doesn_t_run_isn_t_deleted_while_another_is_going(world):
+    world.down = {1}
+    world.objects["Pod", "kf-2"]["metadata"]["deletionTimestamp"] = NOW
+    world.change(config={"queued.max.requests": "9"})
+    world.step()
+    assert world.took() == []

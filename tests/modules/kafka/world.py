@@ -26,7 +26,7 @@ def a_cr(**spec):
 
 
 class World:
-    """One cluster, from its CR on. *taken* are all steps so far, *down* the brokers that don't run though they have pods."""
+    """One cluster, from its CR on. *taken* are all steps so far, *down* the brokers that don't run though they have pods, *silent* those that run and that nobody hears for now."""
 
     def __init__(self, **spec):
         self.cr = a_cr(**spec)
@@ -34,7 +34,7 @@ class World:
         self.objects, self.disks, self.topics = {}, {}, {}
         self.config = {}
         self.controller = -1
-        self.down, self.slow = set(), set()
+        self.down, self.slow, self.silent = set(), set(), set()
         self.registered, self.moves, self.throttled = set(), {}, {}
         self.refuses = {}
         self.taken, self.new = [], itertools.count(1)
@@ -46,6 +46,12 @@ class World:
     @property
     def running(self):
         return {number for number, pod in self.pods.items() if number not in self.down and number in self.disks}
+
+    @property
+    def voting(self):
+        """The controllers that vote: one whose volume was made anew only observes."""
+        controllers = range(self.spec.get("controllers", 3))
+        return {each for each in self.running if each in controllers and self.disks[each]["begins"] != "joins"}
 
     @property
     def spec(self):
@@ -77,14 +83,18 @@ class World:
             disk = self.disks.setdefault(number, {"cluster": told["CLUSTER_ID"], "begins": told["BEGIN"]})
             assert disk["cluster"] == told["CLUSTER_ID"], f"kf-{number} is formatted for another cluster"
             assert not (disk["begins"] != "joins" and number >= self.spec.get("controllers", 3)), number
-            is_up = number not in self.down
+            is_up = number not in self.down | self.silent
             pod["status"] = {
                 "phase": "Running",
                 "podIP": f"10.0.0.{number}",
-                "conditions": [{"type": "Ready", "status": str(is_up)}],
+                "conditions": [{"type": "Ready", "status": str(is_up), "lastTransitionTime": "2026-11-20T11:00:05Z"}],
             }
+            if number not in self.down:
+                pod["status"]["containerStatuses"] = [
+                    {"name": "kafka", "state": {"running": {"startedAt": "2026-11-20T11:00:00Z"}}}
+                ]
         assert len({each["cluster"] for each in self.disks.values()}) <= 1
-        quorum = self.running & set(range(self.spec.get("controllers", 3)))
+        quorum = self.voting
         self.controller = (
             -1
             if len(quorum) * 2 <= self.spec.get("controllers", 3)
@@ -104,11 +114,12 @@ class World:
                 each["leader"] = there[0] if there else -1
 
     def facts(self):
+        heard = self.running - self.silent
         pods = {
-            f"kf-{number}": {"uid": pod["metadata"]["uid"], "error": "" if number in self.running else "silent"}
+            f"kf-{number}": {"uid": pod["metadata"]["uid"], "error": "" if number in heard else "silent"}
             for number, pod in self.pods.items()
         }
-        if not self.running or self.controller < 0:
+        if not heard or self.controller < 0:
             return {"pods": pods}
         voters = {str(number): "d" for number in range(self.spec.get("controllers", 3))}
         return {
@@ -117,7 +128,7 @@ class World:
                 "id": self.disks[0]["cluster"],
                 "controller": self.controller,
                 "voters": voters,
-                "observers": {},
+                "observers": {str(number): "d" for number in sorted(self.running - self.voting)},
             },
             "brokers": {
                 str(number): {
@@ -215,6 +226,8 @@ class World:
     def delete(self, kind, name):
         number = int(name.removesuffix("-data").rpartition("-")[2]) if kind in {"Pod", "PersistentVolumeClaim"} else -1
         if kind == "Pod":
+            if number in self.voting and (voters := self.spec.get("controllers", 3)) > 1:
+                assert 2 * len(self.voting - {number}) > voters, "the controllers lose their majority"
             for topic, at, each in self.partitions():
                 left = {*each.get("inSync", ())} - {number}
                 least = min(self.topics[topic]["min"], len(each["replicas"]) - 1)
