@@ -227,10 +227,11 @@ async def act(_cr: Manifest, action: Action, io: Io) -> str:
         SilentPodError: no broker answers.
     """
     await asyncio.to_thread(load)
-    if action.verb == KafkaDo.MOVE:  # the throttle first: whoever dies in between has moved nothing
+    if action.verb in {KafkaDo.MOVE, KafkaDo.THROTTLE}:  # the throttle first: whoever dies in between has moved nothing
         rates = {key: str(action.parameters["throttle"]) for key in THROTTLES}
         await _throttle(io, action.parameters, {"set": rates, "reset": ()})
-    await _through_any(action, io)
+    if action.verb != KafkaDo.THROTTLE:
+        await _through_any(action, io)
     if action.verb == KafkaDo.UNTHROTTLE:  # what says that there is a throttle goes last
         await _throttle(io, action.parameters, {"set": {}, "reset": THROTTLES})
     return ""

@@ -28,6 +28,8 @@ def after_action(facts: Facts, action: Action) -> Facts:
             changed = _moved(facts, given)
         case KafkaDo.CANCEL:
             changed = {"moves": {}}
+        case KafkaDo.THROTTLE:
+            changed = {"brokers": {**brokers, **_throttled(brokers, given)}}
         case KafkaDo.UNTHROTTLE:
             changed = {
                 "brokers": {number: {**each, "throttled": {}} for number, each in brokers.items()},
@@ -42,6 +44,15 @@ def after_action(facts: Facts, action: Action) -> Facts:
         case _ if "topic" in given:
             changed = {"topics": _with_topic(facts, action)}
     return {**facts, **changed}
+
+
+def _throttled(brokers: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the brokers that are given another throttle."""
+    return {
+        number: {**each, "throttled": dict.fromkeys(each["throttled"], str(given["throttle"]))}
+        for number, each in brokers.items()
+        if int(number) in given["brokers"]
+    }
 
 
 def _with_topic(facts: Facts, action: Action) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.module_api import Context, map_at, text_at
 from kubectl_reconcile.modules.kafka.names import fact_key, slot_of
-from kubectl_reconcile.modules.kafka.partitions.assignment import Assignment, Key, listing, with_replicas
+from kubectl_reconcile.modules.kafka.partitions.assignment import Assignment, Key, digest_of, listing, with_replicas
 from kubectl_reconcile.modules.kafka.partitions.batches import Batch, next_batch
 from kubectl_reconcile.modules.kafka.partitions.drain import drain, without_racks
 from kubectl_reconcile.modules.kafka.partitions.proposal import MoveProposal, estimate_s, propose
@@ -29,7 +29,7 @@ from kubectl_reconcile.modules.kafka.topics import counted, size_text
 class MovePlan:
     """What moves for the sake of *filled* brokers or of those that are *leaving*; *settled* is where all stands once what is in flight has come to its end.
 
-    *noted* are the brokers that the status keeps: those that aren't filled yet, and those that are being emptied, which would be filled again if they were to stay.
+    *pods* tells the pods of these brokers from others of the same names. *noted* are the brokers that the status keeps: those that aren't filled yet, and those that are being emptied, which would be filled again if they were to stay.
     """
 
     leaving: tuple[int, ...] = ()
@@ -37,11 +37,12 @@ class MovePlan:
     settled: Assignment = field(default_factory=lambda: Assignment({}, {}))
     proposal: MoveProposal = field(default_factory=lambda: MoveProposal(""))
     noted: tuple[int, ...] = ()
+    pods: str = ""
 
     @property
     def occasion(self) -> str:
-        """What it is for, as a part of an action's key."""
-        return "-".join(map(str, ("to", *self.filled) if self.filled else ("off", *self.leaving)))
+        """What it is for, as a part of an action's key: brokers that come again some day are another occasion."""
+        return "-".join(map(str, (*(("to", *self.filled) if self.filled else ("off", *self.leaving)), self.pods)))
 
 
 def leaving(spec: KafkaSpec, s: KafkaState) -> tuple[int, ...]:
@@ -63,13 +64,18 @@ def plan_of(spec: KafkaSpec, s: KafkaState) -> MovePlan:
     new = tuple(number for number in range(spec.brokers) if number in s.registered and _is_new(number, s, settled))
     emptied = tuple(number for number in going if s.holds(number))
     if emptied:
-        return MovePlan(going, (), settled, drain(settled, going).proposal, (*new, *emptied))
+        return MovePlan(going, (), settled, drain(settled, going).proposal, (*new, *emptied), _pods(going, s))
     filled = tuple(number for number in new if s.is_up(number))
     if not filled:
         return MovePlan(going, (), settled, noted=new)
     found = propose(settled, Wish(without_racks(settled, going, ALL_GOALS), MoveMode.ADD_BROKERS, filled))
     is_full = not found.moves and not found.problems and not s.moves
-    return MovePlan(going, filled, settled, found, () if is_full else new)
+    return MovePlan(going, filled, settled, found, () if is_full else new, _pods(filled, s))
+
+
+def _pods(brokers: tuple[int, ...], s: KafkaState) -> str:
+    """Return a short hash of the pods of these brokers."""
+    return digest_of([text_at(s.pods[each].manifest, "metadata", "uid") for each in brokers if each in s.pods])[:8]
 
 
 def _is_new(number: int, s: KafkaState, settled: Assignment) -> bool:
@@ -82,12 +88,14 @@ def move_steps(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> Iterator[Kafka
     wrong = _off_target(plan, s)
     if wrong and is_agreed(spec, s, plan):
         yield _cancelled(wrong, s)
-    if batch.submit and is_agreed(spec, s, plan):
-        yield _moved(spec, s, plan, batch)
+    move = _moved(spec, s, plan, batch) if batch.submit and is_agreed(spec, s, plan) else None
+    if move:
+        yield move
     if s.in_flight:
+        yield from _throttled(spec, s)
         names = listing(sorted(each.key for each in s.in_flight))
         yield wait(f"{counted(len(s.in_flight), 'partition')} moving: {names}", "PartitionsMoving", Aim.SCALING)
-    if batch.submit and is_agreed(spec, s, plan):
+    if move and move.key not in s.failed:
         return
     if throttled := sorted(number for number, each in s.registered.items() if each.get("throttled")):
         yield _unthrottled(throttled, s)
@@ -177,6 +185,18 @@ def _totals(spec: KafkaSpec, proposal: MoveProposal) -> str:
         f"{counted(len(proposal.moves), 'partition')}, {counted(proposal.moved_replicas, 'replica')}, {size_text(proposal.moved_bytes)}{least};"
         f" brokers hold (replicas): {loads or 'what they held'}"
     )
+
+
+def _throttled(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
+    """Yield another throttle where what moves has one that isn't the spec's; what moves without any is somebody else's."""
+    wanted = str(spec.rebalance.throttle_bytes_per_second)
+    found = {number: map_at(each, "throttled") for number, each in s.registered.items() if s.is_up(number)}
+    other = {number: rates for number, rates in found.items() if {*rates.values()} - {wanted}}
+    if other:
+        text = f"have partitions move at {wanted} bytes per second at most, as the spec says now"
+        given = {"throttle": spec.rebalance.throttle_bytes_per_second, "brokers": sorted(other)}
+        holds = {f"brokers.{number}.throttled": dict(rates) for number, rates in other.items()}
+        yield KafkaStep(KafkaDo.THROTTLE, Aim.SCALING, text, wanted, parameters=given, holds=holds)
 
 
 def _unthrottled(brokers: list[int], s: KafkaState) -> KafkaStep:

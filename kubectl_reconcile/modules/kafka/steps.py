@@ -37,6 +37,8 @@ class KafkaDo(StrEnum):
     MOVE = "move-partitions"
     """Have partitions stand elsewhere, at no more than a certain speed."""
     CANCEL = "cancel-moves"
+    THROTTLE = "set-throttle"
+    """Have what moves already move at another speed."""
     UNTHROTTLE = "take-throttle-off"
     UNREGISTER = "unregister-broker"
     """Have the cluster forget a broker that is gone."""
@@ -48,7 +50,7 @@ class KafkaDo(StrEnum):
 ACTIONS = frozenset(
     {
         KafkaDo.SET_CONFIG, KafkaDo.MAKE_TOPIC, KafkaDo.GROW_TOPIC, KafkaDo.SET_TOPIC, KafkaDo.DELETE_TOPIC,
-        KafkaDo.ALLOW_RESTART, KafkaDo.ELECT, KafkaDo.ALLOW_MOVES, KafkaDo.MOVE, KafkaDo.CANCEL, KafkaDo.UNTHROTTLE, KafkaDo.UNREGISTER,
+        KafkaDo.ALLOW_RESTART, KafkaDo.ELECT, KafkaDo.ALLOW_MOVES, KafkaDo.MOVE, KafkaDo.CANCEL, KafkaDo.THROTTLE, KafkaDo.UNTHROTTLE, KafkaDo.UNREGISTER,
     }
 )  # fmt: skip
 """Steps that aren't a matter of children."""

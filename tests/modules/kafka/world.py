@@ -263,15 +263,20 @@ class World:
                 self.topics[topic]["config"] = changed(self.topics[topic]["config"], given)
             case "set-config":
                 self.config = changed(self.config, given)
+            case "set-throttle":
+                assert {*given["brokers"]} <= {*self.throttled}
+                self.throttle(given)
             case "delete-topic":
                 del self.topics[topic]
             case _:
                 self.act_on_brokers(verb, given)
 
+    def throttle(self, given):
+        rate = {"leader.replication.throttled.rate": str(given["throttle"])}
+        self.throttled |= dict.fromkeys(given["brokers"], rate)
+
     def move(self, given):
-        self.throttled = {
-            number: {"leader.replication.throttled.rate": str(given["throttle"])} for number in given["brokers"]
-        }
+        self.throttle(given)
         for each in given["moves"]:
             own = self.topics[each["topic"]]["partitions"][each["partition"]]
             assert "target" not in own, "a partition is assigned twice"
