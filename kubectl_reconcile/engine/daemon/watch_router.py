@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from kubectl_reconcile.cluster.cache import Event, EventKind, StoredObject
 from kubectl_reconcile.core.annotations import RESUME_REQUESTED_AT
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
+from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.daemon.reading_times import ReadingTimes
 from kubectl_reconcile.core.daemon.watch_events import (
     ItemIndex,
     crd_facts,
@@ -31,9 +32,6 @@ from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.sync_controller import SyncController
 from kubectl_reconcile.engine.sync import gather
 
-READ_AGAIN_S = 3.0
-"""A CR whose module reads all of its namespace is looked at no more often than this for what changes there."""
-
 
 @dataclass(slots=True)
 class WatchRouter:
@@ -44,7 +42,7 @@ class WatchRouter:
     index: ItemIndex
     kind_changed: Callable[[GroupKind], None]
     established: dict[ObjectRef, tuple[GroupVersionKind, ...]]
-    _read_s: dict[ObjectRef, float] = field(default_factory=dict)
+    _reading: ReadingTimes = field(default_factory=ReadingTimes)
 
     def on_event(self, happened: Event) -> None:
         """Say which items an event concerns."""
@@ -141,7 +139,7 @@ class WatchRouter:
         if after is None:
             self.index.cr_went(stored.ref, stored.uid, module, stored.manifest())
             self.context.view.readers.use(stored.ref, frozenset())
-            self._read_s.pop(stored.ref, None)
+            self._reading.forget(stored.ref)
             self.context.forget(stored.ref)
             return
         if is_newly_set(RESUME_REQUESTED_AT, before, after):
@@ -169,10 +167,7 @@ class WatchRouter:
         """Have the CRs looked at whose modules read all of this one's namespace: soon, or some seconds after the last time. Who wrote it doesn't matter."""
         now_s = time.monotonic()
         for cr in self.index.reading_all(ref, self.context.session.modules.values()):
-            last_s = self._read_s.get(cr, 0.0)
-            if last_s <= now_s:
-                due_s = self._read_s[cr] = max(now_s + DEBOUNCE_S, last_s + READ_AGAIN_S)
-                self.context.queue.add(cr, Priority.RESYNC, after_s=due_s - now_s)
+            self.context.queue.add(cr, Priority.RESYNC, after_s=self._reading.after_change(cr, now_s) - now_s)
 
 
 def _manifest(stored: StoredObject | None) -> Manifest | None:

@@ -132,6 +132,7 @@ _FIXED = {
     "wal_sender_timeout": "5s",
     "wal_receiver_timeout": "5s",
     "wal_retrieve_retry_interval": "1s",
+    "restart_after_crash": "off",  # one pod is one run of a server: what a shutdown checkpoint ends doesn't go on
     "password_encryption": "scram-sha-256",
     "logging_collector": "off",
 }

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -240,8 +240,19 @@ async def _closed(session: PostgresSession, answer: Mapping[str, Any]) -> str:
         found = await session.ask(_LOG_END.format(name=name, end=end, most=TAIL))
     except PostgresError:
         return ""
-    at = closed_at(bytes.fromhex(found[0][0] or ""), end)
+    at = closed_at(_bytes_of(found), end)
     return "" if at is None else lsn_text(at)
+
+
+def _bytes_of(rows: Sequence[Sequence[str | None]]) -> bytes:
+    """Return the bytes that a server gives as digits; none where that is anything else, or too much."""
+    text = rows[0][0] if len(rows) == 1 and rows[0] else None
+    if text is None or len(text) > 2 * TAIL:
+        return b""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
 
 
 async def _within(io: Io, spec: MyDatabaseSpec, name: str, password: str | None) -> Mapping[str, Any]:

@@ -49,7 +49,7 @@ OWNED_PARAMETERS: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "wal_level", "wal_log_hints", "hot_standby", "max_wal_senders", "max_replication_slots", "max_slot_wal_keep_size", "primary_conninfo",
+            "wal_level", "restart_after_crash", "wal_log_hints", "hot_standby", "max_wal_senders", "max_replication_slots", "max_slot_wal_keep_size", "primary_conninfo",
             "primary_slot_name", "synchronous_standby_names", "wal_sender_timeout", "wal_receiver_timeout", "wal_retrieve_retry_interval",
             "promote_trigger_file",
         ),

@@ -105,9 +105,9 @@ def test_the_pods_of_jobs_and_what_modules_make_are_found_before_the_sync_as_aft
         asked = ("-f", str(source(*manifests)), "--name", "shop")
         before = scanned(cluster, rules)
         told = SCHEMA(json.loads(plugin("diff", *asked, "-o", "json").out))["scan"]
-        assert ({name for name, *_ in keys(told["new"])}, {name for name, *_ in keys(told["mended"])}) == (new, mended)
+        assert ({name for name, *_ in keys(told["new"])}, {name for name, *_ in keys(told["fixed"])}) == (new, mended)
         assert plugin("sync", *asked, "--no-wait").status == 0
-        assert scanned(cluster, rules) == (before | keys(told["new"])) - keys(told["mended"])
+        assert scanned(cluster, rules) == (before | keys(told["new"])) - keys(told["fixed"])
 
 
 def test_new_findings_are_listed_by_object_and_place_and_end_a_pipeline_that_asks_for_it(plugin, source):

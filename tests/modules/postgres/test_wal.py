@@ -2,7 +2,9 @@
 
 import pytest
 
-from kubectl_reconcile.modules.postgres.server.wal import closed_at
+from kubectl_reconcile.modules.postgres.driver import _bytes_of
+from kubectl_reconcile.modules.postgres.server import wal
+from kubectl_reconcile.modules.postgres.server.wal import TAIL, closed_at
 
 START, END = 0x15168A8, 0x15168A8 + 120
 BEFORE = bytes.fromhex("22000000d5020000e867510100000000000100007079f375ff08930a67a0f4030300000000000000")
@@ -39,3 +41,32 @@ TAILS = {
 @pytest.mark.parametrize(("tail", "end"), TAILS.values(), ids=TAILS)
 def test_any_other_end_says_nothing(tail, end):
     assert closed_at(tail, end) is None
+
+
+def test_of_a_tail_however_long_only_the_end_is_looked_at(monkeypatch):
+    looked = []
+    monkeypatch.setattr(wal, "_is_closing", lambda _, start: bool(looked.append(start)))
+    assert closed_at(bytes(1_000_000), 2_000_000) is None
+    assert len(looked) <= TAIL // 8
+    monkeypatch.undo()
+    assert closed_at(bytes(100_000) + RECORD, END) == START
+
+
+ODD = {
+    "no row": [],
+    "an empty row": [()],
+    "nothing known": [(None,)],
+    "two rows": [("00",), ("00",)],
+    "no digits": [("zz",)],
+    "half a byte": [("0",)],
+    "more than was asked for": [("00" * (TAIL + 1),)],
+}
+
+
+@pytest.mark.parametrize("rows", ODD.values(), ids=ODD)
+def test_what_a_server_may_not_answer_is_taken_for_nothing(rows):
+    assert _bytes_of(rows) == b""
+
+
+def test_bytes_are_what_a_server_gives_as_digits():
+    assert _bytes_of([(RECORD.hex(),)]) == RECORD

@@ -1,7 +1,7 @@
 """What is read of a log, as the server has written it: whether it ends in order.
 
-A server that stops in order writes one more record once all sessions have ended, a *shutdown checkpoint*, and nothing after it. That record says where it stands
-itself, and has a checksum. Its layout (a header of 24 bytes, then a byte 255, the length, and the data, which begins with the position from which a server would
+A server that stops in order writes one more record once all sessions have ended, a *shutdown checkpoint*, and nothing after it. One that recovers from a crash
+writes such a record as well and goes on: servers whose log is read here never do that by themselves (``restart_after_crash`` is off). The record says where it stands itself, and has a checksum. Its layout (a header of 24 bytes, then a byte 255, the length, and the data, which begins with the position from which a server would
 start again) has been the same since PostgreSQL 9.5.
 
 Pure: bytes in, a position out.
@@ -22,8 +22,9 @@ _CASTAGNOLI = 0x82F63B78
 def closed_at(tail: bytes, end: int) -> int | None:
     """Return where the shutdown checkpoint stands with which a log ends in order, None where it doesn't, or that isn't known; *tail* are its last bytes before *end*.
 
-    It isn't known where the end of a page falls into the record.
+    It isn't known where the end of a page falls into the record. Of a longer tail only the end is looked at: whoever sends it can't make that take long.
     """
+    tail = tail[-TAIL:]
     starts = range(end - len(tail) + -(end - len(tail)) % _ALIGNED, end - _HEADER, _ALIGNED)
     found = (start for start in starts if _is_closing(tail[start - end :], start))
     return next(found, None)
