@@ -1,6 +1,7 @@
 """What follows from a pass over a CR: when it is looked at again.
 
-A pass over a CR keeps nothing for the next one, so there is no state: one event in, instructions out. A CR whose pass wrote
+A pass over a CR keeps nothing for the next one, so there is no state: one event in, instructions out; but for those whose modules read all of their namespace it
+is kept when they are looked at next (``ReadingTimes``). A CR whose pass wrote
 is looked at once more, since its status should tell what is there now; one that always writes is paced, later where somebody waits.
 
 Pure: time is an argument.
@@ -8,11 +9,12 @@ Pure: time is an argument.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from kubectl_reconcile.core.daemon.pass_events import ForgetFailures, LookAgain, Retry, Scope
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
+from kubectl_reconcile.core.objects import ObjectRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +70,32 @@ def after_cr_pass(happened: CrEvent, now_s: float) -> tuple[CrInstruction, ...]:
     if happened.lapses_at_s is not None:
         again.append(LookAgain(Priority.POLL, happened.lapses_at_s - now_s))
     return (*pace, ForgetFailures(), *again)
+
+
+READ_AGAIN_S: Final = 3.0
+"""How many seconds apart."""
+
+
+@dataclass(slots=True)
+class ReadingTimes:
+    """When custom resources are looked at whose modules read all of their namespace, where something changes all the time: soon, and then some seconds apart.
+
+    Times are of the monotonic clock.
+    """
+
+    _due_s: dict[ObjectRef, float] = field(default_factory=dict)
+
+    def after_change(self, cr: ObjectRef, now_s: float) -> float:
+        """Return when to look because something has changed *now_s*.
+
+        It is never before that: that a look was wanted for a time to come doesn't tell that there will be one, since the queue has one look answer for
+        all that was asked until then.
+        """
+        last_s = self._due_s.get(cr, 0.0)
+        if last_s <= now_s:
+            self._due_s[cr] = max(now_s + DEBOUNCE_S, last_s + READ_AGAIN_S)
+        return self._due_s[cr]
+
+    def forget(self, cr: ObjectRef) -> None:
+        """Drop a custom resource that is gone."""
+        self._due_s.pop(cr, None)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from kubectl_reconcile.cluster.cache import Event, EventKind, StoredObject
 from kubectl_reconcile.core.annotations import RESUME_REQUESTED_AT
 from kubectl_reconcile.core.daemon import pass_events as on
+from kubectl_reconcile.core.daemon.cr_pass import ReadingTimes
 from kubectl_reconcile.core.daemon.priority import Priority
-from kubectl_reconcile.core.daemon.reading_times import ReadingTimes
 from kubectl_reconcile.core.daemon.watch_events import (
     ItemIndex,
     crd_facts,

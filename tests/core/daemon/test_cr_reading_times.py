@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_reconcile.core.daemon.cr_pass import READ_AGAIN_S, ReadingTimes
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S
-from kubectl_reconcile.core.daemon.reading_times import READ_AGAIN_S, ReadingTimes
 from kubectl_reconcile.core.objects import ObjectRef
 
 CHECKUP = ObjectRef("checks.reconcile.dev", "Checkup", "shop", "security")
