@@ -6,6 +6,7 @@ Errors that a user can meet say what is wrong and what to do. Any other is a fau
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from aiohttp import web
 
@@ -13,6 +14,7 @@ from kubectl_reconcile.cluster.errors import ApiError, Conflict, Forbidden, NotF
 from kubectl_reconcile.core.resources.sync import SyncSpecError
 from kubectl_reconcile.engine.commands.find_object import NoSuchKind
 from kubectl_reconcile.engine.sync.targets import NoSuchSync, NotInstalled
+from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.web.spelling import as_json
 
@@ -41,6 +43,18 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (ApiError, 502),
 )
 """The first that fits counts."""
+
+
+class HttpLog(logging.LoggerAdapter[logging.Logger]):
+    """Where the HTTP server says what it can't read: of that only the kind is logged, since the text has what was sent, tokens too."""
+
+    def __init__(self) -> None:
+        super().__init__(_LOG, {})
+
+    def log(self, level: int, msg: object, *args: object, exc_info: Any = None, **more: Any) -> None:  # noqa: ARG002 - neither is logged
+        """Log that a request wasn't answered, and the kind of error."""
+        kind = type(exc_info).__name__ if isinstance(exc_info, BaseException) else "unknown"
+        event(_LOG, min(level, logging.WARNING), "request not answered", error=kind)
 
 
 def answer_of(error: Exception) -> web.Response:

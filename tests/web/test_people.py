@@ -198,12 +198,61 @@ async def test_a_token_is_in_no_log_and_no_answer(site, token_of, caplog, namesp
         paths = (ABOUT, SYNCS, f"{SYNCS}/{namespace}/shop", "/start")
         texts += [await (await site.ask(path, token=token)).text() for path in paths]
         texts.append(await (await site.sign_in(token)).text())
+    await sent(site, f"Authorization: Bearer {alice}\x01")
+    await sent(site, f"Authorization : Bearer {alice}")
+    await sent(site, f"Authorization: Bearer {alice}{'x' * 17_000}")
     said = caplog.text + repr([record.__dict__ for record in caplog.records])
     assert "signed in" in said
     assert "token refused" in said
-    for token in (alice, wrong):
+    assert said.count("request not answered") >= 3
+    for token in (alice[:40], wrong):
         assert token not in said
         assert not any(token in text for text in texts)
+
+
+async def sent(site, *headers):
+    """The status that is answered to headers as they stand, however malformed."""
+    host, _, port = site.address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        named = [*headers, *([] if any(each.startswith("Host") for each in headers) else [f"Host: {site.address}"])]
+        lines = [f"GET {ABOUT} HTTP/1.1", *named, "Connection: close"]
+        writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        async with asyncio.timeout(150):
+            return int((await reader.readline()).split()[1])
+    finally:
+        writer.close()
+
+
+NONSENSE = {
+    "a host that is none": ("Host: [", 403),
+    "a port that is none": ("Host: localhost:abc", 403),
+    "a port that there isn't": ("Host: localhost:99999", 403),
+    "a token that is no text": ("Authorization: Bearer \xff", 401),
+    "a cookie that is no text": ("Cookie: kubectl-reconcile-80=\xff", 401),
+}
+
+
+@pytest.mark.parametrize(("header", "status"), NONSENSE.values(), ids=NONSENSE)
+async def test_nonsense_is_refused_and_no_fault_of_ours(site, header, status):
+    assert await sent(site, header) == status
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=x"])
+async def test_a_form_that_is_no_text_is_refused(site, kind):
+    headers = {"Content-Type": kind}
+    assert (await site.ask("/start", method="POST", headers=headers, data=b"token=\xff")).status == 400
+
+
+async def test_a_long_token_is_looked_at(site):
+    assert await sent(site, f"Authorization: Bearer {'x' * 12_000}") == 401
+
+
+async def test_the_newest_keys_of_a_person_count(site, token_of, monkeypatch):
+    monkeypatch.setattr(people, "MOST_OF_ONE", 3)
+    alice = await token_of("alice")
+    keys = [(await site.sign_in(alice)).headers["Set-Cookie"].partition(";")[0] for _ in range(8)]
+    assert [(await site.ask(ABOUT, key=key)).status for key in keys] == [401] * 5 + [200] * 3
 
 
 async def test_a_token_that_the_cluster_accepts_no_more_is_forgotten(site, token_of, session, namespace):

@@ -17,6 +17,7 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.web.app import application
 from kubectl_reconcile.web.asking import Asker
+from kubectl_reconcile.web.errors import HttpLog
 from kubectl_reconcile.web.fleet_feed import FleetFeed
 from kubectl_reconcile.web.people.people import People
 from kubectl_reconcile.web.people.seen_fleet import SeenFleet
@@ -24,6 +25,8 @@ from kubectl_reconcile.web.people.token_door import TokenDoor
 from kubectl_reconcile.web.rate_limit import RateLimit
 
 _GRACE_S = 1.0
+_LONGEST_HEADER_BYTES = 16 * 1024
+"""Longer than any token that is looked at."""
 _BURST, _PER_S = 3000.0, 600.0
 """How many requests everybody together may make; each person has a limit of their own."""
 
@@ -49,7 +52,14 @@ async def serving_page(address: str, origins: tuple[str, ...], daemon: Session) 
 
         door = TokenDoor(People(nobody, answered), origins)
         app = application(door, documents, RateLimit(_BURST, _PER_S))
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GRACE_S, handler_cancellation=True)
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            logger=HttpLog(),
+            max_field_size=_LONGEST_HEADER_BYTES,
+            shutdown_timeout=_GRACE_S,
+            handler_cancellation=True,
+        )
         await runner.setup()
         try:
             async with listened_on(address, "--ui") as (host, port):

@@ -48,7 +48,8 @@ class Person:
 
     asker: Asker
     came_s: float
-    keys: set[str] = field(default_factory=set, repr=False)
+    keys: dict[str, None] = field(default_factory=dict, repr=False)
+    """Those of their browsers, the oldest first."""
 
 
 class People:
@@ -68,10 +69,12 @@ class People:
             Refused: too many wrong ones came from there.
             ApiError: the server refuses to say, or doesn't answer.
         """
+        if not _TOKEN.fullmatch(token):
+            return None
         digest, now_s = hashlib.sha256(token.encode()).digest(), time.monotonic()
         if (found := self._fresh(digest, now_s)) is not None:
             return found
-        if not _TOKEN.fullmatch(token) or now_s - self._refused.get(digest, -_REFUSED_S) < _REFUSED_S:
+        if now_s - self._refused.get(digest, -_REFUSED_S) < _REFUSED_S:
             return None
         limit = self._limit_of(address)
         if not limit.admits(now_s):
@@ -96,9 +99,11 @@ class People:
         """Return a key for another browser of a *person* who is known."""
         key = secrets.token_urlsafe(32)
         self._keys[key] = next(digest for digest, known in self._known.items() if known is person)
-        person.keys.add(key)
+        person.keys[key] = None
         while len(person.keys) > MOST_OF_ONE:
-            self._keys.pop(person.keys.pop(), None)
+            oldest = next(iter(person.keys))
+            del person.keys[oldest]
+            self._keys.pop(oldest, None)
         return key
 
     def leave(self, key: str) -> None:

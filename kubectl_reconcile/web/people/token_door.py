@@ -73,7 +73,10 @@ class TokenDoor:
         if request.method != "POST":
             who = await self.asker(request)
             return sign_in.form(sign_in.onward(request.query.get("next", "")), who.name if who else "")
-        filled = await request.post()
+        try:
+            filled = await request.post()
+        except (ValueError, LookupError):  # text that isn't in its encoding, or in one that nobody knows
+            raise Refused(400, "that isn't what the form sends") from None
         texts = {name: value for name, value in filled.items() if isinstance(value, str)}
         if "leave" in texts:
             return self._left(request)
@@ -100,8 +103,7 @@ class TokenDoor:
     def _origin(self, request: web.Request) -> str:
         """Return under which address somebody asks; empty where it is none of ours."""
         host = request.headers.get("Host", "")
-        parts = urlsplit(f"//{host}")
-        if host and parts.netloc == host and f"{parts.hostname}" in LOOPBACK:
+        if _is_loopback(host):
             return f"http://{host}"
         return next((each for each in self.origins if urlsplit(each).netloc == host), "")
 
@@ -109,3 +111,13 @@ class TokenDoor:
         """Return the name of the cookie: the prefix binds it to the very host; of this machine's own, ports share cookies."""
         origin = self._origin(request)
         return "__Host-reconcile" if origin.startswith("https:") else f"kubectl-reconcile-{urlsplit(origin).port or 80}"
+
+
+def _is_loopback(host: str) -> bool:
+    """Tell whether a Host is this machine's own, at whatever port."""
+    try:
+        parts = urlsplit(f"//{host}")
+        port = parts.port
+    except ValueError:  # no host, or no port
+        return False
+    return parts.netloc == host and parts.hostname in LOOPBACK and port != 0
