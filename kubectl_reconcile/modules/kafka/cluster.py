@@ -217,7 +217,7 @@ def _topics(spec: KafkaSpec, s: KafkaState) -> dict[str, Any]:
 
 
 def _line(number: int, s: KafkaState, ctx: Context) -> dict[str, Any]:
-    held = [each for _, each in s.partitions if number in each["replicas"]]
+    held = s.held.get(number, [])
     rack = str(s.registered.get(number, {}).get("rack") or "")
     return {
         "id": number,

@@ -168,7 +168,7 @@ def _awaited(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep
         if pod is not None and pod.is_going:
             yield wait(f"pod {pod.slot} is terminating", "PodTerminating", _aim(s))
         if not s.is_up(number):
-            fault = (pod.fault or pod.silence) if pod else ""
+            fault = (pod.fault or pod.silence or s.error) if pod else ""
             reason = "BrokerAway" if s.is_formed else "Starting"
             yield wait(f"{slot_of(ctx, number)} doesn't take part yet{f': {fault}' if fault else ''}", reason, _aim(s))
     if not s.is_told:

@@ -16,6 +16,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kubectl_reconcile.module_api import Action, Facts, Io, Manifest, SilentPodError, is_alive, map_at
+from kubectl_reconcile.modules.kafka.answers import (
+    PAGE,
+    Allowance,
+    ToldTopics,
+    brokers_of,
+    least_in_sync,
+    moves_of,
+    name_of,
+    quorum_of,
+    replicas_allowed,
+    settings_of,
+    sizes_of,
+)
 from kubectl_reconcile.modules.kafka.names import PORT, fact_key
 from kubectl_reconcile.modules.kafka.session import KafkaRefusedError, KafkaSession, check, load
 from kubectl_reconcile.modules.kafka.spec import kafka_spec
@@ -26,7 +39,7 @@ THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.thro
 _EVERY = "*"
 """Which replicas a throttle is for: those of them that are in sync aren't slowed down."""
 _QUORUM = "__cluster_metadata"
-_PAGE, _TOPICS_AT_ONCE = 2000, 200
+_TOPICS_AT_ONCE = 200
 _OF_TOPIC, _OF_BROKER = 2, 4
 """Kinds of what has a configuration, and in answers where a value is from."""
 _FROM_TOPIC, _FROM_BROKER, _FROM_ALL = 1, 2, 3
@@ -46,7 +59,8 @@ async def observe(cr: Manifest, io: Io) -> Facts:
     await asyncio.to_thread(load)
     pods = [pod for pod in io.owned.of("Pod") if is_alive(pod) and map_at(pod, "status").get("podIP")]
     names = [pod["metadata"]["name"] for pod in pods]
-    answers = dict(zip(names, await asyncio.gather(*(_look(io, name) for name in names)), strict=True))
+    allowed = replicas_allowed()
+    answers = dict(zip(names, await asyncio.gather(*(_look(io, name, allowed) for name in names)), strict=True))
     facts = {
         "pods": {
             pod["metadata"]["name"]: {"uid": pod["metadata"]["uid"], "error": answers[pod["metadata"]["name"]]["error"]}
@@ -63,23 +77,17 @@ async def observe(cr: Manifest, io: Io) -> Facts:
         return {**facts, "error": str(error)}
 
 
-async def _look(io: Io, name: str) -> dict[str, Any]:
-    """Return what a broker says of itself; ``error`` where it says nothing."""
+async def _look(io: Io, name: str, allowed: Allowance) -> dict[str, Any]:
+    """Return what a broker says of itself; ``error`` where it says nothing. *allowed* is how much all of them may tell of together."""
     try:
         async with _session(io, name) as session:
             quorum = await _quorum(session)
             dirs = await session.ask("DescribeLogDirs", topics=None)
+            sizes = sizes_of(dirs, allowed)
             number = int(name.rpartition("-")[2])
             said = await _config(session, _OF_BROKER, [str(number)], THROTTLES, _FROM_BROKER)
     except (SilentPodError, KafkaRefusedError) as error:
         return {"error": str(error)}
-    sizes = {
-        f"{topic.name}-{each.partition_index}": each.partition_size
-        for found in dirs.results
-        for topic in found.topics
-        for each in topic.partitions
-        if not each.is_future_key
-    }
     usable = sum(max(each.usable_bytes, 0) for each in dirs.results)
     return {
         "error": "",
@@ -87,7 +95,7 @@ async def _look(io: Io, name: str) -> dict[str, Any]:
         "quorum": quorum,
         "sizes": sizes,
         "usable": usable,
-        "throttled": said[str(number)],
+        "throttled": said.get(str(number), {}),
     }
 
 
@@ -97,11 +105,7 @@ async def _quorum(session: KafkaSession) -> dict[str, Any]:
     check("DescribeQuorum", answer.error_code, answer.error_message)
     found = answer.topics[0].partitions[0]
     check("DescribeQuorum", found.error_code, found.error_message)
-    return {
-        "controller": found.leader_id,
-        "voters": {str(each.replica_id): str(each.replica_directory_id) for each in found.current_voters},
-        "observers": {str(each.replica_id): str(each.replica_directory_id) for each in found.observers},
-    }
+    return quorum_of(found)
 
 
 async def _cluster(io: Io, answering: Sequence[str], own: Mapping[str, Mapping[str, Any]], wanted: set[str]) -> Facts:
@@ -118,57 +122,24 @@ async def _cluster(io: Io, answering: Sequence[str], own: Mapping[str, Mapping[s
     topics = await _topics(io, name, sizes)
     await _configured(io, name, topics, wanted)
     return {
-        "cluster": {"id": cluster.cluster_id, **quorum},
-        "brokers": {str(each.broker_id): _registered(each, own.get(str(each.broker_id), {}), topics) for each in cluster.brokers},
+        "cluster": {"id": name_of(cluster.cluster_id), **quorum},
+        "brokers": brokers_of(cluster, own, topics),
         "config": config.get("", {}),
         "topics": {fact_key(topic): each for topic, each in topics.items()},
-        "moves": {
-            fact_key(topic.name): {str(each.partition_index): {"replicas": list(each.replicas), "adding": list(each.adding_replicas), "removing": list(each.removing_replicas)} for each in topic.partitions}
-            for topic in moves.topics
-        },
-    }  # fmt: skip
-
-
-def _registered(broker: Any, own: Mapping[str, Any], topics: Mapping[str, Any]) -> dict[str, Any]:
-    told = {"usableBytes": coarse(own["usable"])} if own else {}
-    rows = (each["replicas"] for topic in topics.values() for each in topic["partitions"].values())
-    holds = sum(broker.broker_id in replicas for replicas in rows)
-    throttled = own.get("throttled", {})
-    return {"fenced": broker.is_fenced, "rack": broker.rack or "", "holds": holds, "throttled": throttled, **told}
+        "moves": {fact_key(topic): each for topic, each in moves_of(moves).items()},
+    }
 
 
 async def _topics(io: Io, name: str, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """Return all topics with their partitions, a page at a time, each over a connection of its own: one brings so much at most."""
-    found: dict[str, Any] = {}
-    cursor: dict[str, Any] | None = None
-    while True:
+    told = ToldTopics(sizes)
+    is_more = True
+    while is_more:
+        cursor = {"topic_name": told.cursor[0], "partition_index": told.cursor[1]} if told.cursor else None
         async with _session(io, name) as session:
-            page = await session.ask(
-                "DescribeTopicPartitions", topics=[], response_partition_limit=_PAGE, cursor=cursor
-            )
-        for topic in page.topics:
-            if topic.error_code == 0:
-                known = found.setdefault(
-                    topic.name, {"id": str(topic.topic_id), "internal": topic.is_internal, "partitions": {}}
-                )
-                known["partitions"] |= {
-                    str(each.partition_index): _partition(topic.name, each, sizes) for each in topic.partitions
-                }
-        if page.next_cursor is None:
-            return found
-        cursor = {"topic_name": page.next_cursor.topic_name, "partition_index": page.next_cursor.partition_index}
-
-
-def _partition(topic: str, each: Any, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    name = f"{topic}-{each.partition_index}"
-    held = {number: sizes.get(str(number), {}).get(name, 0) for number in each.replica_nodes}
-    size = held.get(each.leader_id) or max(held.values(), default=0)
-    return {
-        "replicas": list(each.replica_nodes),
-        "inSync": sorted(each.isr_nodes),
-        "leader": each.leader_id,
-        "bytes": coarse(size),
-    }
+            page = await session.ask("DescribeTopicPartitions", topics=[], response_partition_limit=PAGE, cursor=cursor)
+        is_more = told.add(page)
+    return told.found
 
 
 async def _configured(io: Io, name: str, topics: dict[str, Any], wanted: set[str]) -> None:
@@ -179,7 +150,7 @@ async def _configured(io: Io, name: str, topics: dict[str, Any], wanted: set[str
             least = await _config(session, _OF_TOPIC, some, ("min.insync.replicas", *THROTTLED), 0)
             every = await _config(session, _OF_TOPIC, [each for each in some if each in wanted], None, _FROM_TOPIC)
         for each in some:
-            topics[each]["min"] = int(least.get(each, {}).get("min.insync.replicas", 1))
+            topics[each]["min"] = least_in_sync(least.get(each, {}))
             topics[each]["throttled"] = any(least.get(each, {}).get(key) for key in THROTTLED)
             topics[each]["config"] = every.get(each, {})
 
@@ -194,20 +165,7 @@ async def _config(
     answer = await session.ask("DescribeConfigs", resources=asked, include_synonyms=False, include_documentation=False)
     for each in answer.results:
         check("DescribeConfigs", each.error_code, each.error_message, fine=(_GONE,))
-    return {
-        found.resource_name: {
-            each.name: each.value or "" for each in found.configs or () if source in {0, each.config_source}
-        }
-        for found in answer.results
-    }
-
-
-def coarse(size: int) -> int:
-    """Return a size to three binary digits, rounded down; less than a mebibyte is none."""
-    if size < 1 << 20:
-        return 0
-    least = max(size.bit_length() - 3, 0)
-    return size >> least << least
+    return settings_of(answer, names, source)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import Action, Context, Facts, Owned, is_alive, map_at
+from kubectl_reconcile.modules.kafka.answers import replicas_held
 from kubectl_reconcile.modules.kafka.names import fact_key
 from kubectl_reconcile.modules.kafka.situation import state_of
 from kubectl_reconcile.modules.kafka.spec import KafkaSpec
@@ -95,10 +96,9 @@ def _moved(facts: Facts, given: Mapping[str, Any]) -> Facts:
         there = {**before, "replicas": new, "inSync": sorted(new), "leader": leader}
         topics[key] = {**known, "throttled": True, "partitions": {**map_at(known, "partitions"), number: there}}
     throttled = {"throttled": {"leader.replication.throttled.rate": str(given["throttle"])}}
-    rows = [each["replicas"] for topic in topics.values() for each in map_at(topic, "partitions").values()]
+    holds = replicas_held(topics)
     brokers = {
-        number: {**each, **throttled, "holds": sum(int(number) in row for row in rows)}
-        for number, each in map_at(facts, "brokers").items()
+        number: {**each, **throttled, "holds": holds[int(number)]} for number, each in map_at(facts, "brokers").items()
     }
     return {"topics": topics, "brokers": brokers}
 

@@ -5,6 +5,7 @@ What requests and answers look like, kafka-python knows, without its clients: th
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import struct
 from collections.abc import Iterable, Mapping
@@ -12,11 +13,14 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from kubectl_reconcile.module_api import PodStream
+from kubectl_reconcile.module_api import PodStream, shortened
 
 _CLIENT = "kubectl-reconcile"
 _BLOCK = 1 << 16
 _LARGEST = 1 << 20
+_SMALL = 1 << 14
+"""So many bytes are read at once; a larger answer is read beside, since a mebibyte may take a fifth of a second."""
+_MESSAGE_MAX = 400
 _VERSIONS: Mapping[str, tuple[str, int]] = {
     "AlterPartitionReassignments": ("admin", 0),
     "CreatePartitions": ("admin", 3),
@@ -65,10 +69,15 @@ class KafkaSession:
         request.with_header(correlation_id=self._asked, client_id=_CLIENT)
         await self.stream.write(bytes(request.encode(version=version, header=True, framed=True)))
         answer = await self._answered()
+        read = getattr(messages, f"{name}Response").decode
         try:
-            return getattr(messages, f"{name}Response").decode(answer, version=version, header=True)
+            if len(answer) <= _SMALL:
+                return read(answer, version=version, header=True)
+            return await asyncio.to_thread(read, answer, version=version, header=True)
         except Exception as error:  # whatever a decoder says of bytes that aren't an answer
-            raise KafkaRefusedError(f"its answer to {name} can't be read: {error!r}") from error
+            raise KafkaRefusedError(
+                f"its answer to {name} can't be read: {shortened(repr(error), _MESSAGE_MAX)}"
+            ) from error
 
     async def unregister(self, broker: int) -> int:
         """Have the cluster forget a broker that is gone; return Kafka's code."""
@@ -130,4 +139,5 @@ def check(name: str, code: int, message: str | None = "", *, fine: Iterable[int]
     if code in {0, *fine}:
         return
     known = importlib.import_module("kafka.errors").for_code(code)
-    raise KafkaRefusedError(f"{name}: {message or known.description or known.__name__}", code)
+    said = message or known.description or known.__name__
+    raise KafkaRefusedError(f"{name}: {shortened(said, _MESSAGE_MAX)}", code)

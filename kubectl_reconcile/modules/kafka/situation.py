@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from kubectl_reconcile.module_api import (
@@ -81,9 +82,9 @@ class BrokerVolume:
         return (bytes_of(self.size) or 0) > (bytes_of(size) or 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KafkaState:
-    """Everything that is known. *registered* are brokers as the cluster knows them; *listed* are the topics of the spec that were there before, by the status; *failed* are the messages of actions that failed when they were last tried, by key, and *done* those that have run; *filling* are the brokers that partitions were being moved to."""
+    """Everything that is known; what follows from it is worked out once. *registered* are brokers as the cluster knows them; *listed* are the topics of the spec that were there before, by the status; *failed* are the messages of actions that failed when they were last tried, by key, and *done* those that have run; *filling* are the brokers that partitions were being moved to."""
 
     pods: Mapping[int, BrokerPod] = field(default_factory=dict)
     volumes: Mapping[int, BrokerVolume] = field(default_factory=dict)
@@ -121,7 +122,7 @@ class KafkaState:
             and self.registered.get(number, {}).get("fenced") is False
         )
 
-    @property
+    @cached_property
     def partitions(self) -> list[tuple[str, Mapping[str, Any]]]:
         """All partitions with their names."""
         return [
@@ -130,21 +131,30 @@ class KafkaState:
             for number, each in sorted(map_at(known, "partitions").items(), key=lambda pair: int(pair[0]))
         ]
 
-    @property
+    @cached_property
+    def held(self) -> Mapping[int, list[Mapping[str, Any]]]:
+        """The partitions that have a replica on a broker, by broker."""
+        found: dict[int, list[Mapping[str, Any]]] = {}
+        for _, each in self.partitions:
+            for number in {*each["replicas"]}:
+                found.setdefault(number, []).append(each)
+        return found
+
+    @cached_property
     def offline(self) -> list[str]:
         """The partitions that nobody leads."""
         return [name for name, each in self.partitions if each["leader"] < 0]
 
-    @property
+    @cached_property
     def behind(self) -> list[str]:
         """The partitions of which a replica isn't in sync."""
         return [name for name, each in self.partitions if {*each["replicas"]} - {*each["inSync"]}]
 
     def holds(self, number: int) -> bool:
         """Tell whether a replica stands on a broker, or is on its way to or from it."""
-        return any(number in each["replicas"] for _, each in self.partitions)
+        return number in self.held
 
-    @property
+    @cached_property
     def seen(self) -> Assignment:
         """What stands where, as plans take it."""
         brokers = (
@@ -155,7 +165,7 @@ class KafkaState:
             brokers, (each for topic, known in self.topics.items() for each in _partitions(topic, known))
         )
 
-    @property
+    @cached_property
     def in_flight(self) -> list[InFlight]:
         """The partitions that Kafka is moving."""
         return [

@@ -330,3 +330,11 @@ def test_a_broker_that_doesn_t_run_isn_t_deleted_while_another_is_going(world):
     world.change(config={"queued.max.requests": "9"})
     world.step()
     assert world.took() == []
+
+
+def test_why_brokers_tell_nothing_of_the_cluster_is_told(world):
+    facts = {"pods": world.facts()["pods"], "error": "it tells of too many partitions"}
+    world.facts = lambda: facts
+    said = condition(world.ask(), "Ready")
+    assert (said.status, said.reason) == ("False", "BrokerAway")
+    assert said.message.endswith(": it tells of too many partitions")

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 
@@ -53,7 +54,7 @@ class Partition:
         return Key(self.topic, self.number)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Assignment:
     """A cluster at one moment: brokers by id, partitions by name."""
 
@@ -67,7 +68,15 @@ class Assignment:
 
     def held_by(self, broker: int) -> list[Partition]:
         """Return the partitions that have a replica on *broker*, by name."""
-        return [each for each in self.partitions.values() if broker in each.replicas]
+        return list(self._held.get(broker, ()))
+
+    @cached_property
+    def _held(self) -> Mapping[int, list[Partition]]:
+        found: dict[int, list[Partition]] = {}
+        for each in self.partitions.values():
+            for broker in {*each.replicas}:
+                found.setdefault(broker, []).append(each)
+        return found
 
 
 def assignment_of(brokers: Iterable[Broker], partitions: Iterable[Partition]) -> Assignment:

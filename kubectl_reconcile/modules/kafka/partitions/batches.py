@@ -68,10 +68,12 @@ def next_batch(
     cancel = tuple(key for key, each in there.items() if key in flights and not _agrees(flights[key], each.new))
     done = tuple(key for key, each in there.items() if key not in flights and _is_done(seen.partitions[key], each.new))
     waiting = tuple(key for key, each in there.items() if _is_waiting(seen.partitions[key], flights.get(key), each.new))
-    rest = [key for key in there if key not in {*cancel, *done, *waiting}]
+    settled = {*cancel, *done, *waiting}
+    rest = [key for key in there if key not in settled]
     under_way = len(flights) + sum(key not in flights for key in waiting)
     mere_order = [key for key in rest if set(seen.partitions[key].replicas) == set(there[key].new)]
-    data = [key for key in rest if key not in set(mere_order)][: max(0, max_moves_in_flight - under_way)]
+    ordered = {*mere_order}
+    data = [key for key in rest if key not in ordered][: max(0, max_moves_in_flight - under_way)]
     submit = {key: there[key].new for key in (*mere_order, *data)}
     left = tuple(key for key in rest if key not in submit)
     return Batch(submit, cancel, waiting, done, left, gone, elections(seen.partitions[key] for key in done))

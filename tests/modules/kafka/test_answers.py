@@ -1,0 +1,265 @@
+"""A broker is anybody's image: whatever it answers is taken in within limits, and refused beyond them."""
+
+import asyncio
+import importlib
+import struct
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.modules.kafka import driver, session
+from kubectl_reconcile.modules.kafka.answers import BROKERS_TOLD, PAGE, PARTITIONS_TOLD, REPLICAS_TOLD
+from kubectl_reconcile.modules.kafka.situation import state_of
+from tests.modules.kafka.world import NOW, a_cr
+
+pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # said of how kafka-python is imported
+NO_ID = "00000000-0000-0000-0000-000000000000"
+KINDS = {
+    32: ("DescribeConfigs", 4),
+    35: ("DescribeLogDirs", 4),
+    46: ("ListPartitionReassignments", 0),
+    55: ("DescribeQuorum", 2),
+    60: ("DescribeCluster", 2),
+    75: ("DescribeTopicPartitions", 0),
+}
+"""Requests by the key that Kafka gives them, and the version that is spoken."""
+
+
+def some(**fields):
+    return SimpleNamespace(tags=None, unknown_tags=None, **fields)
+
+
+def a_broker(number, **other):
+    return some(broker_id=number, host="", port=9092, rack=None, is_fenced=False, **other)
+
+
+def a_partition(number, replicas=(0,), in_sync=None):
+    return some(
+        error_code=0, partition_index=number, leader_id=0, leader_epoch=0, replica_nodes=list(replicas),
+        isr_nodes=list(replicas if in_sync is None else in_sync), eligible_leader_replicas=None, last_known_elr=None, offline_replicas=[],
+    )  # fmt: skip
+
+
+def a_topic(name, *partitions):
+    return some(
+        error_code=0, name=name, topic_id=NO_ID, is_internal=False, partitions=list(partitions), topic_authorized_operations=0
+    )  # fmt: skip
+
+
+def a_page(*topics, after=None):
+    return {"topics": list(topics), "next_cursor": after and some(topic_name=after[0], partition_index=after[1])}
+
+
+def log_dir(*topics):
+    return some(
+        error_code=0, log_dir="/data", topics=list(topics), total_bytes=1, usable_bytes=1 << 30, is_cordoned=False
+    )
+
+
+def sized(name, count):
+    parts = [some(partition_index=at, partition_size=1 << 20, offset_lag=0, is_future_key=False) for at in range(count)]
+    return some(name=name, partitions=parts)
+
+
+def settings(**values):
+    return [
+        some(name=name, value=value, read_only=False, config_source=2, is_sensitive=False, synonyms=[], config_type=0, documentation=None)
+        for name, value in values.items()
+    ]  # fmt: skip
+
+
+class Broker:
+    """A broker with a pod, which answers what it is told to, in Kafka's own bytes; *asked* are the requests that came."""
+
+    def __init__(self):
+        voters = [
+            some(replica_id=0, replica_directory_id=NO_ID, log_end_offset=0, last_fetch_timestamp=0, last_caught_up_timestamp=0)
+        ]  # fmt: skip
+        self.quorum = some(
+            partition_index=0, error_code=0, error_message=None, leader_id=0, leader_epoch=1, high_watermark=0,
+            current_voters=voters, observers=[],
+        )  # fmt: skip
+        self.says = {
+            "DescribeQuorum": lambda: {
+                "topics": [some(topic_name="__cluster_metadata", partitions=[self.quorum])],
+                "nodes": [],
+            },
+            "DescribeLogDirs": lambda: {"results": [log_dir(sized("orders", 2))]},
+            "DescribeCluster": lambda: {"cluster_id": "c", "brokers": [a_broker(0), a_broker(1)]},
+            "ListPartitionReassignments": lambda: {"topics": []},
+            "DescribeConfigs": lambda: {"results": []},
+            "DescribeTopicPartitions": lambda: a_page(
+                a_topic("orders", a_partition(0), a_partition(1, [0, 1])), a_topic("logs", a_partition(0, [1]))
+            ),
+        }
+        self.asked = []
+        pod = {"metadata": {"name": "kf-0", "uid": "u"}, "status": {"phase": "Running", "podIP": "10.0.0.1"}}
+        self.owned = Owned([{"apiVersion": "v1", "kind": "Pod", **pod}], ())
+
+    def pod(self, _name, _port):
+        return self
+
+    @asynccontextmanager
+    async def connect(self):
+        yield BrokerStream(self)
+
+    def facts(self):
+        return asyncio.run(driver.observe(a_cr(), self))
+
+
+class BrokerStream:
+    def __init__(self, broker):
+        self.broker, self.left = broker, b""
+
+    async def write(self, content):
+        key, _, number = struct.unpack_from(">hhi", content, 4)
+        name, version = KINDS[key]
+        self.broker.asked.append(name)
+        admin = importlib.import_module("kafka.protocol.admin")
+        said = bytes(getattr(admin, f"{name}Response")(version=version, **self.broker.says[name]()).encode())
+        head = struct.pack(">ib", number, 0)
+        self.left += struct.pack(">i", len(head) + len(said)) + head + said
+
+    async def read(self, most):
+        taken, self.left = self.left[:most], self.left[most:]
+        return taken
+
+
+@pytest.fixture
+def broker():
+    return Broker()
+
+
+def test_each_broker_is_told_with_how_much_it_holds_and_so_is_the_state(broker):
+    facts = broker.facts()
+    assert {number: each["holds"] for number, each in facts["brokers"].items()} == {"0": 2, "1": 2}
+    assert facts["brokers"]["0"]["usableBytes"] == 1 << 30
+    assert facts["topics"]["orders"]["partitions"]["1"]["replicas"] == [0, 1]
+    assert facts["topics"]["orders"]["partitions"]["1"]["bytes"] == 1 << 20
+    s = state_of(a_cr(), broker.owned, facts, Context(NOW, "kafka", a_cr()))
+    assert {number: len(held) for number, held in s.held.items()} == {0: 2, 1: 2}
+    assert (s.holds(1), s.holds(2)) == (True, False)
+    assert s.partitions is s.partitions
+
+
+def test_pages_are_put_together(broker):
+    pages = [
+        a_page(a_topic("logs", a_partition(0)), after=("logs", 1)),
+        a_page(a_topic("logs", a_partition(1)), after=("orders", 0)),
+        a_page(a_topic("orders", a_partition(0))),
+    ]
+    broker.says["DescribeTopicPartitions"] = lambda: pages.pop(0)
+    told = broker.facts()["topics"]
+    assert {name: sorted(each["partitions"]) for name, each in told.items()} == {"logs": ["0", "1"], "orders": ["0"]}
+
+
+def endless(broker, names):
+    """Have a broker tell of another topic on each page, and another page after it."""
+    every = iter(names)
+
+    def page():
+        name = next(every)
+        return a_page(a_topic(name, *map(a_partition, range(PAGE))), after=(name, PAGE))
+
+    broker.says["DescribeTopicPartitions"] = page
+
+
+def test_pages_without_end_end_at_as_many_partitions_as_are_taken(broker):
+    endless(broker, (f"t-{number:09}" for number in range(10**9)))
+    assert f"{PARTITIONS_TOLD} are the most" in broker.facts()["error"]
+    assert broker.asked.count("DescribeTopicPartitions") == PARTITIONS_TOLD // PAGE + 1
+
+
+def test_a_page_that_does_not_lead_on_is_the_last(broker):
+    endless(broker, iter(lambda: "orders", ""))
+    assert "without coming to an end" in broker.facts()["error"]
+    assert broker.asked.count("DescribeTopicPartitions") == 2
+
+
+def test_empty_pages_do_not_go_on(broker):
+    broker.says["DescribeTopicPartitions"] = lambda: a_page(after=("orders", 0))
+    assert "without coming to an end" in broker.facts()["error"]
+    assert broker.asked.count("DescribeTopicPartitions") == 1
+
+
+def many_replicas():
+    """Return a page of few partitions with many replicas each, within what one connection brings."""
+    return a_page(a_topic("orders", *(a_partition(number, range(200)) for number in range(REPLICAS_TOLD // 200 + 1))))
+
+
+REFUSED = {
+    "too many brokers": ("DescribeCluster", lambda: {"cluster_id": "c", "brokers": [*map(a_broker, range(BROKERS_TOLD + 1))]}, "too many brokers"),
+    "an id below 0": ("DescribeCluster", lambda: {"cluster_id": "c", "brokers": [a_broker(-1)]}, "id isn't among 0 to 99999"),
+    "an id that is too large": ("DescribeCluster", lambda: {"cluster_id": "c", "brokers": [a_broker(100_000)]}, "id isn't among 0 to 99999"),
+    "a cluster's id that is too long": ("DescribeCluster", lambda: {"cluster_id": "c" * 300, "brokers": []}, "too long"),
+    "a page that is too large": ("DescribeTopicPartitions", lambda: a_page(a_topic("orders", *map(a_partition, range(PAGE + 1)))), "it was asked for"),
+    "topics without partitions that are too many": ("DescribeTopicPartitions", lambda: a_page(*(a_topic(f"t-{at}") for at in range(PAGE + 1))), "it was asked for"),
+    "a topic's name that is too long": ("DescribeTopicPartitions", lambda: a_page(a_topic("t" * 250, a_partition(0))), "too long"),
+    "a partition without replicas": ("DescribeTopicPartitions", lambda: a_page(a_topic("orders", a_partition(0, []))), "without replicas"),
+    "a partition with too many replicas": ("DescribeTopicPartitions", lambda: a_page(a_topic("orders", a_partition(0, range(201)))), "too many brokers"),
+    "a replica nowhere": ("DescribeTopicPartitions", lambda: a_page(a_topic("orders", a_partition(0, [1 << 30]))), "id isn't among"),
+    "more in sync than there can be": ("DescribeTopicPartitions", lambda: a_page(a_topic("orders", a_partition(0, [0], [0] * 201))), "too many brokers"),
+    "too many replicas": ("DescribeTopicPartitions", many_replicas, f"{REPLICAS_TOLD} are the most"),
+    "too many moves": ("ListPartitionReassignments", lambda: {"topics": [some(name="orders", partitions=[
+        some(partition_index=at, replicas=[0], adding_replicas=[], removing_replicas=[]) for at in range(PARTITIONS_TOLD + 1)])]}, f"{PARTITIONS_TOLD} are the most"),
+    "too many settings": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=4, resource_name="", configs=settings(
+        **{f"key.{at}": "" for at in range(501)}))]}, "too many settings"),
+    "a minimum in sync that is no number": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=2, resource_name="orders", configs=settings(
+        **{"min.insync.replicas": "many"}))]}, "no number of replicas"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_beyond_a_limit_is_refused_and_nothing_of_it_is_kept(broker, case):
+    name, says, why = REFUSED[case]
+    broker.says[name] = says
+    facts = broker.facts()
+    assert why in facts["error"]
+    assert set(facts) == {"pods", "error"}
+
+
+def test_a_broker_that_says_too_much_of_itself_counts_as_silent(broker):
+    broker.says["DescribeLogDirs"] = lambda: {
+        "results": [log_dir(*(sized(f"t-{at}", 0) for at in range(REPLICAS_TOLD + 1)))]
+    }
+    assert "too many replicas" in broker.facts()["pods"]["kf-0"]["error"]
+    broker = Broker()
+    broker.quorum.observers = [
+        some(replica_id=at, replica_directory_id=NO_ID, log_end_offset=0, last_fetch_timestamp=0, last_caught_up_timestamp=0)
+        for at in range(BROKERS_TOLD + 1)
+    ]  # fmt: skip
+    assert "too many brokers" in broker.facts()["pods"]["kf-0"]["error"]
+
+
+def test_what_a_broker_says_of_a_refusal_is_cut(broker):
+    broker.says["DescribeCluster"] = lambda: {"error_code": 42, "error_message": "no " * 10_000, "brokers": []}
+    assert len(broker.facts()["error"]) < 500
+
+
+def test_settings_of_what_was_not_asked_for_are_passed_over_and_long_values_are_cut(broker):
+    long = settings(**{"log.retention.ms": "1" * 100_000})
+    long[0].config_source = 3
+    broker.says["DescribeConfigs"] = lambda: {
+        "results": [
+            some(error_code=0, error_message=None, resource_type=4, resource_name=name, configs=long)
+            for name in ("", "7", "8")
+        ]
+    }
+    assert len(broker.facts()["config"]["log.retention.ms"]) == 10_000
+
+
+def test_a_large_answer_is_read_beside_all_else(broker, monkeypatch):
+    beside = []
+
+    async def noted(work, *given, **named):
+        beside.append(work)
+        return work(*given, **named)
+
+    monkeypatch.setattr(session.asyncio, "to_thread", noted)
+    broker.facts()
+    small = len(beside)
+    broker.says["DescribeTopicPartitions"] = lambda: a_page(a_topic("orders", *map(a_partition, range(PAGE))))
+    assert len(broker.facts()["topics"]["orders"]["partitions"]) == PAGE
+    assert len(beside) == 2 * small + 1
