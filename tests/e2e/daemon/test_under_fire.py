@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 import yaml
@@ -244,27 +244,40 @@ def test_writes_that_arrive_after_the_successors_are_refused_and_are_no_failure_
         while len(wrote("first")) < 2 * 60:  # so that it has enough to do for being held in the middle of it
             shop.add()
             shop.until_synced()
-        said = len(first.log)
-        shop.push(1)
-        eventually(lambda: 'INFO applied object="ConfigMap' in first.log[said:], "the first writes", pause_s=0.005)
-        line.hold()
-        shop.push(2)
-        shop.until_synced()  # the second has taken over
-        late = len(wrote("first"))
-        line.let_go()
-        eventually(lambda: len(wrote("first")) > late, "what was kept arrives")
+        for version in range(1, 20, 2):  # again, where all was written before the line was held
+            begun, said = datetime.now(UTC), len(first.log)
+            shop.push(version)
+            eventually(
+                lambda said=said: 'INFO applied object="ConfigMap' in first.log[said:],
+                "the first writes",
+                pause_s=0.005,
+            )
+            line.hold()
+            shop.push(version + 1)
+            shop.until_synced()  # the second has taken over
+            late = len(wrote("first"))
+            line.let_go()
+            with contextlib.suppress(AssertionError):
+                eventually(lambda late=late: len(wrote("first")) > late, "what was kept arrives", timeout_s=15)
+                break
+            eventually(lambda: agreed([first, second]), "they know of each other again")
+            shop.until_synced()
         time.sleep(2)
         shop.until_synced()
 
     by_second, judged = {}, 0
     for at, who, name, status in audit.writes("configmaps"):
+        if at < begun:
+            continue
         if who == "second" and status < 300:
             by_second[name] = at
         elif who == "first" and name in by_second:
             judged += 1
             assert status == 409, f"{name} was written by the first after the second had written it: {status}"
     assert judged, "no write came late"
-    assert {each["data"]["at"] for each in cluster.list("ConfigMap", "applyset.kubernetes.io/part-of")} == {"2"}
+    assert {each["data"]["at"] for each in cluster.list("ConfigMap", "applyset.kubernetes.io/part-of")} == {
+        str(version + 1)
+    }
     assert "not applied" not in first.log
     assert "not applied" not in second.log
     assert not [each for each in cluster.list("Event") if each["reason"] == "ApplyFailed"]
