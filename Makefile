@@ -15,7 +15,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness scale oracle bench bench-quick check docs format lock manifests dist clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,8 +43,10 @@ sandbox: $(READY) ## Build the sandbox's control plane (some six minutes the fir
 render: $(READY) ## Build the program that renders overlays and charts (some minutes the first time)
 	@program=$$($(BIN)/python -m kubectl_reconcile.source.render) && echo "==> the program that renders overlays and charts is $$program"
 
-demo: sandbox ## See it work: git push to running pods on a real control plane (ETCD=1: to a real database; KEEP=1 leaves it running)
-	@$(BIN)/python examples/$(if $(ETCD),etcd_demo,demo).py $(if $(KEEP),--keep)
+demo: $(if $(CLUSTER),$(READY),sandbox) ## See it work: git push to running pods (CLUSTER=current: in the cluster of KUBECONFIG; ETCD=1: a real database; KEEP=1 leaves it running)
+	@$(if $(filter-out current,$(CLUSTER)),echo "CLUSTER=$(CLUSTER): the only choice is CLUSTER=current: the cluster of KUBECONFIG"; exit 2)
+	@$(if $(and $(CLUSTER),$(ETCD)),echo "ETCD=1 needs the sandbox: leave CLUSTER out"; exit 2)
+	@$(BIN)/python examples/$(if $(CLUSTER),current_demo,$(if $(ETCD),etcd_demo,demo)).py $(if $(KEEP),--keep)
 
 test: sandbox render s3-server ## Run all tests, on a real API server and a real Git server
 	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operands
@@ -106,6 +108,9 @@ soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; m
 bench-daemon: sandbox ## Measure a daemon with N members (10000): memory, idle, drift, pushes, restart
 	@$(BIN)/python -m benchmarks.daemon $(or $(N),10000)
 
+bench-page: $(READY) ## Measure the page with N Syncs (10000) in headless Chromium, and 100 open pages (a minute)
+	@$(BIN)/python -m benchmarks.page $(or $(N),10000)
+
 bench-fairness: sandbox ## Measure how the first sync of N objects (20000) delays the drift of another Sync
 	@$(BIN)/python -m benchmarks.fairness $(or $(N),20000)
 
@@ -119,6 +124,7 @@ check: $(READY) ## Lint, types, layers, words, spelling, links of the documentat
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.words
 	@$(BIN)/python -m kubectl_reconcile.cli.reference docs --check
+	@$(BIN)/python -m kubectl_reconcile.cli.deploy_files deploy --check
 	@$(BIN)/python -m tests.pages
 	@$(BIN)/codespell
 
@@ -137,7 +143,7 @@ format: $(READY) ## Format the code
 	@$(BIN)/ruff format .
 
 manifests: $(READY) ## Regenerate deploy/install.yaml, docs and the rules of health, after a change of CRDs, rights, flags, names or rules
-	@$(BIN)/kubectl-reconcile install --dry-run -o yaml > deploy/install.yaml
+	@$(BIN)/python -m kubectl_reconcile.cli.deploy_files deploy
 	@$(BIN)/python -m kubectl_reconcile.cli.reference docs
 	@$(BIN)/python -m kubectl_reconcile.cli.health_kinds kubectl_reconcile/core/health/kinds/kinds.json
 	@$(BIN)/python -m kubectl_reconcile.cli.health_page docs/health.md

@@ -21,8 +21,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -35,9 +36,10 @@ from kubectl_reconcile.source.render import program
 EXAMPLES = Path(__file__).parent
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 PATIENCE_S = 300.0
-TRY = """ Three things to try:
+TRY = """
+Three things to try:
 
-  make demo KEEP=1                    the same, and it keeps running: look at it with kubectl reconcile ui
+  kubectl reconcile ui                a page about your own cluster
   kubectl reconcile diff -f FOLDER    what your own manifests would change in your own cluster; writes nothing
   docs/quick-start.md                 follow your own repository, in ten minutes"""
 
@@ -53,13 +55,16 @@ def say(text: str, pause_s: float = 0.0) -> None:
 
 @dataclass
 class Stage:
-    """Where it all plays: a sandbox, a working copy, and a shell that shows what it runs."""
+    """Where it all plays: a cluster, a working copy, and a shell that shows what it runs."""
 
-    sandbox: Sandbox
+    cluster: str
+    kubeconfig: Path
+    programs: Path
     folder: Path
     name: str
     url: str
     pace_s: float
+    namespace: str = "shop"
 
     @property
     def repository(self) -> Path:
@@ -69,13 +74,15 @@ class Stage:
     def environ(self) -> dict[str, str]:
         person = {"NAME": "Sam Shopkeeper", "EMAIL": "sam@example.com"}
         identity = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in person.items()}
-        path = os.pathsep.join([str(self.sandbox.programs), str(Path(sys.executable).parent), os.environ["PATH"]])
-        return {**os.environ, **identity, "PATH": path, "KUBECONFIG": str(self.sandbox.kubeconfig)}
+        path = os.pathsep.join([str(self.programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+        return {**os.environ, **identity, "PATH": path, "KUBECONFIG": str(self.kubeconfig)}
 
-    def run(self, command: str, *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(self, command: str, *, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run a command out of sight; Ctrl-C doesn't reach it."""
         return subprocess.run(
-            shlex.split(command), cwd=cwd, env=self.environ, text=True, capture_output=True, check=False
-        )
+            shlex.split(command), cwd=cwd, env={**self.environ, **environ}, text=True, capture_output=True, check=False,
+            start_new_session=True,
+        )  # fmt: skip
 
     def show(self, command: str, *, cwd: Path | None = None) -> int:
         """Run a command as a user would, with its output in view; return its exit status."""
@@ -109,26 +116,63 @@ class Stage:
         print(styled(f"  … {what} after {time.monotonic() - started:.1f} s", "32"), flush=True)
 
 
-def main(described: str, name: str, fill: Callable[[Path], None], play: Callable[[Stage], None]) -> None:
-    """Play what is *described* with a repository called *name*, which *fill* puts files into."""
+def main(
+    described: str, staged: Callable[[float], AbstractContextManager[Stage]], play: Callable[[Stage], None]
+) -> None:
+    """Play what is *described* on the stage that *staged* sets up, with so many seconds of pause after each command."""
     arguments = argparse.ArgumentParser(description=described, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument(
-        "--keep", action="store_true", help="leave sandbox, Git server and daemon running until Ctrl-C"
-    )
+    arguments.add_argument("--keep", action="store_true", help="leave all of it running until Ctrl-C")
     arguments.add_argument(
         "--pace", type=float, default=1.0, metavar="SECONDS", help="pause after each command (default: 1)"
     )
     chosen = arguments.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever is told to end cleans up as well
-    with suppress(KeyboardInterrupt), staged(chosen.pace, name, fill) as stage:
+    for told_to_end in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(told_to_end, signal.default_int_handler)  # and cleans up as after Ctrl-C
+    with suppress(KeyboardInterrupt), staged(chosen.pace) as stage:
+        started = time.monotonic()
         try:
-            started = time.monotonic()
             play(stage)
-            spent_s = time.monotonic() - started
-            say(f"That was all real, in {spent_s:.0f} s.{'' if chosen.keep else TRY}")
-        finally:
+        except SystemExit as ended:
             if chosen.keep:
+                print(ended.code, file=sys.stderr)
                 keep_on(stage)
+            raise
+        say(f"That was all real, in {time.monotonic() - started:.0f} s.")
+        (keep_on if chosen.keep else look_around)(stage)
+
+
+def look_around(stage: Stage) -> None:
+    """Say what to try next. At a terminal, show the page until somebody presses Enter."""
+    if not sys.stdin.isatty():
+        print(f"make demo KEEP=1 keeps all of it running, with a page about it.\n{TRY}")
+        return
+    with page(stage) as address, suppress(EOFError):
+        print(f"The page about it: {address}\n{TRY}")
+        input("\nPress Enter to end the demo and remove all of it. ")
+
+
+@contextmanager
+def page(stage: Stage) -> Iterator[str]:
+    """Serve the page to the one who watches; yield its address, which works once."""
+    command = [str(Path(sys.executable).parent / "kubectl-reconcile"), "ui", "--no-browser"]
+    log = (stage.folder / "page.log").open("wb")
+    process = subprocess.Popen(
+        command, env=stage.environ, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+    )
+    with ended_after(process), log:
+        yield process.stdout.readline().strip()
+
+
+@contextmanager
+def ended_after(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> Iterator[None]:
+    """Have *process* run as long as this, and then end cleanly."""
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=30)
+        process.kill()
 
 
 @contextmanager
@@ -150,8 +194,8 @@ def name_of_its_own(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def staged(pace_s: float, name: str, fill: Callable[[Path], None]) -> Iterator[Stage]:
-    """Set everything up, and clean it all up again."""
+def in_sandbox(name: str, fill: Callable[[Path], None], pace_s: float) -> Iterator[Stage]:
+    """Set everything up in a sandbox, and clean it all up again."""
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="reconcile-demo-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -162,7 +206,11 @@ def staged(pace_s: float, name: str, fill: Callable[[Path], None]) -> Iterator[S
         stack.callback(sandbox.down)
         sandbox.up(binaries=build(print))
         server = stack.enter_context(GitServer(folder / "served"))
-        stage = Stage(sandbox, folder, name, server.create(name).url, pace_s)
+        place = (sandbox.name, sandbox.kubeconfig, sandbox.programs)
+        stage = Stage(*place, folder, name, server.create(name).url, pace_s)
+        crds = stage.run(f"kubectl apply --server-side -f {EXAMPLES.parent / 'crds'}")
+        if crds.returncode:
+            sys.exit(crds.stderr)
         clone(stage, fill)
         stack.enter_context(daemon(stage))
         yield stage
@@ -181,22 +229,13 @@ def clone(stage: Stage, fill: Callable[[Path], None]) -> None:
 
 
 @contextmanager
-def daemon(stage: Stage) -> Iterator[None]:
-    """Run the daemon in the background, its log in a file."""
-    crds = stage.run(f"kubectl apply --server-side -f {EXAMPLES.parent / 'crds'}")
-    if crds.returncode:
-        sys.exit(crds.stderr)
-    log = (stage.folder / "daemon.log").open("wb")
-    command = [str(Path(sys.executable).parent / "kubectl-reconcile"), "daemon", "--listen=127.0.0.1:0"]
-    process = subprocess.Popen(command, env=stage.environ, stdout=log, stderr=log)
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=30)
-        process.kill()
-        log.close()
+def daemon(stage: Stage, *options: str) -> Iterator[None]:
+    """Run the daemon in the background, its log in a file; Ctrl-C doesn't reach it."""
+    command = [str(Path(sys.executable).parent / "kubectl-reconcile"), "daemon", "--listen=127.0.0.1:0", *options]
+    with (stage.folder / "daemon.log").open("wb") as log:
+        process = subprocess.Popen(command, env=stage.environ, stdout=log, stderr=log, start_new_session=True)
+        with ended_after(process):
+            yield
 
 
 def fill(repository: Path) -> None:
@@ -226,7 +265,7 @@ def image_is(stage: Stage, tag: str, namespace: str) -> bool:
 
 
 def ready_pods(stage: Stage, name: str) -> int:
-    status = stage.json(f"kubectl -n shop get deployment {name}").get("status")
+    status = stage.json(f"kubectl -n {stage.namespace} get deployment {name}").get("status")
     return int(status.get("readyReplicas", 0)) if isinstance(status, dict) else 0
 
 
@@ -326,9 +365,7 @@ def weaken(stage: Stage) -> None:
     stage.push("It needs more rights")
     stage.wait("the Checkup has found it", lambda: verdict(stage) == "False")
     stage.show("kubectl -n shop get checkup security")
-    stage.run("git revert --no-edit HEAD", cwd=stage.repository)
-    print(styled("$ git revert --no-edit HEAD", "36"))
-    stage.show("git push --quiet origin main", cwd=stage.repository)
+    take_back(stage)
     stage.wait("it passes again", lambda: verdict(stage) == "True")
 
 
@@ -339,7 +376,15 @@ def verdict(stage: Stage) -> str:
 
 def break_something(stage: Stage) -> None:
     say("7. A mistake in production's own patch: wrong indentation.", stage.pace_s)
-    stage.write("shop/prod/greeting.yaml", lambda text: text.replace("  GREETING", " GREETING:\n  -"))
+    push_mistake(stage, "shop/prod/greeting.yaml")
+    stage.show("kubectl -n shop get configmap/web memcached/sessions deployment/sessions")
+    say("Nothing was lost: what was applied stays, staging goes on. Take the mistake back …")
+    take_back(stage)
+    stage.wait("all is well again", lambda: synced(stage))
+
+
+def push_mistake(stage: Stage, name: str) -> None:
+    stage.write(name, lambda text: text.replace("  GREETING", " GREETING:\n  -"))
     stage.show("kubectl reconcile diff shop --local .", cwd=stage.repository)
     stage.push("Oops")
     head = stage.run("git rev-parse HEAD", cwd=stage.repository).stdout.strip()
@@ -349,24 +394,25 @@ def break_something(stage: Stage) -> None:
     )  # type: ignore[attr-defined]
     stage.show("kubectl reconcile status shop")
     stage.show("kubectl reconcile get")
-    stage.show("kubectl -n shop get configmap/web memcached/sessions deployment/sessions")
-    say("Nothing was lost: what was applied stays, staging goes on. Take the mistake back …")
+
+
+def take_back(stage: Stage) -> None:
     stage.run("git revert --no-edit HEAD", cwd=stage.repository)
     print(styled("$ git revert --no-edit HEAD", "36"))
     stage.show("git push --quiet origin main", cwd=stage.repository)
-    stage.wait("all is well again", lambda: synced(stage))
 
 
 def keep_on(stage: Stage) -> None:
-    say("Everything keeps running until you press Ctrl-C. In another terminal:")
-    print(
-        f"  export KUBECONFIG={stage.sandbox.kubeconfig} PATH={stage.sandbox.programs}:{Path(sys.executable).parent}:$PATH"
-    )
-    print(f"  cd {stage.repository}      # edit, commit, push; then: kubectl reconcile status")
-    print("  kubectl reconcile ui      # all of it as a page in your browser")
-    print(f"  tail -f {stage.folder}/daemon.log")
-    signal.pause()
+    with page(stage) as address:
+        say(f"The page about it: {address}")
+        print(TRY)
+        say("Everything keeps running until you press Ctrl-C. In another terminal:")
+        print(f"  export KUBECONFIG={stage.kubeconfig} PATH={stage.programs}:{Path(sys.executable).parent}:$PATH")
+        print(f"  cd {stage.repository}      # edit, commit, push; then: kubectl reconcile status")
+        print("  kubectl reconcile ui      # the page again: each address works once")
+        print(f"  tail -f {stage.folder}/daemon.log", flush=True)
+        signal.pause()
 
 
 if __name__ == "__main__":
-    main(__doc__ or "", "shop", fill, play)
+    main(__doc__ or "", partial(in_sandbox, "shop", fill), play)

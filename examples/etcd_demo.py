@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
-from demo import EXAMPLES, Stage, main, say
+from demo import EXAMPLES, Stage, in_sandbox, main, say
 
 from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.runtime.client import unavailable
@@ -132,7 +133,7 @@ def grow(stage: Stage) -> None:
 def kill_the_leader(stage: Stage) -> None:
     victim = leader(stage)
     say(f"3. The leader, {victim}, is killed.", stage.pace_s)
-    stage.show(f"kubectl reconcile sandbox kill {victim} -n database --name {stage.sandbox.name}")
+    stage.show(f"kubectl reconcile sandbox kill {victim} -n database --name {stage.cluster}")
 
     def is_back() -> bool:
         (found,) = status(stage, f"pod/{victim}")["containerStatuses"]
@@ -188,4 +189,4 @@ if __name__ == "__main__":
     if reason := unavailable():
         sys.exit(reason)
     catalog.build(print, only="etcd")
-    main(__doc__ or "", "database", fill, play)
+    main(__doc__ or "", partial(in_sandbox, "database", fill), play)

@@ -15,9 +15,10 @@ What stands here:
 
 - declaring a module: `module`, `Module`, `Reads`, `Select`;
 - what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`, and for pods of its own `PodIo`, `PodStream`, `PodTls`, `SilentPodError`, and for Secrets of its own `SeenSecret`;
-- what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; children that stay as they are: `named`, `untouched_in`; a status that stays: `kept_status`; which actions have run by now: `actions_done`, and which failed: `actions_failed`;
+- what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; children that stay as they are: `named`, `untouched_in`; a status that stays: `kept_status`, and what to say while nobody answers: `unobserved`; which actions have run by now: `actions_done`, and which failed: `actions_failed`;
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`;
+- volumes: `VolumeWish` with `bytes_of` and `would_shrink`, `volume_claim`, and those that an earlier custom resource of the name left: `volumes_left`;
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
 - backups by Jobs: `BackupStorage` with `backup_claim`, `BackupPlan` with `Every`, `due`, `Due`, `look_again_s`, `slot_suffix`, `with_missed`, `why_missed`; what became of them: `runs_of`, `BackupRun`, `BackupProgress`, `BackupWords`, `kept`, `last_lines`, `last_success`;
 - moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, that of a spec by `schedule_of` or `schedule_if_any`, `latest_slot`, `later`, `seconds_between`;
@@ -58,6 +59,16 @@ from kubectl_reconcile.core.module.backups.runs import (
     last_success,
     runs_of,
 )
+from kubectl_reconcile.core.module.backups.s3 import (
+    S3Place,
+    check_s3,
+    s3_arguments,
+    s3_environment,
+    s3_hinted,
+    s3_mounts,
+    s3_place,
+    s3_volumes,
+)
 from kubectl_reconcile.core.module.backups.slots import (
     BackupPlan,
     Due,
@@ -88,16 +99,15 @@ from kubectl_reconcile.core.module.jobs import (
     shortened,
     why_waiting,
 )
-from kubectl_reconcile.core.module.outcome import Action, Outcome, in_turn, kept_status, key_of, named, untouched_in
-from kubectl_reconcile.core.module.s3 import (
-    S3Place,
-    check_s3,
-    s3_arguments,
-    s3_environment,
-    s3_hinted,
-    s3_mounts,
-    s3_place,
-    s3_volumes,
+from kubectl_reconcile.core.module.outcome import (
+    Action,
+    Outcome,
+    in_turn,
+    kept_status,
+    key_of,
+    named,
+    unobserved,
+    untouched_in,
 )
 from kubectl_reconcile.core.module.schedules import (
     CronSchedule,
@@ -110,6 +120,7 @@ from kubectl_reconcile.core.module.schedules import (
     seconds_between,
 )
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
+from kubectl_reconcile.core.module.volumes import VolumeWish, bytes_of, volume_claim, volumes_left, would_shrink
 from kubectl_reconcile.core.module.workloads import (
     available,
     container,
@@ -192,12 +203,14 @@ __all__ = [
     "Select",
     "SilentPodError",
     "SpecError",
+    "VolumeWish",
     "ZoneError",
     "actions_done",
     "actions_failed",
     "annotations_of",
     "available",
     "backup_claim",
+    "bytes_of",
     "check_s3",
     "condition_of",
     "container",
@@ -247,8 +260,12 @@ __all__ = [
     "spread_over_nodes",
     "stateful_set",
     "text_at",
+    "unobserved",
     "untouched_in",
+    "volume_claim",
+    "volumes_left",
     "why_missed",
     "why_waiting",
     "with_missed",
+    "would_shrink",
 ]

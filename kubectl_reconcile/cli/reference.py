@@ -1,7 +1,8 @@
 """Pages of the documentation that are made from the program itself, as Markdown.
 
 ``docs/cli.md`` is the reference of the command line, from the commands' own help; ``docs/annotations.md`` that of annotations, labels and
-finalizers, from their table; `reference_resources` has those of custom resources, conditions and metrics. Run as a module with the folder ``docs``,
+finalizers, from their table; `reference_resources` has those of custom resources, conditions and metrics; ``docs/page-api.json`` is the
+OpenAPI document of the page's API. Run as a module with the folder ``docs``,
 it writes all of them there, as ``make manifests`` does; with ``--check`` besides, it ends with status 1 if one of them isn't current.
 """
 
@@ -20,6 +21,7 @@ from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.reference_resources import conditions_page, metrics_page, resources_page
 from kubectl_reconcile.core.annotations import TABLE
 from kubectl_reconcile.core.other_tools import table as other_tools
+from kubectl_reconcile.web.reference import openapi
 
 _HEAD = """\
 # Command line
@@ -82,11 +84,12 @@ def _theirs() -> Iterator[str]:
 
 
 PAGES = {
-    "cli": command_line_page,
-    "annotations": annotations_page,
-    "resources": resources_page,
-    "conditions": conditions_page,
-    "metrics": metrics_page,
+    "cli.md": command_line_page,
+    "annotations.md": annotations_page,
+    "resources.md": resources_page,
+    "conditions.md": conditions_page,
+    "metrics.md": metrics_page,
+    "page-api.json": openapi.text,
 }
 
 
@@ -170,7 +173,7 @@ def page(name: str) -> str:
 
 def stale(folder: Path) -> list[str]:
     """Return the names of the pages that aren't in *folder* as they must be."""
-    files = {name: folder / f"{name}.md" for name in PAGES}
+    files = {name: folder / name for name in PAGES}
     return [
         name for name, file in files.items() if not file.is_file() or file.read_text(encoding="utf-8") != page(name)
     ]
@@ -181,9 +184,9 @@ def main() -> None:
     folder, *asked = sys.argv[1:]
     names = stale(Path(folder))
     if asked == ["--check"]:
-        sys.exit("\n".join(f"{folder}/{name}.md isn't current: run make manifests" for name in names) or 0)
+        sys.exit("\n".join(f"{folder}/{name} isn't current: run make manifests" for name in names) or 0)
     for name in names:
-        (Path(folder) / f"{name}.md").write_text(page(name), encoding="utf-8")
+        (Path(folder) / name).write_text(page(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kubectl_reconcile.core.annotations import AGGREGATE_TO_WATCH, MAY_REACH_PAGE, MAY_SCRAPE, MAY_TELL_OF_PUSHES
+from kubectl_reconcile.core.checkup_policy import CHECKUP, checkup_policy
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.rbac import LEASES_SEEN, Rule, daemon_rules, rules_at_home, rules_of
 from kubectl_reconcile.core.module.workloads import restricted_container, restricted_pod
@@ -56,6 +57,7 @@ def objects(
         _namespace(namespace, labels),
         *_daemon_rights(namespace, modules, labels),
         *(each for module in modules for each in _module_rights(namespace, module, labels)),
+        *(checkup_policy(labels) if any(module.gvk.group_kind == CHECKUP for module in modules) else ()),
         _deployment(namespace, image, labels, replicas, flags),
         _service(namespace, labels),
         *_network_policies(namespace, labels),

@@ -233,7 +233,7 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
     """Return *value* if it is a map, else an empty one: what an object says of itself may have any shape."""
     if type(value) is dict:  # nearly always, and ten times as fast as asking the abstract class
         return value
-    return value if isinstance(value, Mapping) else {}
+    return value if value is not None and isinstance(value, Mapping) else {}
 
 
 def map_at(manifest: Manifest, *path: str) -> Mapping[str, Any]:

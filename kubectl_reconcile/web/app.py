@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -49,20 +51,8 @@ def application(door: Door, documents: VerbDocuments, limit: RateLimit | None = 
     app.router.add_get("/favicon.ico", page.icon)
     for path in _PAGES:
         app.router.add_get(path, page.index)
-    one = "/api/v1/syncs/{namespace}/{name}"
-    app.router.add_get("/api/v1/about", api.about)
-    app.router.add_get("/api/v1/syncs", api.syncs)
-    app.router.add_get("/api/v1/stream", stream.Streams().answer)
-    app.router.add_get(one, api.sync)
-    app.router.add_get(f"{one}/tree", api.tree)
-    app.router.add_get(f"{one}/events", api.events)
-    app.router.add_get(f"{one}/history", api.history)
-    app.router.add_get(f"{one}/plan", api.plan)
-    app.router.add_post(f"{one}/{{doing}}", api.do)
-    app.router.add_get("/api/v1/objects/{kind}/{namespace}/{name}", api.object)
-    app.router.add_get("/api/v1/objects/{kind}/{namespace}/{name}/events", api.object_events)
-    app.router.add_get("/api/v1/objects/{kind}/{namespace}/{name}/logs", api.logs)
-    app.router.add_post("/api/v1/objects/{kind}/{namespace}/{name}/approve", api.approve_actions)
+    for (method, path), answer in API.items():
+        app.router.add_route(method, path, partial(answer, api))
     return app
 
 
@@ -104,6 +94,7 @@ class _Api:
         self.documents = documents
         self.begun: dict[asyncio.Task[str], str] = {}
         self.threads = ThreadPoolExecutor(_PLANS_AT_ONCE + _LOOKS_AT_ONCE, "page")
+        self.streams = stream.Streams()
         self.busy = RequestSlots(self.threads, _LOOKS_AT_ONCE)
         self.planning = RequestSlots(self.threads, _PLANS_AT_ONCE)
 
@@ -121,6 +112,9 @@ class _Api:
         feed = asker().fleet
         rows = await feed.rows()
         return answered({**fleet.page(rows, query), "only": feed.place, "at": f"{feed.era}.{feed.number}"})
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        return await self.streams.answer(request)
 
     async def sync(self, request: web.Request) -> web.Response:
         session, live = await live_sync(request)
@@ -158,6 +152,9 @@ class _Api:
 
     async def object_events(self, request: web.Request) -> web.Response:
         return answered(await self.documents.events_of_object(*await live_object(request)))
+
+    async def object_changes(self, request: web.Request) -> web.StreamResponse:
+        return await self.streams.of_object(request, *await live_object(request))
 
     async def logs(self, request: web.Request) -> web.Response:
         session, live = await live_object(request)
@@ -210,6 +207,27 @@ class _Api:
             said = await do(session, live, asked)
         await doings.told(asker(), live, do, said)
         return said
+
+
+_SYNC, _OBJECT = "/api/v1/syncs/{namespace}/{name}", "/api/v1/objects/{kind}/{namespace}/{name}"
+
+API: Mapping[tuple[str, str], Callable[[_Api, web.Request], Awaitable[web.StreamResponse]]] = {
+    ("GET", "/api/v1/about"): _Api.about,
+    ("GET", "/api/v1/syncs"): _Api.syncs,
+    ("GET", "/api/v1/stream"): _Api.stream,
+    ("GET", _SYNC): _Api.sync,
+    ("GET", f"{_SYNC}/tree"): _Api.tree,
+    ("GET", f"{_SYNC}/events"): _Api.events,
+    ("GET", f"{_SYNC}/history"): _Api.history,
+    ("GET", f"{_SYNC}/plan"): _Api.plan,
+    ("POST", f"{_SYNC}/{{doing}}"): _Api.do,
+    ("GET", _OBJECT): _Api.object,
+    ("GET", f"{_OBJECT}/events"): _Api.object_events,
+    ("GET", f"{_OBJECT}/changes"): _Api.object_changes,
+    ("GET", f"{_OBJECT}/logs"): _Api.logs,
+    ("POST", f"{_OBJECT}/approve"): _Api.approve_actions,
+}
+"""The API by method and path; `reference` describes each."""
 
 
 async def live_sync(request: web.Request) -> tuple[Session, Manifest]:

@@ -9,6 +9,7 @@ The application knows no other identity: where it runs, and by what people are k
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from kubectl_reconcile.web.fleet_feed import FleetChange
 from kubectl_reconcile.web.rate_limit import RateLimit
 
 _KINDS_S = 30.0
+_ACCOUNT = "system:serviceaccount:"
 
 Document = Mapping[str, Any]
 
@@ -58,11 +60,35 @@ class FleetSeen(Protocol):
 
 
 @dataclass(slots=True)
+class FreshKinds:
+    """Has sessions that share what they know of kinds know those that the cluster had half a minute ago at the latest: CRDs come and go.
+
+    However many people ask, the server is asked once.
+    """
+
+    _looked_s: float = field(default_factory=time.monotonic)
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def known_to(self, session: Session) -> Session:
+        """Return *session*, which knows them.
+
+        Raises:
+            ApiError: the server refuses, or doesn't answer.
+        """
+        async with self._looking:
+            if time.monotonic() - self._looked_s > _KINDS_S:
+                await session.refresh()
+                self._looked_s = time.monotonic()
+        return session
+
+
+@dataclass(slots=True)
 class Asker:
     """A person at a browser: the session with their rights, and the Syncs that they may see.
 
     *name* is that by which the cluster knows them, empty where nobody has asked. What they have done is told by *events*. A *guest* is
-    served by a process that isn't theirs, as fast as *limit* allows, and *gone* once they are known no more.
+    served by a process that isn't theirs, as fast as *limit* allows, until the clock is at *ends_s*; once they have *left*, they are known
+    no more.
     """
 
     session: Session
@@ -71,14 +97,24 @@ class Asker:
     name: str = ""
     guest: bool = False
     limit: RateLimit = field(default_factory=RateLimit)
-    gone: bool = False
-    _looked_s: float = field(default_factory=time.monotonic)
-    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    ends_s: float = math.inf
+    left: bool = False
+    kinds: FreshKinds = field(default_factory=FreshKinds)
 
     @property
     def person(self) -> str:
         """Return what tells them from others whom the same process serves; empty where there are none."""
         return self.name if self.guest else ""
+
+    @property
+    def tenant(self) -> str:
+        """Return with whom they share what there is little of, so that others get theirs; empty where there are no others."""
+        return tenant_of(self.person)
+
+    @property
+    def gone(self) -> bool:
+        """Whether they are known no more."""
+        return self.left or time.monotonic() > self.ends_s
 
     async def known_as(self) -> str:
         """Return the name that the cluster knows them by.
@@ -90,16 +126,18 @@ class Asker:
         return self.name
 
     async def knowing_kinds(self) -> Session:
-        """Return the session, which knows the kinds that the cluster had half a minute ago at the latest: CRDs come and go.
+        """Return the session, which knows the kinds that the cluster has.
 
         Raises:
             ApiError: the server refuses, or doesn't answer.
         """
-        async with self._looking:
-            if time.monotonic() - self._looked_s > _KINDS_S:
-                await self.session.refresh()
-                self._looked_s = time.monotonic()
-        return self.session
+        return await self.kinds.known_to(self.session)
+
+
+def tenant_of(name: str) -> str:
+    """Return who is behind a *name*: for all ServiceAccounts of a namespace, which somebody there makes as they like, the namespace."""
+    namespace, is_account, _ = name.removeprefix(_ACCOUNT).partition(":")
+    return f"{_ACCOUNT}{namespace}" if name.startswith(_ACCOUNT) and is_account else name
 
 
 class Door(Protocol):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from contextvars import ContextVar
+from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from kubectl_reconcile.cluster.errors import Unauthorized
 from kubectl_reconcile.web.asking import Asker, Door
-from kubectl_reconcile.web.errors import Refused, answer_of, refused
+from kubectl_reconcile.web.errors import HttpLog, Refused, answer_of, refused
 from kubectl_reconcile.web.rate_limit import RateLimit
 
 LARGEST_BODY_BYTES = 16 * 1024
@@ -31,25 +32,34 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _TOO_FAST = "too many requests"
+_GRACE_S = 1.0
 _ASKER: ContextVar[Asker] = ContextVar("asker")
 _PUBLIC = ("/assets/", "/start", "/favicon.ico")
 """What is answered to whoever may reach us: the page itself, which tells nothing."""
 
 
-async def with_headers(_request: web.Request, answer: web.StreamResponse) -> None:
+async def with_headers(_request: web.BaseRequest, answer: web.StreamResponse) -> None:
     """Give an answer what tells browsers how to treat it."""
+    _give_headers(answer)
+
+
+def _give_headers(answer: web.StreamResponse) -> None:
     for name, value in {**_HEADERS, "Cache-Control": "no-store"}.items():
         answer.headers.setdefault(name, value)
 
 
 def guarded(door: Door, limit: RateLimit) -> Middleware:
-    """Return the middleware that admits requests by *door* and *limit*, and turns what goes wrong into answers."""
+    """Return the middleware that admits requests by *door*, and turns what goes wrong into answers.
+
+    People ask as fast as *limit* together, and so do those whom nobody knows, who take nothing of it.
+    """
+    strangers = RateLimit(limit.burst, limit.per_s)
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         who: Asker | None = None
         try:
-            who = await _admitted(door, limit, request)
+            who = await _admitted(door, limit, strangers, request)
             if who is None and not _is_public(door, request.path):
                 return door.unknown()
             return await handler(request)
@@ -63,7 +73,7 @@ def guarded(door: Door, limit: RateLimit) -> Middleware:
     return guard
 
 
-async def _admitted(door: Door, limit: RateLimit, request: web.Request) -> Asker | None:
+async def _admitted(door: Door, limit: RateLimit, strangers: RateLimit, request: web.Request) -> Asker | None:
     """Return who asks, None where nobody knows them.
 
     Raises:
@@ -72,12 +82,11 @@ async def _admitted(door: Door, limit: RateLimit, request: web.Request) -> Asker
     """
     if reason := door.refusal(request):
         raise Refused(403, reason)
-    if not limit.admits(time.monotonic()):
-        raise Refused(429, _TOO_FAST, "wait for a second")
     who = await door.asker(request)
+    now_s = time.monotonic()
+    if not all(each.admits(now_s) for each in ((who.limit, limit) if who is not None else (strangers,))):
+        raise Refused(429, _TOO_FAST, "wait for a second")
     if who is not None:
-        if not who.limit.admits(time.monotonic()):
-            raise Refused(429, _TOO_FAST, "wait for a second")
         _ASKER.set(who)
     return who
 
@@ -89,7 +98,7 @@ def _is_public(door: Door, path: str) -> bool:
 def _told(error: Exception, door: Door, who: Asker | None) -> web.Response:
     """Return what is answered where *error* came up: whom the cluster knows no more, the door knows no more."""
     if isinstance(error, Unauthorized) and who is not None and who.guest:
-        who.gone = True
+        who.left = True
         return door.unknown()
     return answer_of(error)
 
@@ -97,3 +106,52 @@ def _told(error: Exception, door: Door, who: Asker | None) -> web.Response:
 def asker() -> Asker:
     """Return who asks the request that is being answered, which was admitted."""
     return _ASKER.get()
+
+
+class PageRunner(web.AppRunner):
+    """Runs the application: what browsers don't wait for any more is ended, and what can't be read isn't repeated to anybody."""
+
+    def __init__(self, app: web.Application, **options: Any) -> None:
+        super().__init__(
+            app, access_log=None, logger=HttpLog(), shutdown_timeout=_GRACE_S, handler_cancellation=True, **options
+        )
+
+    async def _make_server(self) -> web.Server:
+        made = await super()._make_server()
+        return _PageServer(
+            made.request_handler,
+            request_factory=made.request_factory,
+            handler_cancellation=made.handler_cancellation,
+            **{name: value for name, value in self._kwargs.items() if name != "handler_cancellation"},
+        )
+
+
+class _PageServer(web.Server):
+    """Answers requests over connections of ours."""
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Connection(web.RequestHandler):
+    """One connection of a browser, or of whoever sends something else."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - it has what was sent
+    ) -> web.StreamResponse:
+        """Return what is answered to a request that can't be read, which ends the connection.
+
+        Raises:
+            ConnectionError: something of another answer has been sent.
+        """
+        super().handle_error(request, status, exc, "")
+        answer = refused(status, "this request can't be read" if status < 500 else "this request can't be answered")
+        _give_headers(answer)
+        answer.force_close()
+        return answer

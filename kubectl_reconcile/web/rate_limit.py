@@ -24,6 +24,7 @@ class RateLimit:
         self._left -= 1
         return True
 
-    def give_back(self) -> None:
-        """Take back the last that was counted."""
-        self._left = min(self.burst, (self._left or 0.0) + 1)
+    def is_spent(self, now_s: float) -> bool:
+        """Tell whether one more may not be done now, without counting it."""
+        left = self.burst if self._left is None else self._left
+        return min(self.burst, left + (now_s - self._seen_s) * self.per_s) < 1

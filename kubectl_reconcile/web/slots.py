@@ -1,6 +1,6 @@
 """Slots for requests that take long: so many are answered at a time, of everybody together and of each person.
 
-A guest has one slot at a time, so that nobody holds up all others; whoever has the page for themselves may take all. Somebody's own
+A guest has one slot at a time, ServiceAccounts of a namespace one together, so that nobody holds up all others; whoever has the page for themselves may take all. Somebody's own
 requests wait for one another first, and only the next of them waits beside others, in the order in which they came. Nobody waits forever.
 
 What a request has done in threads is done in threads of the page. The slot is free once these have ended, and not when the browser goes.
@@ -53,11 +53,11 @@ class RequestSlots:
             errand.when_over(lambda: self._give_back(own))
 
     def _own(self, who: Asker) -> asyncio.Semaphore:
-        """Return the slots of one person, by the name that the cluster knows them by."""
-        found = self._of_one.get(who.person)
+        """Return the slots of one person, by the name that the cluster knows them by; those of a namespace for its ServiceAccounts."""
+        found = self._of_one.get(who.tenant)
         if found is None:
             found = asyncio.Semaphore(1 if who.guest else self._at_once)
-            self._of_one[who.person] = found
+            self._of_one[who.tenant] = found
         return found
 
     async def _take(self, own: asyncio.Semaphore) -> None:

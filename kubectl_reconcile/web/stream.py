@@ -1,5 +1,7 @@
 """What changes, pushed to browsers as it happens: server-sent events, one stream for each browser.
 
+An open page of an object has another stream besides, by a watch of that object with the person's own rights.
+
 A browser that comes back says which event it saw last, and is sent what it has missed; where that isn't known any more, it is told to
 look again. What happens in quick succession is sent as one event. Nobody is asked anything while nothing changes.
 """
@@ -8,29 +10,38 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError
-from kubectl_reconcile.web.asking import Asker, FleetSeen
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.planning.rights.rules import Right
+from kubectl_reconcile.engine.api import access_reviews
+from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.web.asking import Asker, FleetSeen, tenant_of
 from kubectl_reconcile.web.errors import Refused
 from kubectl_reconcile.web.guard import asker
 from kubectl_reconcile.web.spelling import as_json
 
 _MOST = 100
 _MOST_OF_ONE = 20
-_ALIVE_S = 25.0
+_MOST_OF_TENANT = 50
+_ALIVE_S = 25
 _TOGETHER_S = 0.1
 """How long changes are gathered before they are sent."""
 
 
 @dataclass(slots=True)
 class Streams:
-    """The streams that are open, of which there may be *most*, and so many of one person."""
+    """The streams that are open, of which there may be *most*, so many of one person, and of all ServiceAccounts of a namespace."""
 
     most: int = _MOST
-    open: Counter[int] = field(default_factory=Counter)
+    open: Counter[str] = field(default_factory=Counter)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Send what changes until the browser goes.
@@ -39,23 +50,80 @@ class Streams:
             Refused: there are too many streams.
             ApiError: the Syncs can't be listed.
         """
+        who = asker()
+        with self._one_of(who):
+            await who.fleet.rows()
+            return await _stream(request, who)
+
+    async def of_object(self, request: web.Request, session: Session, live: Manifest) -> web.StreamResponse:
+        """Say whenever an object changes until the browser goes.
+
+        Raises:
+            Refused: there are too many streams, the kind is served no more, or who asks may not watch it.
+            ApiError: the server refuses to say, or doesn't answer.
+        """
+        who, gvk = asker(), GroupVersionKind.of(live)
+        resource = session.discovery.find(gvk.api_version, gvk.kind)
+        if resource is None:
+            raise Refused(404, f"the cluster serves no kind {gvk.kind} any more")
+        right = Right(gvk.group, resource.plural, "watch", live["metadata"]["name"])
+        if not await access_reviews.may(session.client, live["metadata"].get("namespace", ""), right):
+            raise Refused(403, f"you may not watch {ObjectRef.of(live)}")
+        with self._one_of(who):
+            return await _stream(request, who, _Watched(session.client, resource, live))
+
+    @contextmanager
+    def _one_of(self, who: Asker) -> Iterator[None]:
         if self.open.total() >= self.most:
             raise Refused(503, f"{self.most} pages are open already", "close some")
-        who = asker()
-        if self.open[id(who)] >= _MOST_OF_ONE:
+        if self.open[who.name] >= _MOST_OF_ONE:
             raise Refused(503, f"you have {_MOST_OF_ONE} pages open already", "close some")
-        await who.fleet.rows()
-        self.open[id(who)] += 1
-        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        if sum(count for name, count in self.open.items() if tenant_of(name) == tenant_of(who.name)) >= _MOST_OF_TENANT:
+            raise Refused(503, f"your namespace's accounts have {_MOST_OF_TENANT} pages open already", "close some")
+        self.open[who.name] += 1
         try:
-            await answer.prepare(request)
-            await _send(request, answer, who)
-        except (ConnectionResetError, ApiError):
-            pass  # the browser has gone, or asks again, and is told then what is wrong
+            yield
         finally:
-            self.open[id(who)] -= 1
+            self.open[who.name] -= 1
             self.open += Counter()  # forgets who has none
-        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """An object, as it was when it was looked at."""
+
+    client: Client
+    resource: Resource
+    live: Manifest
+
+    async def send(self, answer: web.StreamResponse, who: Asker) -> None:
+        """Send whenever it changes, until the browser goes, or *who* is known no more."""
+        metadata = self.live["metadata"]
+        path, version = self.resource.collection(metadata.get("namespace", "")), metadata["resourceVersion"]
+        only = f"metadata.name={metadata['name']}"
+        while not who.gone:
+            await answer.write(b": alive\n\n")
+            watch = self.client.watch(
+                path, resourceVersion=version, fieldSelector=only, timeoutSeconds=_ALIVE_S, allowWatchBookmarks=True
+            )
+            async with aclosing(watch) as changes:
+                async for kind, changed in changes:
+                    if who.gone:
+                        return
+                    version = changed["metadata"]["resourceVersion"]
+                    if kind != "BOOKMARK":
+                        await answer.write(b"data: %s\n\n" % as_json({"type": kind}).encode())
+
+
+async def _stream(request: web.Request, who: Asker, watched: _Watched | None = None) -> web.StreamResponse:
+    """Answer with what changes, until the browser goes."""
+    answer = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+    with suppress(
+        ConnectionResetError, ApiError
+    ):  # the browser has gone, or asks again, and is told then what is wrong
+        await answer.prepare(request)
+        await (watched.send(answer, who) if watched else _send(request, answer, who))
+    return answer
 
 
 async def _send(request: web.Request, answer: web.StreamResponse, who: Asker) -> None:
@@ -69,6 +137,8 @@ async def _send(request: web.Request, answer: web.StreamResponse, who: Asker) ->
         await answer.write(_event("hello", seen, feed, {}))
     while not who.gone:
         await feed.wait(seen, _ALIVE_S)
+        if who.gone:
+            return
         if feed.number == seen:
             await answer.write(b": alive\n\n")
             continue
@@ -76,7 +146,7 @@ async def _send(request: web.Request, answer: web.StreamResponse, who: Asker) ->
         changes, seen = feed.since(seen), feed.number
         if changes is None:
             await answer.write(_event("again", seen, feed, {}))
-        elif any((told := await feed.told(changes)).values()):
+        elif any((told := await feed.told(changes)).values()) and not who.gone:
             await answer.write(_event("syncs", seen, feed, told))
 
 

@@ -46,3 +46,30 @@ def test_controllers_are_so_for_life_and_volumes_never_shrink(kubectl, namespace
     kubectl.apply(a_kafka(namespace))
     assert "controllers are so for life" in refusal(kubectl, a_kafka(namespace, controllers=1))
     assert "can't become smaller" in refusal(kubectl, a_kafka(namespace, storage={"size": "1Mi"}))
+
+
+def a_rebalance(namespace=DEFAULT, **spec):
+    whole = {"clusterRef": {"name": "kf"}, **spec}
+    metadata = {"name": "kr", "namespace": namespace}
+    return {"apiVersion": "kafka.example.com/v1alpha1", "kind": "KafkaRebalance", "metadata": metadata, "spec": whole}
+
+
+WISHES_REFUSED = {
+    "a goal of nobody's": ({"goals": ["cpu"]}, 'supported values: "rack", "disk", "replicas", "leaders"'),
+    "no goal": ({"goals": []}, "spec.goals"),
+    "brokers with mode full": ({"brokers": [1]}, "goes with mode add-brokers or remove-brokers"),
+    "no brokers to empty": ({"mode": "remove-brokers"}, "must name the brokers that the mode is about"),
+    "a pattern": ({"excludeTopics": ["b.*c"]}, "spec.excludeTopics[0]"),
+}
+
+
+@pytest.mark.parametrize(("spec", "message"), WISHES_REFUSED.values(), ids=WISHES_REFUSED)
+def test_a_wish_that_makes_no_sense_is_refused_with_a_sentence(kubectl, spec, message):
+    assert message in refusal(kubectl, a_rebalance(**spec))
+
+
+def test_a_rebalance_comes_with_defaults_and_keeps_its_cluster(kubectl, namespace):
+    found = taken(kubectl, a_rebalance())["spec"]
+    assert (found["mode"], found["goals"]) == ("full", ["disk", "replicas", "leaders"])
+    kubectl.apply(a_rebalance(namespace))
+    assert "make another KafkaRebalance" in refusal(kubectl, a_rebalance(namespace, clusterRef={"name": "other"}))

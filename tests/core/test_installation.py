@@ -9,6 +9,9 @@ IMAGE = "registry.example.com/kubectl-reconcile:1.2.3"
 LABELS = {"app.kubernetes.io/name": "kubectl-reconcile", "app.kubernetes.io/component": "daemon"}
 
 
+POLICY = "reconcile-checkup-rights"
+
+
 def a_module(name, kind):
     return module(api="example.com/v1", kind=kind, owns=["v1/Service"], name=name)(lambda *_: Outcome())
 
@@ -44,6 +47,15 @@ def test_the_daemon_has_a_namespace_an_account_rights_a_deployment_and_a_service
         ("networking.k8s.io/v1", "NetworkPolicy", "kubectl-reconcile-hooks"),
         ("networking.k8s.io/v1", "NetworkPolicy", "kubectl-reconcile-http"),
     ]
+
+
+def test_who_may_write_checkups_that_run_pods_is_said_where_there_are_checkups():
+    policy = {("ValidatingAdmissionPolicy", POLICY), ("ValidatingAdmissionPolicyBinding", POLICY)}
+    checkup = module(api="checks.reconcile.dev/v1alpha1", kind="Checkup", owns=[], name="checkup")(lambda *_: Outcome())
+    found = installed(modules=[checkup])
+    assert policy < found.keys()
+    assert found["ValidatingAdmissionPolicyBinding", POLICY]["spec"]["policyName"] == POLICY
+    assert policy.isdisjoint(installed(modules=[a_module("database", "Database")]))
 
 
 @pytest.mark.parametrize("namespace", ["reconcile-system", "elsewhere"])

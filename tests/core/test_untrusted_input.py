@@ -103,6 +103,7 @@ def test_membership_and_options_of_anything_can_be_read(manifest):
     redacted("some text", manifest)
     Objects([manifest])
     Select(labels={"a": "b"}).matches(manifest)
+    Select.referring("a", "spec", "clusterRef", "name").matches(manifest)
     Context("now", "cache", manifest).sees(manifest)
 
 

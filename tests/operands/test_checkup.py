@@ -99,7 +99,9 @@ def test_a_program_leaves_its_result_as_its_last_words_or_in_a_config_map(real, 
     }  # fmt: skip
     for name, program in programs.items():
         spec = {
-            "job": {"template": {"spec": {"containers": [{"name": "main", **program}]}}},
+            "job": {
+                "template": {"spec": {"serviceAccountName": "default", "containers": [{"name": "main", **program}]}}
+            },
             "passes": "result.open < 5",
         }
         real.apply({"apiVersion": API, "kind": "Checkup", "metadata": {"name": name}, "spec": spec})

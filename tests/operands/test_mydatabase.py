@@ -205,12 +205,20 @@ def test_clients_get_in_over_tls_alone_where_that_is_required_and_another_certif
     real.eventually(lambda: over_tls(db, second, shown) == "t", "the other one is shown", timeout_s=240)
     assert (db.uid(), db.condition("Degraded")["status"]) == (uid, "False")
 
+    put_certificate(real, certificate(tmp_path / "weak", "rsa:512"))
+    refused = "have db-0 read its certificate again: .spec.tls.secretName: the server doesn't take the certificate, and goes on with the one before"
+    real.eventually(lambda: refused in db.condition("Degraded")["message"], "its refusal is told", timeout_s=240)
+    assert over_tls(db, second, shown) == "t"
+    put_certificate(real, first)
+    real.eventually(lambda: over_tls(db, first, shown) == "t", "the first one is shown again", timeout_s=240)
+    db.settled()
 
-def certificate(folder):
+
+def certificate(folder, *kind):
     """The folder with a certificate that signs itself, and its key."""
     folder.mkdir()
     files = ["-keyout", folder / "tls.key", "-out", folder / "tls.crt"]
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    key = ["-newkey", *(kind or ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")), "-nodes"]
     command = ["openssl", "req", "-x509", *key, *files, "-subj", f"/CN={folder.name}", "-days", "2"]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     return folder

@@ -1,16 +1,13 @@
-"""Who may write Checkups and no pods: the API server refuses those of their Checkups that would run some, by the policy that is shipped."""
+"""Who may write Checkups and no pods: the API server refuses those of their Checkups that would run some, by the policy that is installed with the daemon."""
 
 from __future__ import annotations
 
 import secrets
-from pathlib import Path
 
-import yaml
-
+from kubectl_reconcile.core.checkup_policy import checkup_policy
 from tests.conftest import KubectlError
 from tests.e2e.conftest import until_may
 
-POLICY = Path(__file__).parents[2] / "deploy" / "checkup-rights.yaml"
 CHECKS = "checks.reconcile.dev"
 JOB = {"job": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox:1.37"}]}}}, "suspend": True}
 
@@ -32,7 +29,7 @@ def refusal(cluster, name, spec, *user):
 
 def test_who_may_not_make_pods_may_not_have_a_checkup_make_them(cluster, eventually):
     name, here = f"rights-{secrets.token_hex(4)}", {"matchLabels": {"kubernetes.io/metadata.name": cluster.namespace}}
-    rules, binding = yaml.safe_load_all(POLICY.read_text())
+    rules, binding = checkup_policy({})
     rules["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name
     binding["spec"]["matchResources"] = {"namespaceSelector": here}
     kubectl, place = cluster.kubectl, ("-n", cluster.namespace)

@@ -60,10 +60,11 @@ class UntoldError(Exception):
 
 @dataclass
 class Tab:
-    """One tab. *complaints* are exceptions of scripts, and what the browser refused or couldn't load."""
+    """One tab. *complaints* are exceptions of scripts, and what the browser refused or couldn't load; *requests* what it has asked for."""
 
     socket: ClientWebSocketResponse
     complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     _count: int = 0
 
     async def tell(self, method: str, **parameters: Any) -> Any:
@@ -82,6 +83,8 @@ class Tab:
         if said.get("method") == "Runtime.exceptionThrown":
             details = said["params"]["exceptionDetails"]
             self.complaints.append(str(details.get("exception", {}).get("description", details["text"])))
+        if said.get("method") == "Network.requestWillBeSent":
+            self.requests.append(said["params"]["request"]["url"])
         if said.get("method") == "Log.entryAdded" and said["params"]["entry"]["level"] == "error":
             entry = said["params"]["entry"]
             self.complaints.append(f"{entry.get('url', '')}: {entry['text']}")

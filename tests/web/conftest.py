@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from kubectl_reconcile.web.fleet_feed import FleetFeed
 from kubectl_reconcile.web.local_door import LocalDoor
 from tests.engine.conftest import PATHS, Shop, crds, manifests, session, shop  # noqa: F401 - fixtures of the same cluster
 from tests.web import browser
+from tests.web.described import as_described
 
 
 @dataclass
@@ -43,13 +44,13 @@ class Page:
         async with await self.ask(path) as answer:
             text = await answer.text()
             assert answer.status == status, text
-            return json.loads(text)
+            return as_described("GET", path, status, json.loads(text))
 
     async def post(self, path: str, body: Any = None, *, status: int = 200) -> Any:
         async with await self.ask(path, method="POST", json=body or {}, headers={"Origin": self.origin}) as answer:
             text = await answer.text()
             assert answer.status == status, text
-            return json.loads(text)
+            return as_described("POST", path, status, json.loads(text))
 
     async def enter(self) -> ClientResponse:
         return await self.ask(self.door.url.removeprefix(self.origin))
@@ -182,7 +183,7 @@ class Site:
     async def get(self, path, token, status=200):
         answer = await self.ask(path, token=token)
         assert answer.status == status, await answer.text()
-        return await answer.json()
+        return as_described("GET", path, status, await answer.json())
 
     async def sign_in(self, token, onward="/"):
         return await self.ask("/start", method="POST", data={"token": token, "next": onward})
@@ -197,13 +198,20 @@ class Site:
                 await asyncio.sleep(0.1)
 
 
-@pytest.fixture
-async def site(session, crds):  # noqa: F811 - those fixtures
+@asynccontextmanager
+async def site_of(session) -> AsyncIterator[Site]:  # noqa: F811 - that fixture
+    """The page as a daemon with that session serves it."""
     async with (
         serving_page("127.0.0.1:0", (ORIGIN,), session) as address,
         ClientSession(cookie_jar=DummyCookieJar()) as browser,
     ):
         yield Site(address, browser)
+
+
+@pytest.fixture
+async def site(session, crds):  # noqa: F811 - those fixtures
+    async with site_of(session) as site:
+        yield site
 
 
 @pytest.fixture

@@ -59,6 +59,21 @@ async def test_a_change_is_seen_without_a_reload(tab, followed):
     assert await tab.value("window.stillHere")
 
 
+async def test_what_somebody_changes_of_an_object_by_hand_is_seen_without_a_reload(tab, followed, manifests):
+    await followed.make()
+    followed.push({"settings.yaml": manifests("config_map")("settings", color="red")})
+    await followed.sync()
+    await tab.open(f"{tab.origin}/objects/ConfigMap/{followed.namespace}/settings")
+    await tab.sees("color: red", "pre")
+    await tab.value("window.stillHere = true")
+    path = f"/api/v1/namespaces/{followed.namespace}/configmaps/settings"
+    await followed.session.client.patch(path, {"data": {"color": "black"}}, manager="somebody")
+    await tab.sees("color: black", "pre")
+    await tab.sees("drift", ".owners")
+    await tab.sees("somebody", ".owners")
+    assert await tab.value("window.stillHere")
+
+
 async def test_what_is_to_be_done_is_said_first_and_seen_once_it_is(tab, followed):
     await followed.make()
     await tab.open(f"{tab.origin}/syncs/{followed.namespace}/shop")

@@ -9,10 +9,13 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_reconcile.cli.operate import page_in_cluster
 from kubectl_reconcile.cli.operate.page_address import origins_of
+from kubectl_reconcile.web.asking import Asker, tenant_of
 from kubectl_reconcile.web.people import people, seen_fleet, sign_in
+from kubectl_reconcile.web.rate_limit import RateLimit
 from tests.security.tarpit import tarpit
-from tests.web.conftest import ORIGIN
+from tests.web.conftest import ORIGIN, site_of
 
 ABOUT, SYNCS = "/api/v1/about", "/api/v1/syncs"
 SYNC = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "shop"}, "spec": {"suspend": True}}
@@ -175,7 +178,9 @@ async def test_no_other_site_signs_anybody_in_or_out(site, token_of):
             assert "Set-Cookie" not in answer.headers
 
 
-async def test_the_form_says_what_is_wrong_and_too_many_wrong_tokens_arent_looked_at(site, token_of, monkeypatch):
+async def test_the_form_says_what_is_wrong_and_after_many_wrong_tokens_others_are_looked_at_slowly(
+    site, token_of, monkeypatch
+):
     monkeypatch.setattr(people, "_WRONG_PER_S", 0.0)
     monkeypatch.setattr(people, "_REFUSED_S", 3000.0)
     key = (await site.sign_in(await token_of("alice"))).headers["Set-Cookie"].partition(";")[0]
@@ -185,9 +190,39 @@ async def test_the_form_says_what_is_wrong_and_too_many_wrong_tokens_arent_looke
         assert "accept this token" in await answer.text()
     again = await site.sign_in("wrong-0")
     assert again.status == 401  # it is known to be wrong
-    assert (await site.sign_in("wrong-x")).status == 429
-    assert (await site.ask(ABOUT, token="wrong-y")).status == 429
+    assert (await site.sign_in("wrong-x")).status == 401  # after a while
+    assert (await site.sign_in(await token_of("bob"))).status == 303  # from the same address, as behind a proxy
+    monkeypatch.setattr(people, "_LATE_AT_MOST", 0)
+    assert (await site.sign_in("wrong-y")).status == 429
+    assert (await site.ask(ABOUT, token="wrong-z")).status == 429
     assert (await site.ask(ABOUT, key=key)).status == 200  # who is in stays in
+
+
+async def test_those_whom_nobody_knows_take_nothing_from_who_is_known(token_of, session, crds, monkeypatch):
+    monkeypatch.setattr(page_in_cluster, "_BURST", 20.0)
+    monkeypatch.setattr(page_in_cluster, "_PER_S", 0.0)
+    async with site_of(session) as site:
+        assert [(await site.ask("/start")).status for _ in range(21)] == [200] * 20 + [429]
+        assert (await site.ask(ABOUT, token=await token_of("alice"))).status == 200
+
+
+async def test_all_tokens_of_a_person_ask_as_fast_as_one(site, token_of, monkeypatch):
+    monkeypatch.setattr(RateLimit, "admits", counted := _Counted())
+    for _ in range(3):
+        assert (await site.ask(ABOUT, token=await token_of("alice"))).status == 200
+    assert (await site.ask(ABOUT, token=await token_of("bob"))).status == 200  # an account of the same namespace
+    assert len(counted.limits) == 2  # theirs, and that of all people
+
+
+class _Counted:
+    """Admits everybody, and remembers by which limits."""
+
+    def __init__(self):
+        self.limits = {}
+
+    def __get__(self, limit, _kind):
+        self.limits[id(limit)] = limit
+        return lambda _now_s: True
 
 
 async def test_a_token_is_in_no_log_and_no_answer(site, token_of, caplog, namespace):
@@ -198,9 +233,11 @@ async def test_a_token_is_in_no_log_and_no_answer(site, token_of, caplog, namesp
         paths = (ABOUT, SYNCS, f"{SYNCS}/{namespace}/shop", "/start")
         texts += [await (await site.ask(path, token=token)).text() for path in paths]
         texts.append(await (await site.sign_in(token)).text())
-    await sent(site, f"Authorization: Bearer {alice}\x01")
-    await sent(site, f"Authorization : Bearer {alice}")
-    await sent(site, f"Authorization: Bearer {alice}{'x' * 17_000}")
+    for malformed in (f": Bearer {alice}\x01", f" : Bearer {alice}", f": Bearer {alice}{'x' * 17_000}"):
+        answer = await answered_to(site, f"Authorization{malformed}")
+        assert b"this request can't be read" in answer
+        assert b"nosniff" in answer
+        texts.append(answer.decode())
     said = caplog.text + repr([record.__dict__ for record in caplog.records])
     assert "signed in" in said
     assert "token refused" in said
@@ -212,6 +249,11 @@ async def test_a_token_is_in_no_log_and_no_answer(site, token_of, caplog, namesp
 
 async def sent(site, *headers):
     """The status that is answered to headers as they stand, however malformed."""
+    return int((await answered_to(site, *headers)).split()[1])
+
+
+async def answered_to(site, *headers):
+    """All that is answered to headers as they stand."""
     host, _, port = site.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
@@ -219,7 +261,7 @@ async def sent(site, *headers):
         lines = [f"GET {ABOUT} HTTP/1.1", *named, "Connection: close"]
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
         async with asyncio.timeout(150):
-            return int((await reader.readline()).split()[1])
+            return await reader.read()
     finally:
         writer.close()
 
@@ -230,6 +272,8 @@ NONSENSE = {
     "a port that there isn't": ("Host: localhost:99999", 403),
     "a token that is no text": ("Authorization: Bearer \xff", 401),
     "a cookie that is no text": ("Cookie: kubectl-reconcile-80=\xff", 401),
+    "a header that is none": ("Author ization: Bearer x", 400),
+    "a header without an end": (f"X: {'x' * 17_000}", 400),
 }
 
 
@@ -271,6 +315,27 @@ async def test_so_many_sessions_of_one_person_and_the_oldest_goes(site, token_of
     assert [(await site.ask(ABOUT, key=key)).status for key in keys] == [401, 200, 200]
 
 
+async def test_who_makes_many_accounts_signs_out_none_but_these(monkeypatch):
+    monkeypatch.setattr(people, "MOST", 4)
+    known = people.People(None, None)
+    for name in ("ada", "system:serviceaccount:shop:ci", *(f"system:serviceaccount:evil:{at}" for at in range(9))):
+        known._welcome(name.encode(), people.Person(Asker(None, None, None, name, guest=True)))
+    assert [each.asker.name.rpartition(":")[2] for each in known._known.values()] == ["ada", "ci", "7", "8"]
+
+
+TENANTS = {
+    "a person is one by themselves": ("ada@example.com", "ada@example.com"),
+    "an account is its namespace": ("system:serviceaccount:shop:ci", "system:serviceaccount:shop"),
+    "what only begins so is a person": ("system:serviceaccount:shop", "system:serviceaccount:shop"),
+    "a node is one by itself": ("system:node:a", "system:node:a"),
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), TENANTS.values(), ids=TENANTS)
+def test_who_is_behind_a_name(name, expected):
+    assert tenant_of(name) == expected
+
+
 async def test_so_many_people_and_who_was_away_for_longest_goes(site, token_of, monkeypatch):
     monkeypatch.setattr(people, "MOST", 2)
     keys = [(await site.sign_in(await token_of(name))).headers["Set-Cookie"].partition(";")[0] for name in ("a", "b")]
@@ -280,9 +345,12 @@ async def test_so_many_people_and_who_was_away_for_longest_goes(site, token_of, 
 
 
 async def test_nobody_is_known_for_longer_than_half_a_day(site, token_of, monkeypatch):
-    key = (await site.sign_in(await token_of("alice"))).headers["Set-Cookie"].partition(";")[0]
-    monkeypatch.setattr(people, "LONGEST_S", -1.0)
-    assert (await site.ask(ABOUT, key=key)).status == 401
+    keys = []
+    for longest_s in (people.LONGEST_S, -1.0):
+        monkeypatch.setattr(people, "LONGEST_S", longest_s)
+        token = await token_of("alice")
+        keys.append((await site.sign_in(token)).headers["Set-Cookie"].partition(";")[0])
+    assert [(await site.ask(ABOUT, key=key)).status for key in keys] == [200, 401]
 
 
 async def test_other_revisions_take_the_right_to_update_the_sync(site, token_of, allow, followed, namespace, manifests):

@@ -46,6 +46,15 @@ async def test_one_person_has_one_slot_and_others_have_the_other(two, impatient)
         pass
 
 
+async def test_accounts_of_a_namespace_have_one_slot_together(two, impatient):
+    async with two.one(guest("system:serviceaccount:shop:a")):
+        with pytest.raises(Refused):
+            async with two.one(guest("system:serviceaccount:shop:b")):
+                pass
+        async with two.one(guest("system:serviceaccount:other:a")):
+            pass
+
+
 async def test_who_has_the_page_for_themselves_has_all_slots(two, impatient):
     me = Asker(None, None, None)
     async with two.one(me), two.one(me):

@@ -2,11 +2,17 @@
 
 import asyncio
 import json
+import time
 from contextlib import asynccontextmanager
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
+from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.web import fleet_feed
+from kubectl_reconcile.web import stream as streams
+from kubectl_reconcile.web.asking import Asker
+from tests.web.described import shape
 
 
 @asynccontextmanager
@@ -22,7 +28,10 @@ async def events(answer):
     async for block in blocks(answer):
         parts = dict(line.partition(": ")[::2] for line in block.splitlines())
         if "event" in parts:
-            yield parts["id"], parts["event"], json.loads(parts["data"])
+            data = json.loads(parts["data"])
+            if parts["event"] == "syncs":
+                shape("Pushed")(data)
+            yield parts["id"], parts["event"], data
 
 
 async def blocks(answer):
@@ -99,9 +108,121 @@ async def test_who_is_too_far_behind_looks_at_everything_again(served, session, 
         assert (await anext(told))[1] == "again"
 
 
-async def test_so_many_pages_may_be_open_and_no_more(page, monkeypatch):
-    from kubectl_reconcile.web import stream as streams  # noqa: PLC0415
+async def test_each_change_of_an_object_is_told_to_who_may_watch_it(page, session, namespace):
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    await session.client.create(path, {"metadata": {"name": "settings"}})
+    async with asyncio.timeout(150):
+        async with await page.ask(f"/api/v1/objects/ConfigMap/{namespace}/settings/changes") as answer:
+            told = blocks(answer)
+            assert (await anext(told)) == ": alive"
+            await session.client.patch(f"{path}/settings", {"data": {"color": "black"}})
+            await session.client.delete(f"{path}/settings")
+            for kind in ("MODIFIED", "DELETED"):
+                data = json.loads((await anext(told)).removeprefix("data: "))
+                shape("Changed")(data)
+                assert data == {"type": kind}
 
+
+async def test_changes_of_an_object_take_the_right_to_watch_it(served, session_of, session, namespace, kubectl):
+    await session.client.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "settings"}})
+    kubectl("create", "role", "sees", "--verb=get", "--resource=configmaps", "-n", namespace)
+    kubectl("create", "rolebinding", "sees", "--role=sees", "--user=frank", "-n", namespace)
+    page = await served(await session_of("frank", namespace))
+    path = f"/api/v1/objects/ConfigMap/{namespace}/settings/changes"
+    async with asyncio.timeout(150):  # until the right to get it is known
+        while "may not watch" not in await (await page.ask(path)).text():
+            await asyncio.sleep(0.1)
+    assert (await page.ask(path)).status == 403
+
+
+class Slow:
+    """Syncs that nobody has listed yet."""
+
+    def __init__(self):
+        self.listed = asyncio.Event()
+
+    async def rows(self):
+        await self.listed.wait()
+        raise ApiError("gone")
+
+
+async def test_pages_count_while_they_open_and_all_tokens_of_a_person_together(monkeypatch):
+    monkeypatch.setattr(streams, "_MOST_OF_ONE", 1)
+    fleet, opened = Slow(), streams.Streams()
+    monkeypatch.setattr(streams, "asker", lambda: Asker(None, fleet, None, "alice"))  # another for each token
+    first = asyncio.create_task(opened.answer(None))
+    await asyncio.sleep(0)
+    with pytest.raises(streams.Refused, match="1 pages"):
+        await asyncio.wait_for(opened.answer(None), 30)
+    fleet.listed.set()
+    with pytest.raises(ApiError):
+        await first
+    assert not opened.open
+
+
+class Leaving:
+    """Changes during which somebody is forgotten."""
+
+    era, number, who = "feed", 0, None
+
+    def since(self, _number):
+        return ["change"]
+
+    async def wait(self, _number, _timeout_s):
+        self.number += 1
+
+    async def told(self, _changes):
+        self.who.left = True
+        return {"rows": ["row"]}
+
+
+async def test_who_is_known_no_more_is_told_nothing_more():
+    feed, written = Leaving(), []
+    feed.who = Asker(None, feed, None, "alice")
+
+    class Answer:
+        async def write(self, data):
+            written.append(data)
+
+    await streams._send(make_mocked_request("GET", "/"), Answer(), feed.who)
+    assert [b"event: again" in each for each in written] == [True]
+
+
+class Ending(Leaving):
+    """Nothing changes until somebody's session ends."""
+
+    async def wait(self, _number, _timeout_s):
+        self.who.ends_s = time.monotonic() - 1
+
+
+async def test_who_is_signed_out_after_half_a_day_is_told_nothing_more():
+    feed, written = Ending(), []
+    feed.who = Asker(None, feed, None, "alice", ends_s=time.monotonic() + 3600)
+
+    class Answer:
+        async def write(self, data):
+            written.append(data)
+
+    await asyncio.wait_for(streams._send(make_mocked_request("GET", "/"), Answer(), feed.who), 150)
+    assert [b"event: again" in each for each in written] == [True]
+
+
+async def test_accounts_of_a_namespace_leave_pages_to_others(monkeypatch):
+    monkeypatch.setattr(streams, "_MOST_OF_TENANT", 1)
+    opened = streams.Streams()
+    opened.open["system:serviceaccount:shop:a"] = 1
+    monkeypatch.setattr(streams, "asker", lambda: Asker(None, None, None, "system:serviceaccount:shop:b"))
+    with pytest.raises(streams.Refused, match="1 pages"):
+        await opened.answer(None)
+    monkeypatch.setattr(streams, "asker", lambda: Asker(None, fleet, None, "system:serviceaccount:other:a"))
+    fleet = Slow()
+    fleet.listed.set()
+    with pytest.raises(ApiError, match="gone"):
+        await opened.answer(None)
+
+
+async def test_so_many_pages_may_be_open_and_no_more(page, monkeypatch):
+    monkeypatch.setattr(streams, "asker", lambda: page.door.owner)
     opened = streams.Streams(most=0)
     with pytest.raises(streams.Refused, match="0 pages"):
         await opened.answer(None)

@@ -21,7 +21,7 @@ from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of, unmatched
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.core.scan.outlook import ScanScope, outlook_of
+from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.sync import lookups, reconcile, targets
@@ -88,18 +88,18 @@ def diff(
 class _Show(Protocol):
     """Shows plans, and what is found in them."""
 
-    def __call__(self, plans: Sequence[Plan], titles: Sequence[str] = (), *, scan: ScanScope | None) -> None: ...
+    def __call__(self, plans: Sequence[Plan], titles: Sequence[str] = (), *, scan: PlanScan | None) -> None: ...
 
 
-_Scope: TypeAlias = Callable[[Session, Sequence[Plan]], Awaitable[ScanScope | None]]
-_Status: TypeAlias = Callable[[Plan, ScanScope | None], ExitStatus]
+_Scope: TypeAlias = Callable[[Session, Sequence[Plan]], Awaitable[PlanScan | None]]
+_Status: TypeAlias = Callable[[Plan, PlanScan | None], ExitStatus]
 
 
 def _show(
     plans: Sequence[Plan],
     titles: Sequence[str] = (),
     *,
-    scan: ScanScope | None,
+    scan: PlanScan | None,
     view: PlanView,
     look: OutputOptions,
 ) -> None:
@@ -109,31 +109,31 @@ def _show(
 # --- what is looked for -----------------------------------------------------------------------------------------------
 
 
-async def _scope_of(session: Session, plans: Sequence[Plan], *, profile: Profile | None) -> ScanScope | None:
+async def _scope_of(session: Session, plans: Sequence[Plan], *, profile: Profile | None) -> PlanScan | None:
     """Return what is looked for in what changes: by *profile*, or by the Checkups of its namespaces; None where there are none."""
     if profile is not None:
-        return ScanScope(profile)
+        return PlanScan(ScanScope(profile))
     if all(plan.is_clean for plan in plans):
-        return ScanScope()
+        return PlanScan(ScanScope())
     checkups = importlib.import_module(
         "kubectl_reconcile.engine.commands.scanning.checkups"
     )  # only changes are scanned
-    found: ScanScope | None = await checkups.scope_of(session, plans)
-    return found
+    scope = await checkups.scope_of(session, plans)
+    return None if scope is None else PlanScan(scope)
 
 
 async def _scanned(
     session: Session, *, asked: Callable[[Session], Awaitable[list[Plan]]], scope: _Scope
-) -> tuple[list[Plan], ScanScope | None]:
+) -> tuple[list[Plan], PlanScan | None]:
     plans = await asked(session)
     return plans, await scope(session, plans)
 
 
-def _status_without_scan(plan: Plan, _scan: ScanScope | None) -> ExitStatus:
+def _status_without_scan(plan: Plan, _scan: PlanScan | None) -> ExitStatus:
     return status_of(plan)
 
 
-def _status_after_scan(plan: Plan, scan: ScanScope | None) -> ExitStatus:
+def _status_after_scan(plan: Plan, scan: PlanScan | None) -> ExitStatus:
     """Return the exit status of a preview that is to fail on new findings.
 
     Raises:
@@ -215,13 +215,13 @@ async def _explained(target: Target, made: Plan, *, reasons: bool = False) -> Pl
     return explained
 
 
-def status_of(plan: Plan, *, must_pass: ScanScope | None = None) -> ExitStatus:
+def status_of(plan: Plan, *, must_pass: PlanScan | None = None) -> ExitStatus:
     """Return the exit status of a preview, which *must_pass* a scan without new findings if one is given."""
     if any(change.gate.blocked or change.gate.denied for change in plan.changes):
         return ExitStatus.FAILED
     if plan.errors:
         return ExitStatus.SOURCE if any(problem.in_source for problem in plan.errors) else ExitStatus.FAILED
-    if must_pass and outlook_of(plan.changes, must_pass).new:
+    if must_pass and must_pass.outlook(plan.changes).new:
         return ExitStatus.FINDINGS
     return ExitStatus.OK if plan.is_clean else ExitStatus.DIFFERENT
 

@@ -49,6 +49,7 @@ def daemon(
     load_max_rate: int,
     load_max_connections: int,
     load_max_seconds: int,
+    job_max_seconds: int,
     log_format: str,
 ) -> None:
     """Follow all Syncs of a cluster, and all custom resources that a module knows."""
@@ -75,6 +76,7 @@ def daemon(
             "--load-max-rate": load_max_rate,
             "--load-max-connections": load_max_connections,
             "--load-max-seconds": load_max_seconds,
+            "--job-max-seconds": job_max_seconds,
         }
     )
     os.umask(0o077)  # what it writes are caches, which are nobody else's

@@ -48,7 +48,7 @@ def install(
     except ValueError as error:
         raise click.BadParameter(NO_ORIGIN.format(without_credentials(str(error))), param_hint="--ui-url") from None
     place = access_of(connection).namespace
-    manifests = _manifests(place, image, replicas=replicas, page_urls=urls)
+    manifests = manifests_of(place, image, replicas=replicas, page_urls=urls)
     if dry_run or output:
         _print(manifests, output, color)
     if dry_run:
@@ -57,9 +57,10 @@ def install(
     return run(connection, functools.partial(_install, manifests=manifests, obsolete=obsolete, color=color))
 
 
-def _manifests(
+def manifests_of(
     namespace: str | None, image: str | None, *, replicas: int = 1, page_urls: Sequence[str] | None = None
 ) -> list[Manifest]:
+    """Return what is installed, CRDs first; None is the default of each. With *page_urls*, though it be empty, the daemon serves the page."""
     chosen = image or f"{kubectl_reconcile.IMAGE}{IMAGE_DIGEST}"
     modules = [*installed_modules().values(), *metacontroller.modules_offline()]
     place = namespace or installation.NAMESPACE
@@ -115,7 +116,7 @@ def uninstall(connection: Connection, *, crds: bool, yes: bool, color: str) -> i
     """Remove the daemon and its rights."""
     manifests = [
         manifest
-        for manifest in _manifests(access_of(connection).namespace, None, page_urls=())
+        for manifest in manifests_of(access_of(connection).namespace, None, page_urls=())
         if crds or manifest["kind"] != "CustomResourceDefinition"
     ]
     if not yes:

@@ -6,25 +6,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from aiohttp import web
-
 from kubectl_reconcile.cli.operate.page_documents import PageDocuments
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.engine.daemon.http import listened_on
+from kubectl_reconcile.engine.daemon.http import running
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
 from kubectl_reconcile.engine.modules.operands import Operands
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.web.app import application
-from kubectl_reconcile.web.asking import Asker
-from kubectl_reconcile.web.errors import HttpLog
+from kubectl_reconcile.web.asking import Asker, FreshKinds
 from kubectl_reconcile.web.fleet_feed import FleetFeed
+from kubectl_reconcile.web.guard import PageRunner
 from kubectl_reconcile.web.people.people import People
 from kubectl_reconcile.web.people.seen_fleet import SeenFleet
 from kubectl_reconcile.web.people.token_door import TokenDoor
 from kubectl_reconcile.web.rate_limit import RateLimit
 
-_GRACE_S = 1.0
 _LONGEST_HEADER_BYTES = 16 * 1024
 """Longer than any token that is looked at."""
 _BURST, _PER_S = 3000.0, 600.0
@@ -45,29 +42,17 @@ async def serving_page(address: str, origins: tuple[str, ...], daemon: Session) 
     session = await _session_beside(daemon)
     documents = PageDocuments()
     async with FleetFeed(session, documents.row) as fleet, daemon.client.nameless() as nobody:
-        events = Events(daemon.client)
+        events, kinds = Events(daemon.client), FreshKinds()
 
         def answered(client: Client, name: str) -> Asker:
-            return Asker(replace(session, client=client), SeenFleet(fleet, client), events, name, guest=True)
+            own = replace(session, client=client)
+            return Asker(own, SeenFleet(fleet, client), events, name, guest=True, kinds=kinds)
 
         door = TokenDoor(People(nobody, answered), origins)
         app = application(door, documents, RateLimit(_BURST, _PER_S))
-        runner = web.AppRunner(
-            app,
-            access_log=None,
-            logger=HttpLog(),
-            max_field_size=_LONGEST_HEADER_BYTES,
-            shutdown_timeout=_GRACE_S,
-            handler_cancellation=True,
-        )
-        await runner.setup()
-        try:
-            async with listened_on(address, "--ui") as (host, port):
-                await web.TCPSite(runner, host, port).start()
-            chosen = runner.addresses[0]
-            yield f"{chosen[0]}:{chosen[1]}"
-        finally:
-            await runner.cleanup()
+        runner = PageRunner(app, max_field_size=_LONGEST_HEADER_BYTES)
+        async with running(runner, address, "--ui") as chosen:
+            yield chosen
 
 
 async def _session_beside(daemon: Session) -> Session:

@@ -25,10 +25,10 @@ from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.web.app import application
 from kubectl_reconcile.web.asking import Asker
 from kubectl_reconcile.web.fleet_feed import FleetFeed
+from kubectl_reconcile.web.guard import PageRunner
 from kubectl_reconcile.web.local_door import LocalDoor
 
 _LOOPBACK = "127.0.0.1"
-_GRACE_S = 1.0
 
 
 def ui(connection: Connection, *, port: int, browser: bool, color: str) -> int:
@@ -43,9 +43,7 @@ async def _served(session: Session, *, port: int, browser: bool, out: Terminal, 
     documents = PageDocuments()
     async with FleetFeed(session, documents.row) as fleet:
         door = LocalDoor(Asker(session, fleet, Events(session.client)))
-        runner = web.AppRunner(
-            application(door, documents), access_log=None, shutdown_timeout=_GRACE_S, handler_cancellation=True
-        )
+        runner = PageRunner(application(door, documents))
         await runner.setup()
         try:
             await _listen(runner, port)

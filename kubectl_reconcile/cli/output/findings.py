@@ -12,18 +12,18 @@ from typing import Any
 from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.core.scan.outlook import PlannedFinding, ScanOutlook, ScanScope, outlook_of
+from kubectl_reconcile.core.scan.outlook import PlannedFinding, PlanScan, ScanOutlook, ScanScope
 
 _MOST = 50
 """How many findings people are shown: who has more wants a document."""
 
 
-def lines(plan: Plan, scope: ScanScope) -> Iterator[Line]:
+def lines(plan: Plan, scan: PlanScan) -> Iterator[Line]:
     """Yield what *plan* adds to a scan and what it mends: object by object, a line a field."""
-    found = outlook_of(plan.changes, scope)
+    found = scan.outlook(plan.changes)
     yield from _listed(found.new, "new finding", Tone.BAD)
     yield from _listed(found.mended, "fixed", Tone.GOOD)
-    yield line(_counts(found, scope), Tone.BAD if found.new else Tone.GOOD)
+    yield line(_counts(found, scan.scope), Tone.BAD if found.new else Tone.GOOD)
 
 
 def _listed(found: tuple[PlannedFinding, ...], word: str, tone: Tone) -> Iterator[Line]:
@@ -45,9 +45,9 @@ def _counts(found: ScanOutlook, scope: ScanScope) -> str:
     return f"scan ({scope}): {new}, {len(found.mended)} fixed"
 
 
-def document(plan: Plan, scope: ScanScope) -> dict[str, Any]:
+def document(plan: Plan, scan: PlanScan) -> dict[str, Any]:
     """Return what *plan* adds to a scan and what it mends as plain JSON."""
-    found = outlook_of(plan.changes, scope)
+    found, scope = scan.outlook(plan.changes), scan.scope
     return {
         "profile": scope.strictest.value,
         **({"checkups": scope.names} if scope.names else {}),

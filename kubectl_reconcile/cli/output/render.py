@@ -30,7 +30,7 @@ from kubectl_reconcile.core.planning.outlook.charts import moved_chart
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.outlook.variables import variables_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
-from kubectl_reconcile.core.scan.outlook import ScanScope
+from kubectl_reconcile.core.scan.outlook import PlanScan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.ownership import handover_of
 
@@ -65,7 +65,7 @@ class PlanView:
     now: str
     show_secrets: bool = False
     show_managed_fields: bool = False
-    scan: ScanScope | None = None
+    scan: PlanScan | None = None
 
     def of(self, change: Change) -> Change:
         """Return *change* as this view may show it."""

@@ -17,7 +17,15 @@ from typing import Any, Final, Protocol, Self, TypeAlias
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, health
-from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.objects import (
+    FIELD_MANAGER,
+    GroupKind,
+    GroupVersionKind,
+    Manifest,
+    ObjectRef,
+    labels_of,
+    text_at,
+)
 
 NAME_LABEL = "app.kubernetes.io/name"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
@@ -33,7 +41,12 @@ NAME_MAX = 63
 SUFFIX_MAX = 40
 """The longest suffix that tells a child from its CR."""
 
-CEILINGS: Final[Mapping[str, int]] = {"--load-max-rate": 1000, "--load-max-connections": 100, "--load-max-seconds": 600}
+CEILINGS: Final[Mapping[str, int]] = {
+    "--load-max-rate": 1000,
+    "--load-max-connections": 100,
+    "--load-max-seconds": 600,
+    "--job-max-seconds": 3600,
+}
 """How far custom resources may have modules go, by the flag of the daemon that says so; what is meant where it says nothing."""
 
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -41,23 +54,31 @@ DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Which objects of a kind one CR looks at: those with all these *labels*, or with one of these *names*.
+    """Which objects of a kind one CR looks at: those with all these *labels*, with one of these *names*, or that say *refer* at a *path* of theirs.
 
     They are looked for in the CR's namespace; a cluster-scoped CR, and kinds that are cluster-scoped, in all.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    refer: str = ""
 
     @classmethod
     def named(cls, name: str) -> Self:
         """Select the object of that *name*, nothing where it is empty: what a CR should name may not be there."""
         return cls(names=(name,) if name else ())
 
+    @classmethod
+    def referring(cls, name: str, *path: str) -> Self:
+        """Select the objects that have *name* at this path of fields, such as ``spec``, ``clusterRef``, ``name``: those that name the CR, which knows nothing of them."""
+        return cls(path=path, refer=name)
+
     def matches(self, manifest: Manifest) -> bool:
-        """Tell whether *manifest* is meant; nothing is, if neither labels nor names are given."""
+        """Tell whether *manifest* is meant; nothing is, if neither labels nor names nor a path are given."""
         by_label = bool(self.labels) and self.labels.items() <= labels_of(manifest).items()
-        return by_label or manifest["metadata"]["name"] in self.names
+        by_path = bool(self.path and self.refer) and text_at(manifest, *self.path) == self.refer
+        return by_label or by_path or manifest["metadata"]["name"] in self.names
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,12 @@ def kept_status(cr: Manifest) -> dict[str, Any]:
     return {name: value for name, value in mapping_of(cr.get("status")).items() if name not in STATUS_OF_ENGINE}
 
 
+def unobserved(cr: Manifest, why: str, look_again_s: float) -> Outcome:
+    """Return what a module says while nobody answers it, *why* being the reason: nothing is known, and nothing is done."""
+    unknown = (Condition(each, "Unknown", "NotObserved", why) for each in ("Available", "Ready"))
+    return Outcome(status=kept_status(cr), conditions=tuple(unknown), requeue_after_s=look_again_s)
+
+
 def named(api_version: str, kind: str, name: str) -> Manifest:
     """Return a child that is told by its name alone: with `untouched_in` it stays as it is."""
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}

@@ -174,6 +174,8 @@ def _read_by(live: Snapshot, reads: Reads, context: Context) -> Iterator[Manifes
     candidates = [live.stored(ObjectRef(kind.group, kind.kind, context.namespace, name)) for name in select.names]
     for key, value in list(select.labels.items())[:1]:
         candidates += live.labelled(key, value)
+    if select.path:
+        candidates += live.of_kind(kind, context.namespace)
     for found in candidates:
         if found and found.ref.group_kind == kind and found.ref.namespace in {context.namespace, ""}:
             manifest = found.manifest()

@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from kubectl_reconcile.core.checkup_policy import CHECKUP
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at, maps_in, text_at
 from kubectl_reconcile.core.scan.pod_security import (
     CONTROLS,
     Profile,
-    Violation,
     keyed,
     named,
-    paths_forbidden_anyway,
     texts_in,
-    violations,
+    weighed_violations,
 )
 
 
@@ -70,8 +69,6 @@ class ScanFinding:
     severity: ScanSeverity = field(compare=False, default=ScanSeverity.MEDIUM)
 
 
-CHECKUP: Final = GroupKind("checks.reconcile.dev", "Checkup")
-"""Whose Jobs come and go: what makes them is looked at instead."""
 _TEMPLATE: Final = ("spec", "template")
 PODS: Final[Mapping[GroupKind, tuple[str, ...]]] = {
     GroupKind("", "Pod"): (),
@@ -101,9 +98,9 @@ def findings_of(manifest: Manifest, profile: Profile) -> Iterator[ScanFinding]:
         pod = map_at(manifest, *place) if place else manifest
         if "spec" not in pod:
             return  # a Checkup that makes no pods of its own
-        for each, severity in _violated(pod, profile):
-            check = f"{POD_SECURITY}{each.control}"
-            yield ScanFinding(ref, check, _below(place, each.path), each.demand, severity)
+        for each, is_baseline in weighed_violations(pod, profile):
+            severity = ScanSeverity.HIGH if is_baseline else ScanSeverity.MEDIUM
+            yield ScanFinding(ref, f"{POD_SECURITY}{each.control}", _below(place, each.path), each.demand, severity)
         for check, path, demand in _of_pod(pod, ref.kind, profile):
             yield ScanFinding(ref, check, _below(place, path), demand, _SEVERITIES[check])
     elif ref.group == _RBAC:
@@ -114,14 +111,6 @@ def findings_of(manifest: Manifest, profile: Profile) -> Iterator[ScanFinding]:
 def endpoints_finding(ref: ObjectRef, path: str, demand: str) -> ScanFinding:
     """Return the finding of a Service that nobody answers for."""
     return ScanFinding(ref, "endpoints", path, demand, _SEVERITIES["endpoints"])
-
-
-def _violated(pod: Mapping[str, Any], profile: Profile) -> Iterator[tuple[Violation, ScanSeverity]]:
-    """Yield what a pod breaks of the Pod Security Standards; what the baseline forbids already weighs more."""
-    found = list(violations(pod, profile))
-    worse = paths_forbidden_anyway(pod, found, profile) if found else frozenset()
-    for each in found:
-        yield each, ScanSeverity.HIGH if each.path in worse else ScanSeverity.MEDIUM
 
 
 def _below(place: tuple[str, ...], path: str) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.scan.findings import ScanFinding, findings_of
+from kubectl_reconcile.core.scan.alike import AlikePods
+from kubectl_reconcile.core.scan.findings import ScanFinding
 from kubectl_reconcile.core.scan.namespace import found_in, is_made
 from kubectl_reconcile.core.scan.notes import ScanNote, note_of
 from kubectl_reconcile.core.scan.pod_security import Profile
@@ -61,12 +62,15 @@ class ScanMemory:
         """Return what a scan by *rules* finds among the *objects* of a namespace, as `namespace.findings_among` does."""
         there = {each.ref: each for each in objects}
         before = self._places.get(place, {})
-        known = {ref: before.get(each.version) or _learned(each, there, rules.profile) for ref, each in there.items()}
+        alike = AlikePods(rules.profile)
+        known = {
+            ref: before.get(each.version) or _learned(each, there, rules.profile, alike) for ref, each in there.items()
+        }
 
         def look(ref: ObjectRef) -> tuple[ScanFinding, ...]:
             findings = known[ref].findings
             if rules.profile not in findings:
-                findings[rules.profile] = tuple(findings_of(there[ref].manifest(), rules.profile))
+                findings[rules.profile] = alike.findings_of(there[ref].manifest())
             return findings[rules.profile]
 
         found = found_in((each.note for each in known.values()), rules, look)
@@ -88,9 +92,9 @@ class ScanMemory:
         self._places = {**others, place: kept}
 
 
-def _learned(each: Versioned, there: Mapping[ObjectRef, object], profile: Profile) -> _KnownObject:
+def _learned(each: Versioned, there: Mapping[ObjectRef, object], profile: Profile, alike: AlikePods) -> _KnownObject:
     manifest = each.manifest()
     known = _KnownObject(note_of(manifest))
     if not known.note.goes and not is_made(known.note, there):
-        known.findings[profile] = tuple(findings_of(manifest, profile))
+        known.findings[profile] = alike.findings_of(manifest)
     return known

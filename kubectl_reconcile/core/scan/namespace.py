@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from kubectl_reconcile.core.checkup_policy import CHECKUP
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef
-from kubectl_reconcile.core.scan.findings import CHECKUP, ScanFinding, endpoints_finding, findings_of
+from kubectl_reconcile.core.scan.findings import ScanFinding, endpoints_finding, findings_of
 from kubectl_reconcile.core.scan.notes import PodNote, ScanNote, ServiceNote, note_of
 from kubectl_reconcile.core.scan.rules import ScanRules
 
@@ -58,7 +59,7 @@ def found_in(notes: Iterable[ScanNote], rules: ScanRules, look: Look) -> list[Sc
 
 def is_made(note: ScanNote, there: Container[ObjectRef]) -> bool:
     """Tell whether an object is made by another one that is *there*, or is the Job of a check, which comes and goes."""
-    if note.maker is None:
+    if note.maker is None or note.maker == note.ref:  # nothing makes itself, though anything may say so
         return False
     is_job = note.ref.group_kind == GroupKind("batch", "Job")
     return note.maker in there or (is_job and note.maker.group_kind == CHECKUP)

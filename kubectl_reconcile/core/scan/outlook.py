@@ -130,6 +130,23 @@ def outlook_of(changes: Iterable[Change], scope: ScanScope) -> ScanOutlook:
     return ScanOutlook(tuple(new), tuple(mended))
 
 
+class PlanScan:
+    """What plans do to the findings of a scan within a *scope*. Each is scanned when it is first asked for, and once: that of a large namespace takes a while."""
+
+    def __init__(self, scope: ScanScope) -> None:
+        self.scope = scope
+        self._known: dict[int, tuple[Sequence[Change], ScanOutlook]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.scope)
+
+    def outlook(self, changes: Sequence[Change]) -> ScanOutlook:
+        """Return what the *changes* of a plan do to the findings."""
+        if id(changes) not in self._known:  # they are kept with it, so nothing else gets their identity
+            self._known[id(changes)] = changes, outlook_of(changes, self.scope)
+        return self._known[id(changes)][1]
+
+
 def _by_object(written: Iterable[Change], profile: Profile) -> ScanOutlook:
     new: list[PlannedFinding] = []
     mended: list[PlannedFinding] = []

@@ -10,10 +10,10 @@ Pure: a pod in, violations out.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final, TypeAlias
 
 from kubectl_reconcile.core.objects import annotations_of, map_at, mapping_of, maps_in, text_at
@@ -37,7 +37,8 @@ class Violation:
     demand: str
 
 
-_APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+"""What the annotations begin with by which containers had their AppArmor profile once."""
 _PROFILES: Final = frozenset({"RuntimeDefault", "Localhost"})
 _SELINUX_TYPES: Final = frozenset({"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"})
 _CAPABILITIES: Final = frozenset(
@@ -75,32 +76,30 @@ _VOLUMES: Final = frozenset(
 )
 
 
-@dataclass(frozen=True)
 class _PodView:
-    """A pod as the controls look at it."""
+    """A pod as the controls look at it.
 
-    manifest: Mapping[str, Any]
+    *containers* are all of them, those that only begin and those for debugging too, with where they are. *contexts* are the security
+    contexts of the pod and of its containers, with where they are; the pod's first. *filled* are those that have anything in them, and
+    *filled_of_containers* those of containers alone: the others are only looked at where something must be there.
+    """
 
-    @cached_property
-    def spec(self) -> Mapping[str, Any]:
-        return map_at(self.manifest, "spec")
+    __slots__ = ("containers", "contexts", "filled", "filled_of_containers", "manifest", "spec")
 
-    @cached_property
-    def containers(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-        """All containers, those that only begin and those for debugging too, with where they are."""
-        return tuple(
+    def __init__(self, manifest: Mapping[str, Any]) -> None:
+        self.manifest = manifest
+        self.spec = map_at(manifest, "spec")
+        self.containers = tuple(
             (f".spec.{kind}{named(each)}", each)
             for kind in ("initContainers", "containers", "ephemeralContainers")
             for each in maps_in(self.spec.get(kind))
         )
-
-    @cached_property
-    def contexts(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-        """The security contexts of the pod and of its containers, with where they are; the pod's first."""
-        return (
+        self.contexts = (
             (".spec.securityContext", map_at(self.spec, "securityContext")),
             *((f"{path}.securityContext", map_at(each, "securityContext")) for path, each in self.containers),
         )
+        self.filled_of_containers = [each for each in self.contexts[1:] if each[1]]
+        self.filled = [*(self.contexts[:1] if self.contexts[0][1] else ()), *self.filled_of_containers]
 
     @property
     def is_windows(self) -> bool:
@@ -120,7 +119,7 @@ _Found: TypeAlias = Iterator[tuple[str, str]]
 
 
 def _host_process(pod: _PodView) -> _Found:
-    for path, context in pod.contexts:
+    for path, context in pod.filled:
         if map_at(context, "windowsOptions").get("hostProcess") is True:
             yield f"{path}.windowsOptions.hostProcess", "must not be true"
 
@@ -132,13 +131,13 @@ def _host_namespaces(pod: _PodView) -> _Found:
 
 
 def _privileged(pod: _PodView) -> _Found:
-    for path, context in pod.contexts[1:]:
+    for path, context in pod.filled_of_containers:
         if context.get("privileged") is True:
             yield f"{path}.privileged", "must not be true"
 
 
 def _capabilities(pod: _PodView) -> _Found:
-    for path, context in pod.contexts[1:]:
+    for path, context in pod.filled_of_containers:
         if odd := texts_in(map_at(context, "capabilities").get("add"), besides=_CAPABILITIES):
             yield f"{path}.capabilities.add", f"must not have {', '.join(odd)}"
 
@@ -168,15 +167,15 @@ def _hosts_of_probes(pod: _PodView) -> _Found:
 
 
 def _app_armor(pod: _PodView) -> _Found:
-    for path, context in pod.contexts:
+    for path, context in pod.filled:
         yield from _bad_profile(f"{path}.appArmorProfile", map_at(context, "appArmorProfile"))
     for name, value in annotations_of(pod.manifest).items():
-        if name.startswith(_APPARMOR) and value not in {"", "runtime/default"} and not value.startswith("localhost/"):
+        if name.startswith(APP_ARMOR) and value not in {"", "runtime/default"} and not value.startswith("localhost/"):
             yield f".metadata.annotations[{json.dumps(name)}]", "must be runtime/default or localhost/…"
 
 
 def _selinux(pod: _PodView) -> _Found:
-    for path, context in pod.contexts:
+    for path, context in pod.filled:
         options = map_at(context, "seLinuxOptions")
         if str(options.get("type") or "") not in _SELINUX_TYPES:
             yield f"{path}.seLinuxOptions.type", "must be one that containers have"
@@ -190,7 +189,7 @@ def _proc_mount(pod: _PodView) -> _Found:
 
 
 def _seccomp(pod: _PodView) -> _Found:
-    for path, context in pod.contexts:
+    for path, context in pod.filled:
         yield from _bad_profile(f"{path}.seccompProfile", map_at(context, "seccompProfile"))
 
 
@@ -229,7 +228,7 @@ def _run_as_non_root(pod: _PodView) -> _Found:
 
 
 def _run_as_user(pod: _PodView) -> _Found:
-    for path, context in pod.contexts if not pod.has_own_users else ():
+    for path, context in pod.filled if not pod.has_own_users else ():
         if context.get("runAsUser") == 0 and context.get("runAsUser") is not False:
             yield f"{path}.runAsUser", "must not be 0"
 
@@ -256,7 +255,7 @@ def _capabilities_are_dropped(pod: _PodView) -> _Found:
 
 
 def _proc_mount_always(pod: _PodView) -> _Found:
-    for path, context in pod.contexts[1:]:
+    for path, context in pod.filled_of_containers:
         if context.get("procMount") is not None and context["procMount"] != "Default":
             yield f"{path}.procMount", "must be Default"
 
@@ -292,30 +291,39 @@ _RESTRICTED: Final[_Controls] = {
 }
 CONTROLS: Final[Mapping[Profile, _Controls]] = {Profile.BASELINE: _BASELINE, Profile.RESTRICTED: _RESTRICTED}
 """What each profile looks at, by the names of the admission plugin; stricter controls stand in for those of the baseline."""
+_BASELINE_ALONE: Final[Mapping[Profile, _Controls]] = {
+    profile: {name: control for name, control in _BASELINE.items() if name not in controls}
+    for profile, controls in CONTROLS.items()
+}
+"""What of the baseline each profile doesn't look at in the same way."""
 
 
 def violations(pod: Mapping[str, Any], profile: Profile) -> Iterator[Violation]:
     """Yield what of *pod* (or of a pod's template) the *profile* forbids; nothing where the API server would let it in."""
-    yield from _violations(pod, CONTROLS[profile])
+    return (violation for violation, _ in weighed_violations(pod, profile))
 
 
-def paths_forbidden_anyway(pod: Mapping[str, Any], found: Iterable[Violation], profile: Profile) -> frozenset[str]:
-    """Return the paths at which *pod* breaks the baseline, where *found* is what it breaks of *profile*: what both look at isn't looked at again."""
-    known = (each.path for each in found if each.control in _BASELINE)
-    others = {name: control for name, control in _BASELINE.items() if name not in CONTROLS[profile]}
-    return frozenset((*known, *(each.path for each in _violations(pod, others))))
-
-
-def _violations(pod: Mapping[str, Any], controls: _Controls) -> Iterator[Violation]:
+def weighed_violations(pod: Mapping[str, Any], profile: Profile) -> Iterator[tuple[Violation, bool]]:
+    """Yield what of *pod* the *profile* forbids, each with whether the baseline forbids something of the same field."""
     looked_at = _PodView(pod)
+    found = list(_violations(looked_at, CONTROLS[profile]))
+    if not found:
+        return
+    worse = {each.path for each in found if each.control in _BASELINE}
+    worse |= {each.path for each in _violations(looked_at, _BASELINE_ALONE[profile])}
+    yield from ((each, each.path in worse) for each in found)
+
+
+def _violations(pod: _PodView, controls: _Controls) -> Iterator[Violation]:
     for name, control in controls.items():
-        for path, demand in control(looked_at):
+        for path, demand in control(pod):
             yield Violation(name, path, demand)
 
 
 def named(item: Mapping[str, Any]) -> str:
     """Return how a path names an item of a list by its name: ``[name="web"]``."""
-    return keyed(item, "name")
+    name = item.get("name")
+    return f"[name={encode_basestring_ascii(name)}]" if type(name) is str else keyed(item, "name")
 
 
 def keyed(item: Mapping[str, Any], *keys: str) -> str:
@@ -331,6 +339,11 @@ def _bad_profile(path: str, profile: Mapping[str, Any]) -> _Found:
 def _volumes(pod: _PodView) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for volume in maps_in(pod.spec.get("volumes")):
         yield f".spec.volumes{named(volume)}", mapping_of(volume)
+
+
+def is_plain_volume(volume: Any) -> bool:
+    """Tell whether no control minds an item of ``.spec.volumes``."""
+    return isinstance(volume, dict) and "hostPath" not in volume and not _VOLUMES.isdisjoint(volume)
 
 
 def texts_in(value: Any, besides: frozenset[str] = frozenset()) -> list[str]:

@@ -38,10 +38,20 @@ async def serving(
     app.router.add_get("/healthz", _answering(alive))
     app.router.add_get("/readyz", _answering(ready))
     app.router.add_get("/metrics", _metrics(metrics))
-    runner = web.AppRunner(app, access_log=None)
+    async with running(web.AppRunner(app, access_log=None), address, "--listen") as chosen:
+        yield chosen
+
+
+@asynccontextmanager
+async def running(runner: web.AppRunner, address: str, flag: str) -> AsyncIterator[str]:
+    """Have *runner* serve on *address* in the block and yield the address that came of it; *flag* is what gives the address.
+
+    Raises:
+        ListenError: the address is malformed or taken.
+    """
     await runner.setup()
     try:
-        async with listened_on(address, "--listen") as (host, port):
+        async with listened_on(address, flag) as (host, port):
             await web.TCPSite(runner, host, port).start()
         chosen = runner.addresses[0]
         yield f"{chosen[0]}:{chosen[1]}"

@@ -240,16 +240,19 @@ class Session:
         Raises:
             ApiError: the server refuses, or doesn't answer.
         """
+        wanted = tuple(wanted)
+        known = {gvk: kind for gvk in wanted if (kind := self._kinds.now.get(gvk))}
         missing = {
             gvk: found
-            for gvk in set(wanted) - self._kinds.now.keys()
+            for gvk in set(wanted) - known.keys()
             if (found := self.discovery.find(gvk.api_version, gvk.kind))
         }
         schemas = await self.discovery.schemas(missing) if missing else {}
         for gvk, resource in missing.items():
             if (schema := schemas.get(gvk)) is not None:
                 self._kinds.learn(_kind(resource, schema))
-        return {gvk: self._kinds.now[gvk] for gvk in wanted if gvk in self._kinds.now}
+        now = self._kinds.now  # others may have had it forgotten meanwhile
+        return {gvk: kind for gvk in wanted if (kind := now.get(gvk) or known.get(gvk))}
 
     async def kind(self, wanted: GroupVersionKind) -> Kind:
         """Return what is known of a kind of which there are objects.

@@ -27,7 +27,7 @@ from kubectl_reconcile.module_api import (
     module,
 )
 from kubectl_reconcile.modules.checkup.measured import measured, status_of, unreadable, wait_s
-from kubectl_reconcile.modules.checkup.record import is_same, recorded
+from kubectl_reconcile.modules.checkup.record import by_fingerprint, is_same, recorded
 from kubectl_reconcile.modules.checkup.reported import reported
 from kubectl_reconcile.modules.checkup.runs import created_of, synced_in
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec, checkup_spec
@@ -92,7 +92,7 @@ def _status(
     is_due = bool(slot) or is_other or (bool(synced) and synced != before.get("applied"))
     if (spec.schedule or spec.on_sync) and not is_due:
         return dict(before)
-    findings = _MEMORY.findings_among(ctx.namespace, owned.around(_KINDS), spec.rules)
+    findings = by_fingerprint(_MEMORY.findings_among(ctx.namespace, owned.around(_KINDS), spec.rules))
     if not is_due and is_same(before, basis, findings):
         return {name: value for name, value in before.items() if name not in _OF_SCHEDULE or spec.schedule}
     found = recorded(before, basis, findings, now=ctx.now, keep=spec.keep)

@@ -2,6 +2,8 @@
 
 The ConfigMap is made with the Job and goes with it; its name and the key to write are told to each container by variables. Who writes it needs the right to.
 
+The daemon makes the Job by its own rights, so it makes none that could get at the node: nothing that the baseline of the Pod Security Standards forbids. And a pod has a token only of an account that is named.
+
 Pure: a spec, a context and live objects in; a pod's template and results out.
 """
 
@@ -17,7 +19,9 @@ from kubectl_reconcile.module_api import (
     MOST_NESTED,
     Context,
     Owned,
+    ScanRules,
     SpecError,
+    findings_among,
     last_words,
     map_at,
     maps_in,
@@ -28,7 +32,10 @@ from kubectl_reconcile.modules.checkup.verdict import Unjudging
 FIELD: Final = ".spec.job.template"
 CONFIG_MAP: Final = "CHECKUP_CONFIGMAP"
 KEY: Final = "CHECKUP_KEY"
+LONGEST: Final = "--job-max-seconds"
 _DEADLINE_S: Final = 600
+_BASELINE: Final = ScanRules.of({"profile": "baseline"})
+_NO_TOKEN: Final = {"automountServiceAccountToken": False}
 MOST_BYTES: Final = 64 * 1024
 """How long a result may be. Nodes cut termination messages off at 4 KiB; more goes into the ConfigMap."""
 _SUMMARY_MAX: Final = 200
@@ -51,12 +58,24 @@ class JobWish(Unjudging):
         """What results must have in common to be compared: the whole template."""
         return f"job-{hashlib.sha256(json.dumps(self.template, sort_keys=True).encode()).hexdigest()[:12]}"
 
-    def check(self) -> None:
-        """Refuse what is no pod's template.
+    def check(self, ceilings: Mapping[str, int], deadline_s: int) -> None:
+        """Refuse what is no pod's template, could get at the node, or may run for longer than the daemon allows.
 
         Raises:
             SpecError: a field is named.
         """
+        self._check_template()
+        longest, wanted = ceilings[LONGEST], deadline_s or self.deadline_s
+        if wanted > longest:
+            hint = f"lower it, or have the daemon started with a larger {LONGEST}"
+            raise SpecError(".spec.deadlineSeconds", f"must be {longest} or less here, not {wanted} (hint: {hint})")
+        spec = {"job": {"template": self.template}}
+        alone = {"apiVersion": "checks.reconcile.dev/v1alpha1", "kind": "Checkup", "metadata": {}, "spec": spec}
+        for each in findings_among([alone], _BASELINE):
+            if each.check.startswith("pod-security/"):
+                raise SpecError(each.path, f"{each.demand}: a Checkup runs no pod that could get at its node")
+
+    def _check_template(self) -> None:
         spec = map_at(self.template, "spec")
         if not list(maps_in(spec.get("containers"))):
             raise SpecError(f"{FIELD}.spec.containers", "must have at least one container")
@@ -69,7 +88,9 @@ class JobWish(Unjudging):
 
     def template_of(self, ctx: Context, job: str) -> dict[str, Any]:
         """Return the template of the pod of the Job of that name."""
-        spec = {"restartPolicy": "Never", **map_at(self.template, "spec")}
+        asked = map_at(self.template, "spec")
+        names_account = any(asked.get(name) for name in ("serviceAccountName", "serviceAccount"))
+        spec = {"restartPolicy": "Never", **({} if names_account else _NO_TOKEN), **asked}
         told = {CONFIG_MAP: results_name(ctx), KEY: job}
         for place in ("initContainers", "containers"):
             if containers := list(maps_in(spec.get(place))):

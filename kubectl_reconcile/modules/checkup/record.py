@@ -12,21 +12,24 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from heapq import nsmallest
+from typing import Any, Final, TypeAlias
 
 from kubectl_reconcile.module_api import ScanFinding, ScanSeverity, maps_in
 
 MOST_LISTED: Final = 48 * 1024
 """How long the list of findings may be, in bytes of JSON."""
+_MOST_LINES: Final = MOST_LISTED // 60
+"""How many findings may be listed at all: in JSON, the names of a finding's fields alone are longer than that."""
 MOST_FIXED: Final = 12 * 1024
 """How long the list of those that are gone may be."""
 _PRINT: Final = 5
 _MOST_PRINTS: Final = 9_000
 """Of more findings than these no fingerprints are kept: then it isn't said which are new."""
 _OF_LINE: Final = ("severity", "object", "check", "path", "message")
-_ORDER: Final = {each.value: number for number, each in enumerate(ScanSeverity)}
+_ORDER: Final = {each: number for number, each in enumerate(ScanSeverity)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,18 @@ class ResultComparison:
     is_known: bool = False
 
 
-def fingerprint(finding: ScanFinding) -> bytes:
-    """Return what tells a finding from others."""
-    return _print(_object_of(finding), finding.check, finding.path)
+Findings: TypeAlias = Mapping[bytes, ScanFinding]
+"""What was found, each finding by its fingerprint, which tells it from others."""
+
+
+def by_fingerprint(findings: Iterable[ScanFinding]) -> Findings:
+    """Return *findings* by their fingerprints; those of one object are best asked for in a row."""
+    found, ref, told = {}, None, ""
+    for each in findings:
+        if each.ref is not ref:
+            ref, told = each.ref, _object_of(each)
+        found[_print(told, each.check, each.path)] = each
+    return found
 
 
 def _object_of(finding: ScanFinding) -> str:
@@ -82,28 +94,21 @@ def compared(status: Mapping[str, Any], basis: str, prints: Iterable[bytes]) -> 
     return ResultComparison(now - before, before - now, is_known=True)
 
 
-def is_same(status: Mapping[str, Any], basis: str, findings: Sequence[ScanFinding]) -> bool:
+def is_same(status: Mapping[str, Any], basis: str, findings: Findings) -> bool:
     """Tell whether the result in *status* is this very one."""
     return status.get("basis") == basis and status.get("digest") == _digest(findings)
 
 
-def _digest(findings: Sequence[ScanFinding]) -> str:
-    lines = sorted((fingerprint(each).hex(), each.demand, each.severity.value) for each in findings)
+def _digest(findings: Findings) -> str:
+    lines = sorted([(print_.hex(), each.demand, each.severity.value) for print_, each in findings.items()])
     return hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
 
 
-def recorded(
-    status: Mapping[str, Any], basis: str, findings: Sequence[ScanFinding], *, now: str, keep: int
-) -> dict[str, Any]:
+def recorded(status: Mapping[str, Any], basis: str, findings: Findings, *, now: str, keep: int) -> dict[str, Any]:
     """Return a status with the result of *now* in place of the one that *status* has, which it is compared with."""
-    by_print = {fingerprint(each): each for each in findings}
-    comparison = compared(status, basis, by_print)
-    result = _result(findings, comparison)
-    lines = [
-        _line_of(each, is_new=print_ in comparison.new)
-        for print_, each in sorted(by_print.items(), key=lambda item: (_ORDER[item[1].severity.value], item[1].ref))
-    ]
-    listed = _bounded(lines, MOST_LISTED)
+    comparison = compared(status, basis, findings)
+    result = _result(findings.values(), comparison)
+    listed = _bounded(_lines(findings, comparison), MOST_LISTED)
     gone = _bounded(_fixed_lines(status, comparison), MOST_FIXED)
     found: dict[str, Any] = {
         "basis": basis,
@@ -111,16 +116,23 @@ def recorded(
         "lastResultTime": now,
         "result": result,
         "findings": listed,
-        "notListed": len(lines) - len(listed),
+        "notListed": len(findings) - len(listed),
         "fixed": gone,
         "history": _history(status, result, now, keep),
     }
-    if len(by_print) <= _MOST_PRINTS:
-        found["fingerprints"] = base64.b64encode(b"".join(sorted(by_print))).decode()
+    if len(findings) <= _MOST_PRINTS:
+        found["fingerprints"] = base64.b64encode(b"".join(sorted(findings))).decode()
     return found
 
 
-def _result(findings: Sequence[ScanFinding], comparison: ResultComparison) -> dict[str, Any]:
+def _lines(findings: Findings, comparison: ResultComparison) -> Iterator[dict[str, Any]]:
+    """Yield as many lines of the list as could have room there, the most severe first."""
+    most_severe = nsmallest(_MOST_LINES, findings.items(), key=lambda item: (_ORDER[item[1].severity], item[1].ref))
+    for print_, each in most_severe:
+        yield _line_of(each, is_new=print_ in comparison.new)
+
+
+def _result(findings: Collection[ScanFinding], comparison: ResultComparison) -> dict[str, Any]:
     checks = dict(sorted(Counter(each.check for each in findings).items()))
     severities = Counter(each.severity for each in findings)
     return {

@@ -102,7 +102,7 @@ def checkup_spec(cr: Manifest, ceilings: Mapping[str, int]) -> CheckupSpec:
     if spec.load:
         spec.load.check(ceilings)
     elif spec.job:
-        spec.job.check()
+        spec.job.check(ceilings, spec.deadline_seconds)
     if spec.report:
         spec.report.check()
     if spec.deadline_seconds and not (spec.load or spec.job):

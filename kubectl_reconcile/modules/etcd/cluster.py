@@ -28,7 +28,9 @@ from kubectl_reconcile.module_api import (
     map_at,
     module,
     named,
+    unobserved,
     untouched_in,
+    volumes_left,
 )
 from kubectl_reconcile.modules.etcd import driver, outlook
 from kubectl_reconcile.modules.etcd.children import (
@@ -74,11 +76,6 @@ from kubectl_reconcile.modules.etcd.upkeep import alarm_condition, defragmentati
 _BUSY_S, _IDLE_S = 2.0, 15.0
 
 
-def _volumes_left(cr: Manifest) -> Select:
-    """Select the volume claims that an earlier cluster of this name has left."""
-    return Select(labels=Context("", "etcdcluster", cr).selector())
-
-
 def _secrets_issued(cr: Manifest) -> Select:
     """Select the Secrets that a cluster issues itself, if it does."""
     is_auto = isinstance(map_at(cr, "spec", "TLS").get("auto"), Mapping)
@@ -96,7 +93,7 @@ def _secrets_issued(cr: Manifest) -> Select:
         f"{BACKUP_API}/EtcdBackup",
     ],
     reads=[
-        Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=etcdcluster", of=_volumes_left),
+        volumes_left("etcdcluster"),
         Reads("etcd.database.coreos.com/v1beta2", "EtcdRestore", of=restore_named),
         Reads("v1", "Secret", of=_secrets_issued, on_request=True, rewrites=True),
     ],
@@ -138,7 +135,7 @@ class EtcdCluster:
         s = situation_of(cr, owned, facts, ctx)
         wanted = wanted_of(spec, s, template_of(spec, ctx, trust_of(facts)), ctx)
         if ctx.unobserved:
-            return _blind(cr, spec, ctx.unobserved)
+            return unobserved(cr, ctx.unobserved, _IDLE_S if spec.paused else _BUSY_S)
         step = next_step(spec, s, wanted, ctx)
         children = tuple(_children(spec, s, wanted, step, ctx))
         if not s.is_known and (budget := owned.get("PodDisruptionBudget", ctx.name())) is not None:
@@ -374,15 +371,3 @@ def _why_not(s: Situation, step: EtcdStep) -> str:
     ):
         return "Restoring"
     return "QuorumLost" if step.reason == "QuorumLost" or s.is_formed else "Starting"
-
-
-def _blind(cr: Manifest, spec: ClusterSpec, why: str) -> Outcome:
-    """Return what is said while no pod can be asked: nothing is known, and nothing is done."""
-    return Outcome(
-        status=kept_status(cr),
-        conditions=(
-            Condition("Available", "Unknown", "NotObserved", why),
-            Condition("Ready", "Unknown", "NotObserved", why),
-        ),
-        requeue_after_s=_BUSY_S if not spec.paused else _IDLE_S,
-    )

@@ -5,5 +5,6 @@ that asks and tells brokers, in the language that ``session`` speaks. ``partitio
 """
 
 from kubectl_reconcile.modules.kafka.cluster import Kafka
+from kubectl_reconcile.modules.kafka.rebalance.rebalance import KafkaRebalance
 
-__all__ = ["Kafka"]
+__all__ = ["Kafka", "KafkaRebalance"]

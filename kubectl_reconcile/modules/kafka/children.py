@@ -19,10 +19,12 @@ from typing import Any
 from kubectl_reconcile.module_api import (
     Context,
     Manifest,
+    VolumeWish,
     map_at,
     restricted_container,
     restricted_pod,
     spread_over_nodes,
+    volume_claim,
 )
 from kubectl_reconcile.modules.kafka.names import (
     BOOTSTRAP,
@@ -37,7 +39,7 @@ from kubectl_reconcile.modules.kafka.names import (
     slot_of,
 )
 from kubectl_reconcile.modules.kafka.situation import BrokerVolume
-from kubectl_reconcile.modules.kafka.spec import BrokerStorage, KafkaSpec
+from kubectl_reconcile.modules.kafka.spec import KafkaSpec
 
 _DATA = "/var/lib/kafka/data"
 _MADE = "/var/lib/kafka/config"
@@ -209,24 +211,10 @@ def _heap(spec: KafkaSpec) -> str:
 # --- what surrounds them --------------------------------------------------------------------------
 
 
-def claim(storage: BrokerStorage, ctx: Context, volume: BrokerVolume) -> Manifest:
+def claim(storage: VolumeWish, ctx: Context, volume: BrokerVolume) -> Manifest:
     """Return the volume claim of a broker. What is noted on it stays, and it never shrinks."""
     noted = {CLUSTER: volume.cluster, BOOTSTRAP: volume.begins}
-    size = volume.size if volume.is_larger_than(storage.size) else storage.size
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": claim_name(volume.slot),
-            "labels": ctx.labels(),
-            "annotations": {name: value for name, value in noted.items() if value},
-        },
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": size}},
-            **({"storageClassName": storage.storage_class_name} if storage.storage_class_name else {}),
-        },
-    }
+    return volume_claim(ctx, claim_name(volume.slot), storage, volume.size, noted)
 
 
 def services(ctx: Context) -> tuple[Manifest, ...]:

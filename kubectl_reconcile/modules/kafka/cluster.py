@@ -24,13 +24,16 @@ from kubectl_reconcile.module_api import (
     Owned,
     Reads,
     Select,
+    VolumeWish,
     kept_status,
     key_of,
     map_at,
     module,
     named,
     text_at,
+    unobserved,
     untouched_in,
+    volumes_left,
 )
 from kubectl_reconcile.modules.kafka import driver, outlook
 from kubectl_reconcile.modules.kafka.children import (
@@ -42,11 +45,12 @@ from kubectl_reconcile.modules.kafka.children import (
     services,
     template_of,
 )
-from kubectl_reconcile.modules.kafka.decision import members, next_step, refusals
-from kubectl_reconcile.modules.kafka.names import claim_name, slot_of
+from kubectl_reconcile.modules.kafka.decision import KafkaPlans, members, next_step, refusals
+from kubectl_reconcile.modules.kafka.names import API, claim_name, slot_of
+from kubectl_reconcile.modules.kafka.rebalance.carried import asked_of, carried_of, emptied_by, rebalance_maps
 from kubectl_reconcile.modules.kafka.scaling import MovePlan, plan_of
 from kubectl_reconcile.modules.kafka.situation import BrokerVolume, KafkaState, state_of
-from kubectl_reconcile.modules.kafka.spec import BrokerStorage, KafkaSpec, kafka_spec
+from kubectl_reconcile.modules.kafka.spec import CONTROLLERS, KafkaSpec, kafka_spec
 from kubectl_reconcile.modules.kafka.steps import ACTIONS, Aim, KafkaDo, KafkaStep
 from kubectl_reconcile.modules.kafka.topics import counted, deletions
 
@@ -55,16 +59,16 @@ _LISTED_MAX = 100
 """So many topics, and so many partitions, are told by name at most."""
 
 
-def _volumes_left(cr: Manifest) -> Select:
-    """Select the volume claims that an earlier cluster of this name has left."""
-    return Select(labels=Context("", "kafka", cr).selector())
+def _rebalances(cr: Manifest) -> Select:
+    """Select the KafkaRebalances that name the cluster."""
+    return Select.referring(cr["metadata"]["name"], "spec", "clusterRef", "name")
 
 
 @module(
-    api="kafka.example.com/v1alpha1",
+    api=API,
     kind="Kafka",
     owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "v1/ConfigMap", "policy/v1/PodDisruptionBudget"],
-    reads=[Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=kafka", of=_volumes_left)],
+    reads=[volumes_left("kafka"), Reads(API, "KafkaRebalance", of=_rebalances)],
     observe_s=12.0,
     act_s=30.0,
 )
@@ -94,15 +98,18 @@ class Kafka:
         """Take the next step."""
         spec = kafka_spec(cr)
         if ctx.unobserved:
-            return _blind(cr, ctx.unobserved)
+            return unobserved(cr, ctx.unobserved, _BUSY_S)
         s = state_of(cr, owned, facts, ctx)
         templates = {number: template_of(spec, ctx, number) for number in members(spec, s)}
-        plan = plan_of(spec, s)
-        step = next_step(spec, s, plan, templates, ctx)
+        asked = asked_of(owned, ctx)
+        plan = plan_of(spec, s, emptied_by(asked))
+        carried = carried_of(spec, s, plan, asked, ctx)
+        step = next_step(spec, s, KafkaPlans(plan, carried), templates, ctx)
         is_left = step.do is KafkaDo.STOP
-        children = () if is_left else tuple(_children(spec, s, step, ctx))
+        maps = rebalance_maps(spec, asked, carried, ctx)
+        children = () if is_left else (*_children(spec, s, step, ctx), *maps)
         gone = () if spec.paused or not s.is_told else tuple(deletions(spec, s))
-        at_rest = step.do in {KafkaDo.NOTHING, KafkaDo.STOP}
+        at_rest = step.do in {KafkaDo.NOTHING, KafkaDo.STOP} and not any(each.is_begun for each in carried)
         return Outcome(
             children=children,
             untouched=untouched_in(children),
@@ -115,23 +122,36 @@ class Kafka:
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the pods; let go of the volumes, unless they are to go too."""
+        """End the pods, controllers last; let go of the volumes, unless they are to go too."""
         pods, volumes = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
         stay = map_at(cr, "spec").get("deletionPolicy") != "Delete"
         of_class = text_at(cr, "spec", "storage", "storageClassName")
         kept = (each for each in volumes.values() if stay)
-        claims = tuple(claim(BrokerStorage(each.size, of_class), ctx, each) for each in kept)
+        claims = tuple(claim(VolumeWish(each.size, of_class), ctx, each) for each in kept)
         left = [*pods, *owned.of("PersistentVolumeClaim")]
         text = (
             f"{counted(len(pods), 'pod')} left; {counted(len(volumes), 'volume')} {'kept' if stay else 'deleted too'}"
         )
+        later = tuple(_needed_to_end(owned, ctx))
         return Outcome(
-            children=claims,
+            children=(*claims, *later),
+            untouched=untouched_in(later),
             released=tuple(key_of(each) for each in claims),
             status=kept_status(cr),
             conditions=(Condition("Ready", "False", "Deleting", text if left else "everything is gone"),),
             finalized=not left,
         )
+
+
+def _needed_to_end(owned: Owned, ctx: Context) -> Iterator[Manifest]:
+    """Yield the controllers, and what names them, while other brokers are there: one that can't tell a controller that it ends waits until it is killed."""
+    may_control = {slot_of(ctx, number) for number in range(max(CONTROLLERS))}
+    names = {each["metadata"]["name"] for each in owned.of("Pod")}
+    if names - may_control:
+        for name in sorted(names & may_control):
+            yield named("v1", "Pod", name)
+        for service in owned.of("Service"):
+            yield named("v1", "Service", service["metadata"]["name"])
 
 
 # --- children -------------------------------------------------------------------------------------
@@ -294,9 +314,3 @@ def _degraded(s: KafkaState, step: KafkaStep, refused: list[tuple[str, str]]) ->
 
 def _some(names: list[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _blind(cr: Manifest, why: str) -> Outcome:
-    """Return what is said while nobody can be asked: nothing is known, and nothing is done."""
-    unknown = (Condition(each, "Unknown", "NotObserved", why) for each in ("Available", "Ready"))
-    return Outcome(status=kept_status(cr), conditions=tuple(unknown), requeue_after_s=_BUSY_S)

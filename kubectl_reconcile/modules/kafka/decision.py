@@ -6,9 +6,11 @@ The order, each line only where those above are settled; what the cluster refuse
 2. Members that have no pod get one, all at once, on their volumes; those whose volumes are going get one once these are gone.
 3. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume. A broker that may be at work isn't.
 4. Settings that brokers take on while they run. Topics: made, grown, configured. That waits for nobody, once there are brokers enough.
-5. Brokers that don't take part yet are waited for, unless they are to leave.
-6. Brokers that leave are emptied, and go once nothing stands on them; those that are new are filled, see `scaling`.
-7. Brokers that aren't as specified any more restart, one at a time, see `rolling`. Partitions are led by the brokers that they prefer.
+5. Moves of a KafkaRebalance that is stopped are taken back.
+6. Brokers that don't take part yet are waited for, unless they are to leave.
+7. Brokers that leave are emptied, and go once nothing stands on them; those that are new are filled, see `scaling`. Where no broker comes or goes, what a KafkaRebalance
+   was approved for moves in the same way, see `rebalance.carried`.
+8. Brokers that aren't as specified any more restart, one at a time, see `rolling`. Partitions are led by the brokers that they prefer.
 
 Pure: a state and a spec in, a step out.
 """
@@ -16,9 +18,11 @@ Pure: a state and a spec in, a step out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from kubectl_reconcile.module_api import Context, condition_of, container_states, map_at, text_at
+from kubectl_reconcile.module_api import Context, condition_of, container_states, map_at, text_at, would_shrink
 from kubectl_reconcile.modules.kafka.names import slot_of
+from kubectl_reconcile.modules.kafka.rebalance.carried import CarriedRebalance, election_steps, moving_of, stop_steps
 from kubectl_reconcile.modules.kafka.rolling import led_steps, roll_steps
 from kubectl_reconcile.modules.kafka.scaling import (
     MovePlan,
@@ -34,12 +38,22 @@ from kubectl_reconcile.modules.kafka.steps import ACTIONS, SETTLED, Aim, KafkaDo
 from kubectl_reconcile.modules.kafka.topics import is_same, refused_topics, settings_text, topic_steps
 
 
-def next_step(spec: KafkaSpec, s: KafkaState, plan: MovePlan, templates: Mapping[int, str], ctx: Context) -> KafkaStep:
-    """Return the one step to take now; *plan* is what is to move, *templates* are the digests that pods are to have, by number."""
+@dataclass(frozen=True, slots=True)
+class KafkaPlans:
+    """What is to move: for brokers that come or go, and for KafkaRebalances."""
+
+    scaling: MovePlan
+    rebalances: tuple[CarriedRebalance, ...] = ()
+
+
+def next_step(
+    spec: KafkaSpec, s: KafkaState, plans: KafkaPlans, templates: Mapping[int, str], ctx: Context
+) -> KafkaStep:
+    """Return the one step to take now; *plans* are what is to move, *templates* are the digests that pods are to have, by number."""
     if spec.paused:
         return KafkaStep(KafkaDo.STOP, Aim.SETTLED, ".spec.paused is true; nothing is changed", reason="Paused")
     refused: KafkaStep | None = None
-    for step in _due(spec, s, plan, templates, ctx):
+    for step in _due(spec, s, plans, templates, ctx):
         if step.do not in ACTIONS or step.key not in s.failed:
             return step
         refused = refused or step
@@ -47,9 +61,10 @@ def next_step(spec: KafkaSpec, s: KafkaState, plan: MovePlan, templates: Mapping
 
 
 def _due(
-    spec: KafkaSpec, s: KafkaState, plan: MovePlan, templates: Mapping[int, str], ctx: Context
+    spec: KafkaSpec, s: KafkaState, plans: KafkaPlans, templates: Mapping[int, str], ctx: Context
 ) -> Iterator[KafkaStep]:
     """Yield all that is due, in its order."""
+    plan, rebalances = plans.scaling, plans.rebalances
     yield from _strange(s)
     yield from _missing(spec, s, ctx)
     yield from _ended(s, templates)
@@ -57,8 +72,11 @@ def _due(
         yield from _settings(spec, s)
         if len(s.registered) >= spec.controllers:
             yield from topic_steps(spec, s)
+        yield from stop_steps(spec, s, rebalances)
     yield from _awaited(spec, s, ctx)
-    yield from move_steps(spec, s, plan)
+    pace, moving = moving_of(spec, s, plan, rebalances) or (spec, plan)
+    yield from move_steps(pace, s, moving)
+    yield from election_steps(s, rebalances)
     yield from leave_steps(spec, s, ctx)
     yield from roll_steps(s, templates, ctx)
     if not s.moves:
@@ -74,7 +92,7 @@ def refusals(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> list[tuple[str, 
 def _shrunk(spec: KafkaSpec, s: KafkaState) -> Iterator[tuple[str, str]]:
     """Yield that volumes are larger than the spec has them, if some are: a word and a sentence."""
     for _, volume in sorted(s.volumes.items()):
-        if volume.is_larger_than(spec.storage.size):
+        if would_shrink(volume.size, spec.storage.size):
             yield "StorageShrinks", (
                 f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {volume.slot} has, and volumes"
                 f" can't be made smaller (hint: set it to {volume.size})"

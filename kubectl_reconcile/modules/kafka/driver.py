@@ -30,7 +30,7 @@ from kubectl_reconcile.modules.kafka.answers import (
     sizes_of,
 )
 from kubectl_reconcile.modules.kafka.names import PORT, fact_key
-from kubectl_reconcile.modules.kafka.session import KafkaRefusedError, KafkaSession, check, load
+from kubectl_reconcile.modules.kafka.session import KafkaRefusedError, KafkaSession, check, load, malformed
 from kubectl_reconcile.modules.kafka.spec import kafka_spec
 from kubectl_reconcile.modules.kafka.steps import KafkaDo
 
@@ -46,6 +46,8 @@ _FROM_TOPIC, _FROM_BROKER, _FROM_ALL = 1, 2, 3
 _SET, _RESET = 0, 1
 _NO_CONTROLLER = -1
 _TIMEOUT_MS = 20_000
+_NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
+"""What comes of an answer that can be read, and lacks what belongs into it."""
 _EXISTS, _GONE, _ELECTED, _NOT_THERE, _NOTHING_MOVES, _UNREGISTERED = 36, 3, 84, 80, 85, 102
 """Codes of Kafka that say that a thing was done before, or can't be done now and is seen again."""
 
@@ -75,6 +77,8 @@ async def observe(cr: Manifest, io: Io) -> Facts:
         return {**facts, **await _cluster(io, answering, own, {each.name for each in spec.topics})}
     except (SilentPodError, KafkaRefusedError) as error:
         return {**facts, "error": str(error)}
+    except _NONSENSE as error:
+        return {**facts, "error": malformed(error)}
 
 
 async def _look(io: Io, name: str, allowed: Allowance) -> dict[str, Any]:
@@ -86,9 +90,11 @@ async def _look(io: Io, name: str, allowed: Allowance) -> dict[str, Any]:
             sizes = sizes_of(dirs, allowed)
             number = int(name.rpartition("-")[2])
             said = await _config(session, _OF_BROKER, [str(number)], THROTTLES, _FROM_BROKER)
+        usable = sum(max(each.usable_bytes, 0) for each in dirs.results)
     except (SilentPodError, KafkaRefusedError) as error:
         return {"error": str(error)}
-    usable = sum(max(each.usable_bytes, 0) for each in dirs.results)
+    except _NONSENSE as error:
+        return {"error": malformed(error)}
     return {
         "error": "",
         "id": number,
@@ -171,7 +177,10 @@ async def _config(
 @asynccontextmanager
 async def _session(io: Io, name: str) -> AsyncIterator[KafkaSession]:
     async with io.pod(name, PORT).connect() as stream:
-        yield KafkaSession(stream)
+        try:
+            yield KafkaSession(stream)
+        except _NONSENSE as error:
+            raise KafkaRefusedError(malformed(error)) from error
 
 
 # --- acting ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import hashlib
 
 from kubectl_reconcile.module_api import Context
 
+API = "kafka.example.com/v1alpha1"
 PORT, CONTROLLER_PORT = 9092, 9093
 PREFIX = "kafka.example.com/"
 TEMPLATE = f"{PREFIX}template"

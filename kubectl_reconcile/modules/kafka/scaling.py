@@ -9,7 +9,7 @@ Pure.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from kubectl_reconcile.module_api import Context, map_at, text_at
@@ -55,13 +55,14 @@ def holding(spec: KafkaSpec, s: KafkaState) -> tuple[int, ...]:
     return tuple(number for number in leaving(spec, s) if s.holds(number))
 
 
-def plan_of(spec: KafkaSpec, s: KafkaState) -> MovePlan:
-    """Return what is to move now: off brokers that leave first, then to those that are new."""
+def plan_of(spec: KafkaSpec, s: KafkaState, empty: Collection[int] = ()) -> MovePlan:
+    """Return what is to move now: off brokers that leave first, then to those that are new; those that are to stay *empty* aren't filled."""
     if not s.is_told:
         return MovePlan(noted=s.filling)
     settled = with_replicas(s.seen, {each.key: each.target for each in s.in_flight})
     going = leaving(spec, s)
-    new = tuple(number for number in range(spec.brokers) if number in s.registered and _is_new(number, s, settled))
+    there = (number for number in range(spec.brokers) if number in s.registered and number not in empty)
+    new = tuple(number for number in there if _is_new(number, s, settled))
     emptied = tuple(number for number in going if s.holds(number))
     if emptied:
         return MovePlan(going, (), settled, drain(settled, going).proposal, (*new, *emptied), _pods(going, s))
@@ -87,8 +88,9 @@ def move_steps(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> Iterator[Kafka
     batch = next_batch(plan.proposal.moves, s.seen, s.in_flight, spec.rebalance.max_moves_in_flight)
     wrong = _off_target(plan, s)
     if wrong and is_agreed(spec, s, plan):
-        yield _cancelled(wrong, s)
-    move = _moved(spec, s, plan, batch) if batch.submit and is_agreed(spec, s, plan) else None
+        text = f"cancel the moves of {counted(len(wrong), 'partition')} to where nothing is wanted any more: {listing(wrong)}"
+        yield cancelled(wrong, s, text)
+    move = moved(spec, s, plan, batch) if batch.submit and is_agreed(spec, s, plan) else None
     if move:
         yield move
     if s.in_flight:
@@ -136,8 +138,8 @@ def _off_target(plan: MovePlan, s: KafkaState) -> list[Key]:
     return sorted(each.key for each in s.in_flight if {*each.target} & {*plan.leaving} & {*each.adding})
 
 
-def _cancelled(keys: list[Key], s: KafkaState) -> KafkaStep:
-    text = f"cancel the moves of {counted(len(keys), 'partition')} to where nothing is wanted any more: {listing(keys)}"
+def cancelled(keys: list[Key], s: KafkaState, text: str) -> KafkaStep:
+    """Return the step that takes back reassignments in flight."""
     given = {"moves": [{"topic": key.topic, "partition": key.number} for key in keys]}
     return KafkaStep(KafkaDo.CANCEL, Aim.SCALING, text, parameters=given, holds=_in_flight(keys, s))
 
@@ -146,7 +148,8 @@ def _in_flight(keys: list[Key], s: KafkaState) -> dict[str, object]:
     return {f"moves.{fact_key(key.topic)}.{key.number}": s.moves[key.topic][str(key.number)] for key in keys}
 
 
-def _moved(spec: KafkaSpec, s: KafkaState, plan: MovePlan, batch: Batch) -> KafkaStep:
+def moved(spec: KafkaSpec, s: KafkaState, plan: MovePlan, batch: Batch) -> KafkaStep:
+    """Return the step that submits *batch*, a part of *plan*."""
     of = {each.key: each for each in plan.proposal.moves}
     now = [of[key] for key in batch.submit]
     told = listing(f"{each.key} from {_ids(each.old)} to {_ids(each.new)}" for each in now)

@@ -130,6 +130,11 @@ def _inner(value: Any) -> Any:
     return [_inner(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
+def malformed(error: Exception) -> str:
+    """Return what is said of an answer that makes no sense, of which *error* came."""
+    return f"its answer is malformed: {shortened(repr(error), _MESSAGE_MAX)}"
+
+
 def check(name: str, code: int, message: str | None = "", *, fine: Iterable[int] = ()) -> None:
     """Return where *code* says that something was done, or is among those that are *fine*.
 

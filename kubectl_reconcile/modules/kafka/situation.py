@@ -41,7 +41,6 @@ from kubectl_reconcile.modules.kafka.partitions.assignment import (
     assignment_of,
 )
 from kubectl_reconcile.modules.kafka.partitions.batches import InFlight
-from kubectl_reconcile.modules.kafka.spec import bytes_of
 
 _FAULT_MAX = 400
 
@@ -76,10 +75,6 @@ class BrokerVolume:
     begins: str = ""
     is_going: bool = False
     size: str = ""
-
-    def is_larger_than(self, size: str) -> bool:
-        """Tell whether it is larger than *size*: volumes grow, and are never made smaller."""
-        return (bytes_of(self.size) or 0) > (bytes_of(size) or 0)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from kubectl_reconcile.module_api import Between, Manifest, SpecError, spec_of
+from kubectl_reconcile.module_api import Between, Manifest, SpecError, VolumeWish, bytes_of, spec_of
 
 REPOSITORY = "docker.io/apache/kafka"
 VERSIONS = ("4.3.1",)
@@ -20,20 +20,6 @@ CONTROLLERS = (1, 3)
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _CONFIG = re.compile(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*", re.IGNORECASE)
-_QUANTITY = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)([KMGTP]i|[kMGTP])?")
-_UNITS = {
-    None: 1,
-    "k": 1000,
-    "M": 1000**2,
-    "G": 1000**3,
-    "T": 1000**4,
-    "P": 1000**5,
-    "Ki": 1 << 10,
-    "Mi": 1 << 20,
-    "Gi": 1 << 30,
-    "Ti": 1 << 40,
-    "Pi": 1 << 50,
-}
 _VALUE_MAX = 1000
 
 OWNED_CONFIG: Mapping[str, str] = {
@@ -99,14 +85,6 @@ DYNAMIC = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerStorage:
-    """The volume of a broker. An empty class is the cluster's default."""
-
-    size: str
-    storage_class_name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class TopicWish:
     """A topic that there is to be. 0 replicas are as many as there are controllers."""
 
@@ -130,7 +108,7 @@ class KafkaSpec:
     """The spec of a Kafka. The first *controllers* of its brokers are controllers, too, for life."""
 
     version: str
-    storage: BrokerStorage
+    storage: VolumeWish
     brokers: Annotated[int, Between(1, BROKERS_MAX)] = 3
     controllers: Annotated[int, Between(1, 3)] = 3
     image: str = ""
@@ -167,12 +145,6 @@ class KafkaSpec:
         return topic.replicas or self.usual_replicas
 
 
-def bytes_of(quantity: str) -> int | None:
-    """Return how many bytes a quantity is, None where it is none."""
-    found = _QUANTITY.fullmatch(quantity)
-    return int(float(found[1]) * _UNITS[found[2]]) if found else None
-
-
 def kafka_spec(cr: Manifest) -> KafkaSpec:
     """Return the spec of *cr*.
 
@@ -191,7 +163,7 @@ def kafka_spec(cr: Manifest) -> KafkaSpec:
             ".spec.brokers",
             f"must be at least {spec.controllers}, since that many are controllers, not {spec.brokers} (hint: controllers: 1 is for one broker alone)",
         )
-    if not _QUANTITY.fullmatch(spec.storage.size) or not re.search("[1-9]", spec.storage.size):
+    if not bytes_of(spec.storage.size):
         raise SpecError(".spec.storage.size", f"must be a quantity as in 10Gi, not {spec.storage.size!r}")
     if re.search(r"\s", spec.image):
         raise SpecError(".spec.image", "must be an image reference such as apache/kafka:4.3.1, without spaces")

@@ -21,10 +21,12 @@ from typing import Any
 from kubectl_reconcile.module_api import (
     Context,
     Manifest,
+    VolumeWish,
     labels_of,
     restricted_container,
     restricted_pod,
     spread_over_nodes,
+    volume_claim,
 )
 from kubectl_reconcile.modules.postgres.access.hba import hba_text
 from kubectl_reconcile.modules.postgres.situation import (
@@ -42,14 +44,12 @@ from kubectl_reconcile.modules.postgres.situation import (
     InstanceVolume,
     claim_name,
     slot_id,
-    would_shrink,
 )
 from kubectl_reconcile.modules.postgres.spec import (
     REPLICATOR,
     SUPERUSER,
     TLS_VOLUME,
     MyDatabaseSpec,
-    VolumeWish,
     secret_of,
 )
 
@@ -100,7 +100,7 @@ if [ "$BEGIN" = rewind ]; then
 fi
 printf '%s\\n' "$PARAMETERS" "synchronous_standby_names = '$SYNCHRONOUS'" > "$PGDATA/postgresql.auto.conf"
 if [ "$BEGIN" = replica ]; then
-  printf '%s\\n' "primary_conninfo = '$SOURCE'" "primary_slot_name = '$SLOT'" >> "$PGDATA/postgresql.auto.conf"
+  printf '%s\\n' "primary_conninfo = '$SOURCE options=-ctcp_user_timeout=15000'" "primary_slot_name = '$SLOT'" >> "$PGDATA/postgresql.auto.conf"
   touch "$PGDATA/standby.signal"
   rm -rf "$PGDATA/pg_replslot/"*
 fi
@@ -108,7 +108,11 @@ printf '%s\\n' "$HBA" > "$PGDATA/pg_hba.conf"
 sync
 rm -f "$PGDATA.rewinding"
 """
-"""A server that has crashed is recovered by pg_rewind first, which must not throw away the log that is needed then."""
+"""A server that has crashed is recovered by pg_rewind first, which must not throw away the log that is needed then.
+
+A standby that hangs without ending its connection has the process that serves it wait forever, even if that is told to end, and with it the
+checkpoint that would throw log away: the primary's disk would fill up. So the primary gives such a connection up.
+"""
 _SERVE = """postgres "$@" &
 server=$!
 trap 'kill -INT "$server"' TERM INT
@@ -285,21 +289,7 @@ def claim(
     system, major = str(told.get("system") or volume.system), str(told.get("major") or volume.major)
     role, rejoins = PRIMARY if is_primary else "", "true" if volume.rejoins else ""
     noted = {SYSTEM: system, MAJOR: major, ROLE: role, REJOINS: rejoins, KEPT: volume.kept_since}
-    size = volume.size if would_shrink(volume, wanted.size) else wanted.size
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": claim_name(volume.slot),
-            "labels": ctx.labels(),
-            "annotations": {name: value for name, value in noted.items() if value},
-        },
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": size}},
-            **({"storageClassName": wanted.storage_class_name} if wanted.storage_class_name else {}),
-        },
-    }
+    return volume_claim(ctx, claim_name(volume.slot), wanted, volume.size, noted)
 
 
 def services(ctx: Context) -> tuple[Manifest, ...]:

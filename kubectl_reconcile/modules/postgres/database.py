@@ -24,6 +24,7 @@ from kubectl_reconcile.module_api import (
     Owned,
     Reads,
     Select,
+    VolumeWish,
     kept_status,
     key_of,
     labels_of,
@@ -32,7 +33,9 @@ from kubectl_reconcile.module_api import (
     named,
     seconds_between,
     text_at,
+    unobserved,
     untouched_in,
+    volumes_left,
 )
 from kubectl_reconcile.modules.postgres import driver, outlook
 from kubectl_reconcile.modules.postgres.access.tls import in_effect, tls_told
@@ -61,17 +64,12 @@ from kubectl_reconcile.modules.postgres.situation import (
     claim_name,
     lsn_text,
 )
-from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, VolumeWish, database_spec, secrets_named
+from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, database_spec, secrets_named
 from kubectl_reconcile.modules.postgres.steps import ACTIONS, DatabaseStep, NextDo
 
 _EAGER_S, _BUSY_S, _IDLE_S = 0.1, 2.0, 15.0
 _PATIENCE = 5
 """Of the time for which clients have waited, which part passes at most before servers are asked again."""
-
-
-def _volumes_left(cr: Manifest) -> Select:
-    """Select the volume claims that an earlier database of this name has left."""
-    return Select(labels=Context("", "mydatabase", cr).selector())
 
 
 def _claims_named(cr: Manifest) -> Select:
@@ -88,7 +86,7 @@ def _claims_named(cr: Manifest) -> Select:
     kind="MyDatabase",
     owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "policy/v1/PodDisruptionBudget", "batch/v1/Job"],
     reads=[
-        Reads("v1", "PersistentVolumeClaim", selector="reconcile.dev/module=mydatabase", of=_volumes_left),
+        volumes_left("mydatabase"),
         Reads("v1", "PersistentVolumeClaim", of=_claims_named),
         Reads("v1", "Pod", selector="reconcile.dev/module=mydatabase"),
         Reads("v1", "Secret", of=secrets_named, on_request=True),
@@ -122,7 +120,7 @@ class MyDatabase:
         """Take the next step."""
         asked = database_spec(cr)
         if ctx.unobserved:
-            return _blind(cr, ctx.unobserved)
+            return unobserved(cr, ctx.unobserved, _BUSY_S)
         s = state_of(cr, owned, facts, ctx)
         spec = in_effect(asked, s, ctx)
         s = replace(s, filling=filling_of(spec, s, owned, ctx))
@@ -390,15 +388,3 @@ def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx:
         yield Condition("Degraded", "True", "Refused", f"{step.text}: {said.removeprefix(f'{step.key}: ')}")
     elif (step.do in {NextDo.STOP, NextDo.FAIL_OVER} and step.reason != "Paused") or step.reason == "InstanceFails":
         yield Condition("Degraded", "True", step.reason, step.text)
-
-
-def _blind(cr: Manifest, why: str) -> Outcome:
-    """Return what is said while nobody can be asked: nothing is known, and nothing is done."""
-    return Outcome(
-        status=kept_status(cr),
-        conditions=(
-            Condition("Available", "Unknown", "NotObserved", why),
-            Condition("Ready", "Unknown", "NotObserved", why),
-        ),
-        requeue_after_s=_BUSY_S,
-    )

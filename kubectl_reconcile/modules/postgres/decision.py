@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_reconcile.module_api import Context, map_at
+from kubectl_reconcile.module_api import Context, map_at, would_shrink
 from kubectl_reconcile.modules.postgres.access.tls import tls_awaited, tls_offered, tls_refused
 from kubectl_reconcile.modules.postgres.backup.beginning import restoring, seed_of
 from kubectl_reconcile.modules.postgres.children import Begin
@@ -53,7 +53,6 @@ from kubectl_reconcile.modules.postgres.situation import (
     DatabaseState,
     Instance,
     slot_id,
-    would_shrink,
 )
 from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, secret_of
 from kubectl_reconcile.modules.postgres.steps import (
@@ -86,7 +85,7 @@ def next_step(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Contex
 def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[str, str]:
     """Return what of the spec is refused while all else goes on: a word and a sentence, empty where nothing is."""
     for slot, volume in sorted(s.volumes.items()):
-        if would_shrink(volume, spec.storage.size):
+        if would_shrink(volume.size, spec.storage.size):
             return "StorageShrinks", (
                 f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {slot} has, and volumes can't be"
                 f" made smaller (hint: set it to {volume.size}, or dump the data into another MyDatabase)"
@@ -227,7 +226,7 @@ def _surplus(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
         slot = ctx.name("0")[:-1] + name.rpartition("_")[2]
         if slot in s.instances and slot not in wanted:
             continue
-        is_lost = map_at(s.slots, name).get("status") == "lost" and slot not in s.instances
+        is_lost = map_at(s.slots, name).get("status") == "lost" and slot not in {*s.instances, *s.volumes}
         if slot_id(slot) == name and ctx.number_of(slot) >= 0 and (is_lost or slot not in wanted):
             yield _dropped(slot, s, ctx)
 

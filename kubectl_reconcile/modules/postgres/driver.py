@@ -3,7 +3,7 @@
 The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
-Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), checkpoint (where the last one stands, of one that takes writes), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read), settings, unloaded (whether these have changed since they were read),
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), checkpoint (where the last one stands, of one that takes writes), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read, and otherwise whether it is the one that is shown), settings, unloaded (whether these have changed since they were read),
 restarts, pending, error);
 ``writable``, the instances that take writes, in one line, without those that are to end where there are others; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
@@ -17,14 +17,12 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
 from kubectl_reconcile.module_api import Action, Context, Facts, Io, Manifest, SilentPodError, is_alive
-from kubectl_reconcile.modules.postgres.children import PORT, TLS_FOLDER
+from kubectl_reconcile.modules.postgres.access.driver import CERTIFICATE, KEY, offer_tls, shows, tls_worth
+from kubectl_reconcile.modules.postgres.children import PORT
 from kubectl_reconcile.modules.postgres.server.protocol import (
     PostgresError,
     Proof,
@@ -32,7 +30,6 @@ from kubectl_reconcile.modules.postgres.server.protocol import (
     identifier,
     is_verifier_of,
     literal,
-    tls_request,
     verifier,
 )
 from kubectl_reconcile.modules.postgres.server.session import PostgresSession, answer_of
@@ -93,12 +90,9 @@ _INSTANCE_SHAPE = {
     **dict.fromkeys(("settings", "limits", "tls"), dict), **dict.fromkeys(("restarts", "pending"), list),
 }  # fmt: skip
 _WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots", "forks"), dict)
-_CERTIFICATE, _KEY = f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls.key"
-_TLS_THERE = " and ".join(f"(pg_stat_file('{file}', true)).size is not null" for file in (_CERTIFICATE, _KEY))
-_TLS_STALE = f"pg_conf_load_time() < (pg_stat_file('{_KEY}', true)).modification + interval '1 s'"
+_TLS_THERE = " and ".join(f"(pg_stat_file('{file}', true)).size is not null" for file in (CERTIFICATE, KEY))
+_TLS_STALE = f"pg_conf_load_time() < (pg_stat_file('{KEY}', true)).modification + interval '1 s'"
 """Files have their time to the second: what was read within the second in which they came may be what was there before."""
-_TLS_TRIES, _TLS_S = 25, 0.2
-_PEM_MAX = 1 << 16
 _MOVING = ("lsn", "receives", "closed")
 _LOG_END = """select encode(pg_read_binary_file('pg_wal/' || {name}, greatest(till - {most}, 0), least(till, {most}), true), 'hex')
   from (select (ends - 1) % size + 1 as till, (ends - 1) / size as number, 4294967296 / size as each
@@ -173,22 +167,9 @@ async def _certificate(io: Io, spec: MyDatabaseSpec) -> dict[str, str]:
     if spec.tls is None:
         return {}
     values = await io.secret(spec.tls.secret_name)
-    return {spec.tls.secret_name: ABSENT if values is None else await asyncio.to_thread(_tls_worth, values)}
-
-
-def _tls_worth(values: Mapping[str, str]) -> str:
-    certificate, key = values.get("tls.crt", ""), values.get("tls.key", "")
-    for name, value in (("tls.crt", certificate), ("tls.key", key)):
-        if not value:
-            return f"lacks the key {name}"
-    if max(len(certificate), len(key)) > _PEM_MAX:
-        return "has a certificate or a key that is too long"
-    try:
-        found = x509.load_pem_x509_certificate(certificate.encode())
-        is_pair = load_pem_private_key(key.encode(), password=None).public_key() == found.public_key()
-    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
-        return "has a certificate or a key that can't be read (hint: PEM, without a passphrase)"
-    return OK if is_pair else "has a key that isn't that of its certificate"
+    if values is None:
+        return {spec.tls.secret_name: ABSENT}
+    return {spec.tls.secret_name: await asyncio.to_thread(tls_worth, values, datetime.now(UTC))}
 
 
 def _worth(password: str | None) -> str:
@@ -225,7 +206,9 @@ async def _look(io: Io, name: str, password: str | None, question: str) -> dict[
         async with _session(io, name, password, _LOOKING) as session:
             answer = answer_of(await session.ask(question), _INSTANCE_SHAPE)
             closed = {"closed": await _closed(session, answer)} if answer["recovery"] else {}
-            return {**answer, **closed, "error": ""}
+            known = answer["tls"]
+            shown = {"shown": await shows(session, io, name)} if known.get("on") and not known.get("stale") else {}
+            return {**answer, **closed, "tls": {**known, **shown}, "error": ""}
     except (SilentPodError, PostgresError, ProtocolError) as error:
         return {"error": f"PostgreSQL: {error}" if not isinstance(error, SilentPodError) else str(error)}
 
@@ -317,7 +300,7 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
             case NextDo.SET_ACCESS:
                 await session.ask(_ACCESS.format(text=literal(str(given["hba"]))))
             case NextDo.SET_TLS:
-                await _offer_tls(session, io, str(given["instance"]))
+                await offer_tls(session, io, str(given["instance"]))
             case NextDo.SET_QUORUM:
                 await _set_quorum(session, str(given["setting"]))
             case NextDo.CONFIRM_QUORUM:
@@ -363,26 +346,6 @@ async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mappi
     await session.ask(f"{'alter' if found else 'create'} role {identifier(user)} {' '.join(options)}")
     if given.get("rewinds"):
         await session.ask(f"grant execute on function {', '.join(_REWINDING)} to {identifier(user)}")
-
-
-async def _offer_tls(session: PostgresSession, io: Io, name: str) -> None:
-    """Have a server read its certificate and offer TLS.
-
-    Raises:
-        PostgresError: it doesn't; it is told not to then, so that it will be retried.
-    """
-    for setting, value in (("ssl_cert_file", _CERTIFICATE), ("ssl_key_file", _KEY), ("ssl", "on")):
-        await session.ask(f"alter system set {setting} to {literal(value)}")
-    await session.ask("select pg_reload_conf()")
-    for _ in range(_TLS_TRIES):
-        async with io.pod(name, PORT).connect() as stream:
-            await stream.write(tls_request())
-            if await stream.read(1) == b"S":
-                return
-        await asyncio.sleep(_TLS_S)
-    await session.ask("alter system reset ssl")
-    await session.ask("select pg_reload_conf()")
-    raise PostgresError(".spec.tls.secretName: the server doesn't take the certificate (hint: its log says why)")
 
 
 async def _set_quorum(session: PostgresSession, setting: str) -> None:

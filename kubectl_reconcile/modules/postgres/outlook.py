@@ -68,7 +68,7 @@ def _news(facts: Facts, action: Action) -> dict[str, Any]:
         case NextDo.SET_ACCESS:
             return {"hba": hba_digest(given["hba"])}
         case NextDo.SET_TLS:
-            return {"tls": {"on": True, "seen": True, "stale": False}}
+            return {"tls": {"on": True, "seen": True, "stale": False, "shown": True}}
         case NextDo.SET_QUORUM:
             return {"synchronous": given["setting"]}
         case _:

@@ -5,6 +5,7 @@
 3. It begins again with ``pg_rewind``, in its pod: what only it held is gone then, and it follows.
 4. Where that can't be, was interrupted, or didn't help, its volume is set aside: no instance runs on it any more. Another one begins with a copy of the
    primary's data, on a volume of its own.
+   So it is of one that was away until the primary threw away what it needs: log is kept for it within limits, so that it never fills the primary's disk.
 5. Once all replicas follow, a volume that was set aside is deleted, after as many hours as the spec says.
 
 All of that only where the spec asks for failovers: whoever promotes by hand decides by hand, too.
@@ -75,7 +76,8 @@ def why_not(spec: MyDatabaseSpec, s: DatabaseState, instance: Instance) -> str:
     """Return why an instance that follows nobody isn't made to by itself, and what somebody can do; empty where there is no more to say than that."""
     by_hand = f"delete the pod and its volume claim {claim_name(instance.slot)}: it begins with a new copy"
     if map_at(s.slots, slot_id(instance.slot)).get("status") == "lost":
-        return f"it needs what the primary has thrown away (hint: {by_hand})"
+        needs = "it needs what the primary has thrown away"
+        return f"{needs}{_full(s)}" if spec.failover else f"{needs} (hint: {by_hand})"
     if spec.failover is None:
         return f"it stands by, and follows nobody (hint: where its log has what the primary's hasn't, {by_hand})"
     return f"it stands by, and follows nobody{_full(s)}"
@@ -102,10 +104,10 @@ def _hopeless(s: DatabaseState, slot: str, ctx: Context) -> str:
     instance = s.instances.get(slot)
     if instance is not None and instance.is_unrewindable:
         return f"can't be rewound ({instance.fault})"
+    if map_at(s.slots, slot_id(slot)).get("status") == "lost":
+        return "can't follow any more: what it needs for that, the primary has thrown away"
     if not s.volumes[slot].rejoins:
         return ""
-    if map_at(s.slots, slot_id(slot)).get("status") == "lost":
-        return "can't be rewound: what it needs to follow then, the primary has thrown away"
     if instance is None or not _was_rewound(instance) or not instance.stands_by:
         return ""
     made = str(instance.manifest["metadata"].get("creationTimestamp") or "")

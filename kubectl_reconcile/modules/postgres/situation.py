@@ -23,7 +23,6 @@ from kubectl_reconcile.module_api import (
     map_at,
     maps_in,
 )
-from kubectl_reconcile.modules.postgres.spec import bytes_of
 
 PREFIX = "example.com/"
 TEMPLATE = f"{PREFIX}template"
@@ -296,8 +295,3 @@ def lsn_of(text: str) -> int | None:
 def lsn_text(position: int) -> str:
     """Return a position in the log as PostgreSQL writes it."""
     return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
-
-
-def would_shrink(volume: InstanceVolume, size: str) -> bool:
-    """Tell whether a volume is larger than *size*."""
-    return (bytes_of(volume.size) or 0) > (bytes_of(size) or 0)

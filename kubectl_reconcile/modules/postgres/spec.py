@@ -16,6 +16,8 @@ from kubectl_reconcile.module_api import (
     Manifest,
     Select,
     SpecError,
+    VolumeWish,
+    bytes_of,
     map_at,
     maps_in,
     spec_of,
@@ -35,9 +37,6 @@ REPLICAS_MAX = 7
 
 _RESERVED = frozenset({SUPERUSER, REPLICATOR, "template0", "template1", "public", "none"})
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]i|[kMGTP]|)")
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
-_UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("KMGTP", 1)}
 
 OWNED_PARAMETERS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -77,14 +76,6 @@ _LISTS = frozenset(
     }
 )
 """Parameters that are lists of names, which ALTER SYSTEM takes one by one."""
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeWish:
-    """The volume of an instance. An empty class is the cluster's default."""
-
-    size: str
-    storage_class_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +169,6 @@ def parts_of(parameter: str, value: str) -> tuple[str, ...]:
     if parameter not in _LISTS:
         return (value,)
     return tuple(part.strip().strip('"') for part in value.split(",") if part.strip())
-
-
-def bytes_of(quantity: str) -> int | None:
-    """Return how many bytes a quantity is, None where it is none."""
-    found = _QUANTITY.fullmatch(quantity)
-    return int(float(found[1]) * _UNITS[found[2]]) if found else None
 
 
 def database_spec(cr: Manifest) -> MyDatabaseSpec:

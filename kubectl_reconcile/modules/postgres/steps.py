@@ -17,6 +17,8 @@ from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, secret_of
 
 OK, ABSENT = "ok", "absent"
 """What is known of a Secret; anything else says what is wrong with it."""
+EXPIRED = "has a certificate that expired on"
+"""How it begins what is said of a Secret with a certificate that would do otherwise."""
 
 
 class NextDo(StrEnum):

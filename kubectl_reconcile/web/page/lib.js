@@ -1,8 +1,6 @@
 // What all pages share: asking the server, going from page to page, what is pushed, times, and long lists.
 import {html, useEffect, useLayoutEffect, useRef, useState} from './vendor/preact-htm.js';
 
-// --- asking ---
-
 const refused = (status, {message, hint} = {}) => Object.assign(new Error(message || `the server answered ${status}`), {status, hint});
 
 async function asked(path, options) {
@@ -29,7 +27,7 @@ export const get = (path, signal) => asked(path, {signal});
 export const post = (path, body) =>
   asked(path, {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}});
 
-// Returns {data, error, busy, again} of what is at a path. It asks again when `version` changes, one question at a time, with a pause between.
+// What is at a path, asked again when `version` changes, after a pause.
 export function useData(path, version = 0, pauseMs = 300) {
   const [state, set] = useState({busy: true});
   const ask = useRef();
@@ -55,8 +53,6 @@ export function useData(path, version = 0, pauseMs = 300) {
 export const syncPath = ({namespace, name}) => `${esc(namespace)}/${esc(name)}`;
 export const objectPath = ({group, kind, namespace, name}) =>
   `/objects/${esc(group ? `${kind}.${group}` : kind)}/${esc(namespace || '-')}/${esc(name)}`;
-
-// --- going from page to page ---
 
 // Calls `tell` with the events of `target` as long as whoever asks is drawn.
 function useEventsOf(target, kind, tell) {
@@ -95,24 +91,19 @@ export const Out = ({href, children, ...rest}) => /^https:\/\//.test(href || '')
   ? html`<a href=${href} target="_blank" rel="noreferrer noopener" ...${rest}>${children}</a>`
   : html`<span ...${rest}>${children}</span>`;
 
-// --- what is pushed ---
-
 const listeners = new Set();
 let source, waitS = 1, connected = false;
 
-function tellAll(kind, data) {
-  listeners.forEach(listener => listener(kind, data));
-}
+const tellAll = (kind, data) => listeners.forEach(listener => listener(kind, data));
 
 function connect() {
   source = new EventSource('/api/v1/stream');
-  const on = kind => source.addEventListener(kind, event => {
+  for (const kind of ['hello', 'again', 'syncs']) source.addEventListener(kind, event => {
     if (!connected) tellAll('connected');
     connected = true;
     waitS = 1;
     tellAll(kind, JSON.parse(event.data));
   });
-  ['hello', 'again', 'syncs'].forEach(on);
   source.onerror = () => {
     if (connected) tellAll('lost');
     connected = false;
@@ -122,7 +113,7 @@ function connect() {
   };
 }
 
-// Calls `listener` with what is pushed: `syncs` with rows and those that are gone, `again` to look at everything, `lost`, `connected`.
+// Calls `listener` with what is pushed, and with `lost` and `connected`.
 export function usePushes(listener) {
   const latest = useRef();
   latest.current = listener;
@@ -146,7 +137,19 @@ export function useChangesOf(namespace, name) {
   return version;
 }
 
-// --- words and times ---
+// Counts up when an object has changed; asks nothing while hidden: browsers keep few connections.
+export function useChangesAt(path) {
+  const [version, set] = useState(0);
+  const [hidden, hide] = useState(document.hidden), opened = useRef(0);
+  useEventsOf(document, 'visibilitychange', () => hide(document.hidden));
+  useEffect(() => {
+    if (hidden) return;
+    const source = new EventSource(`/api/v1${path}/changes`);
+    source.onmessage = source.onopen = ({data}) => (data || opened.current++) && set(number => number + 1);
+    return () => source.close();
+  }, [path, hidden]);
+  return version;
+}
 
 const SIGNS = {good: '✓', warn: '▲', bad: '✕', plain: '○'};
 export const gradeOf = health =>
@@ -178,8 +181,8 @@ export const Ago = ({time}) => html`<span class="aside"><${Age} time=${time} ago
 export const number = count => count.toLocaleString('en');
 export const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? '' : 's'}`;
 
-const WORDS = {create: 'to create', update: 'to update', replace: 'to replace', delete: 'to delete', act: 'to act on', held: 'held', blocked: 'blocked', refused: 'refused', unchanged: 'unchanged'};
-export const summaryOf = plan => Object.keys(WORDS).filter(what => plan.summary[what]).map(what => `${plan.summary[what]} ${WORDS[what]}`).join(', ');
+const WORDS = {create: 'to create', update: 'to update', replace: 'to replace', delete: 'to delete', act: 'to act on', held: 0, blocked: 0, refused: 0, unchanged: 0};
+export const summaryOf = plan => Object.keys(WORDS).filter(what => plan.summary[what]).map(what => `${plan.summary[what]} ${WORDS[what] || what}`).join(', ');
 
 export const Trouble = ({error, again}) => html`<div class="trouble" role="alert">
   <${State} grade="bad" text=${error.message}/>
@@ -187,8 +190,8 @@ export const Trouble = ({error, again}) => html`<div class="trouble" role="alert
   ${again && html`<button onClick=${again}>Try again</button>`}
 </div>`;
 
-// Draws what useData has found, or why there is nothing.
-export const found = ({data, error, again}, draw, text) => data ? draw(data) : error ? html`<${Trouble} error=${error} again=${again}/>` : html`<${Waiting} text=${text}/>`;
+// Draws what useData has found, and why there is no more.
+export const found = ({data, error, again}, draw, text) => html`${error && html`<${Trouble} error=${error} again=${again}/>`}${data ? draw(data) : !error && html`<${Waiting} text=${text}/>`}`;
 
 export const Card = ({items, grade, title, draw}) => items.length > 0 && html`<section class="card ${grade}"><h2>${title} <span class="aside">${items.length}</span></h2>
   <ul class="plain">${items.map(each => html`<li>${draw(each)}</li>`)}</ul></section>`;
@@ -200,9 +203,7 @@ export const Some = ({items, most, draw, ...rest}) => html`<ul ...${rest}>${item
 export const Crumbs = ({namespace, name}) => html`<nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / <${A} href=${`/?namespace=${esc(namespace)}`}>${namespace}<//>
   ${name && html` / <${A} href=${`/syncs/${syncPath({namespace, name})}`}>${name}<//>`}</nav>`;
 
-export const Waiting = ({text }) => html`<p class="waiting" role="status">${text || 'Looking …'}</p>`;
-
-// --- long lists ---
+export const Waiting = ({text}) => html`<p class="waiting" role="status">${text || 'Looking …'}</p>`;
 
 const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 const narrow = matchMedia('(max-width: 45rem)');
@@ -213,7 +214,7 @@ export function useNarrow() {
   return is;
 }
 
-// Draws only those of `count` rows that are in sight; each is `height` rem high. `row(index, style)` draws one.
+// Draws those of `count` rows that are in sight; each is `height` rem high.
 export function LongList({count, height, row, seen, ...rest}) {
   const place = useRef();
   const [range, setRange] = useState([0, 40]);
@@ -260,7 +261,7 @@ export function useKeys(keys) {
   });
 }
 
-// Goes from row to row of the long list in `box`, by `j` and `k`, or `move`; returns the row that one is at.
+// Goes from row to row of the long list in `box`, by `j` and `k`, or `move`.
 export function useWalk(box, count, height) {
   const [at, setAt] = useState(-1);
   const move = by => {

@@ -1,6 +1,6 @@
 // One object: as it is, who owns each field, who asked for it, and what the next sync does about it.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Out, State, Trouble, Waiting, counted, esc, found as drawn, useData} from './lib.js';
+import {A, Age, Ago, State, counted, esc, found as drawn, useChangesAt, useData} from './lib.js';
 import {Events} from './sync.js';
 
 const GRADES = {same: 'good', git: 'warn', drift: 'warn', both: 'warn'};
@@ -12,7 +12,7 @@ function Field({field}) {
     <td><${State} grade=${GRADES[field.state] || 'plain'} text=${field.state}/></td>
     <td class="path"><code>${field.path}</code></td>
     <td class="values"><code>${shown(field.live)}</code>${field.wanted !== undefined && shown(field.wanted) !== shown(field.live) && html` <span class="aside">wanted</span> <code>${shown(field.wanted)}</code>`}</td>
-    <td>${owner(field)} <span class="aside">${field.owners[0] && html`<${Age} time=${field.owners[0].time} ago/>`}</span></td>
+    <td>${owner(field)} ${field.owners[0] && html`<${Ago} time=${field.owners[0].time}/>`}</td>
     <td>${field.commit && html`<code>${field.commit.sha.slice(0, 7)}</code> ${field.commit.subject} <span class="aside">${field.commit.author}</span>`}</td>
   </tr>`;
 }
@@ -28,28 +28,26 @@ function Logs({path}) {
 
 export function Thing({kind, namespace, name}) {
   const path = `/objects/${[kind, namespace, name].map(esc).join('/')}`;
-  const {data: found, error, busy, again} = useData(path);
+  const version = useChangesAt(path), asked = useData(path, version, 1000), {data: found, busy, again} = asked;
   const [text, setText] = useState('');
   const word = text.toLowerCase();
   const fields = (found?.fields || []).filter(field => `${field.path} ${owner(field)} ${field.state}`.toLowerCase().includes(word));
   return html`<article class="object" aria-busy=${busy}>
     <nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / ${namespace === '-' ? 'cluster' : namespace} / ${kind}</nav>
     <header class="title"><h1>${name}</h1> <button onClick=${again}>Look again</button></header>
-    ${error && html`<${Trouble} error=${error} again=${again}/>`}
-    ${!found && busy && html`<${Waiting} text="Explaining …"/>`}
-    ${found && html`
+    ${drawn(asked, found => html`
       <p class="said">${found.asker}${found.file && html`, from <span class="place">${found.file}${found.line ? `:${found.line}` : ''}</span>`}
         ${found.commit && html`, last changed by <code>${found.commit.sha.slice(0, 7)}</code> of ${found.commit.author}, <${Age} time=${found.commit.committedAt} ago/>: ${found.commit.subject}`}</p>
       ${(found.unread || found.trouble) && html`<p class="note">${found.trouble || `What is asked for isn’t known: ${found.unread}`}</p>`}
-      <h2>Fields <span class="aside">${fields.length === found.fields.length ? fields.length : `${fields.length} of ${found.fields.length}`}</span></h2>
+      <h2>Fields <span class="aside">${fields.length}</span></h2>
       <form class="filters" role="search" onSubmit=${event => event.preventDefault()}><input type="search" aria-label="Search fields" placeholder="Search path, owner, state" value=${text} onInput=${event => setText(event.target.value)}/></form>
       <div class="scroll" tabindex="0" role="region" aria-label="Fields"><table class="owners"><thead><tr><th>State</th><th>Field</th><th>Value</th><th>Owner</th><th>Commit</th></tr></thead>
         <tbody>${fields.slice(0, 500).map(field => html`<${Field} key=${field.path} field=${field}/>`)}</tbody></table></div>
       ${fields.length > 500 && html`<p class="aside">and ${counted(fields.length - 500, 'field')} more: search for them</p>`}
       <h2>As it is</h2>
       <pre class="live-object" tabindex="0">${found.live.join('\n')}</pre>
-      ${found.leftOut > 0 && html`<p class="aside">and ${counted(found.leftOut, 'line')} more</p>`}`}
+      ${found.leftOut > 0 && html`<p class="aside">and ${counted(found.leftOut, 'line')} more</p>`}`, 'Explaining …')}
     ${kind === 'Pod' && html`<${Logs} path=${path}/>`}
-    <h2>Events</h2><${Events} path=${path}/>
+    <h2>Events</h2><${Events} path=${path} version=${version}/>
   </article>`;
 }

@@ -1,6 +1,6 @@
 // What the next sync would do, read like a code review: object by object, each field with its why.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Card, Crumbs, Out, Some, State, Trouble, Waiting, counted, esc, go, objectPath, summaryOf, syncPath, useChangesOf, useData} from './lib.js';
+import {A, Age, Card, Crumbs, Out, Some, State, counted, esc, found, go, objectPath, summaryOf, syncPath, useChangesOf, useData} from './lib.js';
 import {Doing, SyncNow} from './doings.js';
 
 const OPEN_AT_FIRST = 15;
@@ -91,7 +91,7 @@ const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2
 
 export function Plan({namespace, name, query}) {
   const path = syncPath({namespace, name}), revision = query.get('revision') || '', beside = query.get('view') === 'beside';
-  const {data: plan, error, busy, again} = useData(`/syncs/${path}/plan${revision ? `?revision=${esc(revision)}` : ''}`, useChangesOf(namespace, name), 5000);
+  const asked = useData(`/syncs/${path}/plan${revision ? `?revision=${esc(revision)}` : ''}`, useChangesOf(namespace, name), 5000), {data: plan, busy, again} = asked;
   const {data: sync} = useData(`/syncs/${path}`);
   const own = sync && plan && !revision;
   const held = own ? heldActions(plan.changes) : [];
@@ -110,9 +110,7 @@ export function Plan({namespace, name, query}) {
       <button type="button" aria-pressed=${beside} onClick=${() => to(revision, !beside)}>Side by side</button>
       <button type="button" onClick=${again}>Plan again</button>
     </form>
-    ${busy && !plan && html`<${Waiting} text="Planning …"/>`}
-    ${error && html`<${Trouble} error=${error} again=${again}/>`}
-    ${plan && html`
+    ${found(asked, plan => html`
       <p class="said">${!plan.changes.length && html`<${State} grade=${plan.problems.length ? 'warn' : 'good'} text="No changes"/>`} ${summaryOf(plan)}
         <span class="aside"> at <${Out} href=${plan.link}><code>${plan.revision.slice(0, 7)}</code><//>, plan <code>${plan.hash.slice(0, 12)}</code></span></p>
       <${Card} items=${plan.problems} grade="bad" title="Problems" draw=${one => html`
@@ -125,6 +123,6 @@ export function Plan({namespace, name, query}) {
         ${held.map(([object, actions]) => html`<${Doing} label=${`Approve actions of ${nameOf(object)}`} title="Run them" path=${`${objectPath(object)}/approve`}
           body=${{keys: actions.map(each => each.key)}} text="Just these actions go through."><ul>${actions.map(each => html`<li>${each.summary}</li>`)}</ul><//>`)}
       </p>`}
-      ${plan.changes.map((change, index) => html`<${Change} key=${nameOf(change.object) + change.op} change=${change} index=${index} beside=${beside}/>`)}`}
+      ${plan.changes.map((change, index) => html`<${Change} key=${nameOf(change.object) + change.op} change=${change} index=${index} beside=${beside}/>`)}`, 'Planning …')}
   </article>`;
 }

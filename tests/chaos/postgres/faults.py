@@ -19,6 +19,8 @@ from tests.chaos.postgres.live import LiveDatabase
 
 API_SERVER = "kube-apiserver"
 GRACE_S = 10.0
+FLOOD = "select pg_logical_emit_message(false, 'chaos', 'x'), pg_switch_wal()"
+"""Has a server go on to the next segment of its log, 16 MiB further, which waits for nobody."""
 
 
 @dataclass
@@ -146,6 +148,25 @@ def replica_volume_lost(scene: Scene) -> None:
     scene.lose_volume(scene.dice.choice(scene.replicas))
 
 
+def replica_away_until_its_log_is_thrown_away(scene: Scene) -> None:
+    """Stop a replica while the primary writes more than it keeps for it: the primary's disk isn't filled, and another one begins with a copy."""
+    live, primary, slot = scene.live, scene.live.primary, scene.dice.choice(scene.replicas)
+    status = f"select wal_status from pg_replication_slots where slot_name = '{slot.replace('-', '_')}'"  # noqa: S608 - a name of ours
+
+    def is_thrown_away() -> bool:
+        for _ in range(10):
+            live.sql(primary, FLOOD, within_s=60.0)
+        live.sql(primary, "checkpoint", within_s=60.0)
+        return live.sql(primary, status) in ([], ["lost"])
+
+    live.sandbox.pods.pause(live.namespace, slot)
+    try:
+        soon(is_thrown_away, f"what {slot} needs is thrown away")
+    finally:
+        live.sandbox.pods.heal(live.namespace, slot)
+    soon(lambda: slot not in live.pods(), f"{slot} gives way to another one")
+
+
 def switchover(scene: Scene) -> None:
     to = scene.dice.choice(scene.replicas)
     scene.wish(to)
@@ -256,6 +277,7 @@ FAULTS: dict[Callable[[Scene], None], int] = {
     primary_pod_deleted: 5,
     primary_volume_lost: 8,
     replica_volume_lost: 4,
+    replica_away_until_its_log_is_thrown_away: 2,
     switchover: 6,
     primary_killed_in_a_switchover: 6,
     two_primaries_lost_in_a_row: 6,

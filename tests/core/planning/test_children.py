@@ -468,6 +468,26 @@ def test_a_module_reads_objects_by_name_or_label():
     assert seen == ["by-label", "by-name"]
 
 
+def test_a_module_reads_the_objects_that_name_its_cr_beside_it():
+    seen = []
+
+    def look(_cr, owned, _facts, _ctx):
+        seen.extend(one["metadata"]["name"] for one in owned.read("ConfigMap"))
+        return Outcome()
+
+    reads = [Reads("v1", "ConfigMap", of=lambda cr: Select.referring(cr["metadata"]["name"], "data", "cache"))]
+    one = module(api="example.com/v1", kind="Cache", owns=[], reads=reads, name="cache")(look)
+    name = cache()["metadata"]["name"]
+    places = {"names-it": ("shop", name), "names-another": ("shop", "another"), "elsewhere": ("other", name)}
+    others = [
+        {**child(each, "ConfigMap"), "metadata": {"name": each, "namespace": place}, "data": {"cache": named}}
+        for each, (place, named) in places.items()
+    ]
+    odd = {**child("odd", "ConfigMap"), "metadata": {"name": "odd", "namespace": "shop"}, "data": []}
+    plan(one, cache(), *others, odd)
+    assert seen == ["names-it"]
+
+
 # --- what a CR says of itself ---
 
 

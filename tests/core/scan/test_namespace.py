@@ -28,6 +28,13 @@ def test_what_is_made_by_another_object_is_looked_at_there_alone():
     assert [each[0] for each in found(made, going)] == ["Pod/web-0"], "its maker goes"
 
 
+def test_what_says_to_have_made_itself_is_looked_at():
+    pod = pod_of("ReplicaSet", "web", hostPID=True)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "web-0", "uid": "u", "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    assert found(pod) == [("Pod/web-0", "pod-security/hostNamespaces", ".spec.hostPID")]
+
+
 def test_the_jobs_of_checks_are_not_looked_at_and_what_else_says_to_be_of_one_is():
     owner = {"apiVersion": "checks.reconcile.dev/v1alpha1", "kind": "Checkup", "name": "load", "controller": True}
     template = {"spec": {"containers": [SOUND], "hostPID": True}}

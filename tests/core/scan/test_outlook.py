@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from kubectl_reconcile.core.objects import FIELD_MANAGER, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Gate, Op, Provenance
 from kubectl_reconcile.core.scan.namespace import findings_among
-from kubectl_reconcile.core.scan.outlook import CHECKUP, ScannedNamespace, ScanScope, checkups_after, outlook_of
+from kubectl_reconcile.core.scan.outlook import (
+    CHECKUP,
+    PlanScan,
+    ScannedNamespace,
+    ScanScope,
+    checkups_after,
+    outlook_of,
+)
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.core.scan.rules import Exclusion, ScanRules
 from tests.modules.checkup.world import SOUND, deployment, meta, pod_of, service
@@ -92,6 +99,23 @@ def test_where_not_all_is_known_nothing_is_said_of_what_answers_for_a_service():
     changes = [change(Op.CREATE, after=service()), change(Op.UPDATE, a_role("*"), a_role("get"))]
     assert told(in_shop(changes, [])) == ([("endpoints", "rights.yaml:3")], [("rights-wildcard", "rights.yaml:3")])
     assert told(in_shop(changes, [], is_known=False)) == ([], [("rights-wildcard", "rights.yaml:3")])
+
+
+def test_a_plan_is_scanned_once_however_often_it_is_asked_for():
+    class Counted(list):
+        looks = 0
+
+        def __iter__(self):
+            self.looks += 1
+            return super().__iter__()
+
+    live = Counted([a_role("*")])
+    scan = PlanScan(ScanScope(namespaces={"shop": ScannedNamespace(live, {"all": ScanRules(Profile.BASELINE)})}))
+    first, second = [change(Op.UPDATE, a_role("*"), a_role("bind"))], [change(Op.CREATE, after=service())]
+    expected = [told(outlook_of(each, scan.scope)) for each in (first, second)]
+    live.looks = 0
+    assert [told(scan.outlook(each)) for each in (first, second, first, second)] == expected * 2
+    assert live.looks == 2
 
 
 def test_other_namespaces_have_checkups_of_their_own():

@@ -97,7 +97,7 @@ def test_the_pods_of_jobs_and_what_modules_make_are_found_before_the_sync_as_aft
     cache = {"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadata": {"name": "cache"}}
     cache["spec"] = {"size": 1}
     steps = [
-        ([job("one"), cron_job("two", hostPID=True), cache, audit(hostIPC=True)], {"one", "two", "cache", "audit"}, set()),
+        ([job("one"), cron_job("two", hostPID=True), cache, audit(securityContext={"runAsUser": 0})], {"one", "two", "cache", "audit"}, set()),
         ([job("one"), cron_job("two"), cache, audit(), deployment("web")], {"web"}, {"two", "audit"}),
     ]  # fmt: skip
     rules = ScanRules.of(scan)

@@ -44,6 +44,64 @@ def test_the_pod_is_as_it_is_asked_for_and_is_told_where_a_result_may_go():
     assert set(world.maps) == {"check-result"}
 
 
+ACCOUNTS = {
+    "none": ({}, False),
+    "an account": ({"serviceAccountName": "audit"}, None),
+    "by the older name": ({"serviceAccount": "audit"}, None),
+    "none, and a token all the same": ({"automountServiceAccountToken": True}, True),
+    "an account without its token": ({"serviceAccountName": "audit", "automountServiceAccountToken": False}, False),
+}
+
+
+@pytest.mark.parametrize(("spec", "mounts"), ACCOUNTS.values(), ids=ACCOUNTS)
+def test_a_pod_has_the_token_of_an_account_only_where_it_is_asked_for(spec, mounts):
+    world = job({"spec": {"containers": [MAIN], **spec}})
+    world.at(SOON)
+    (made,) = world.jobs.values()
+    assert made["spec"]["template"]["spec"].get("automountServiceAccountToken") is mounts
+
+
+DANGERS = {
+    ".spec.hostPID": {"hostPID": True},
+    ".spec.hostNetwork": {"hostNetwork": True},
+    '.spec.volumes[name="node"].hostPath': {"volumes": [{"name": "node", "hostPath": {"path": "/"}}]},
+    '.spec.containers[name="main"].securityContext.privileged': {
+        "containers": [{**MAIN, "securityContext": {"privileged": True}}]
+    },
+    '.spec.initContainers[name="first"].securityContext.capabilities.add': {
+        "initContainers": [{"name": "first", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]
+    },
+}
+
+
+@pytest.mark.parametrize(("field", "spec"), DANGERS.items(), ids=DANGERS)
+def test_a_pod_that_could_get_at_its_node_is_refused(field, spec):
+    with pytest.raises(SpecError, match="a Checkup runs no pod that could get at its node") as refused:
+        job({"spec": {"containers": [MAIN], **spec}}).at(SOON)
+    assert refused.value.field == f".spec.job.template{field}"
+
+
+def test_who_owns_a_checkup_says_nothing_of_what_its_pod_may_do():
+    world = job({"spec": {"containers": [MAIN], "hostPID": True}})
+    kind = {"apiVersion": world.cr["apiVersion"], "kind": "Checkup", "controller": True}
+    world.cr["metadata"] |= {"ownerReferences": [{**kind, "name": "check", "uid": "u-1"}]}
+    with pytest.raises(SpecError, match="could get at its node"):
+        world.at(SOON)
+
+
+def test_a_job_ends_when_the_daemon_says_at_the_latest():
+    world = job(deadlineSeconds=3600)
+    world.at(SOON)
+    with pytest.raises(SpecError, match=r"3600 or less here, not 3601 \(hint: .*--job-max-seconds\)"):
+        job(deadlineSeconds=3601).at(SOON)
+    short = job()
+    short.ceilings = {**short.ceilings, "--job-max-seconds": 300}
+    with pytest.raises(SpecError, match="300 or less here, not 600"):
+        short.at(SOON)
+    short.change(deadlineSeconds=300)
+    short.at(SOON)
+
+
 def test_a_variable_that_the_container_names_itself_stays():
     own = {"name": "CHECKUP_KEY", "value": "mine"}
     world = job({"spec": {"containers": [{**MAIN, "env": [own]}]}})

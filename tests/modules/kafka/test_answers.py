@@ -2,12 +2,16 @@
 
 import asyncio
 import importlib
+import json
 import struct
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from kubectl_reconcile.core.module.api import SilentPodError
 from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.modules.kafka import driver, session
 from kubectl_reconcile.modules.kafka.answers import BROKERS_TOLD, PAGE, PARTITIONS_TOLD, REPLICAS_TOLD
@@ -63,7 +67,7 @@ def sized(name, count):
     return some(name=name, partitions=parts)
 
 
-def settings(**values):
+def configured(**values):
     return [
         some(name=name, value=value, read_only=False, config_source=2, is_sensitive=False, synonyms=[], config_type=0, documentation=None)
         for name, value in values.items()
@@ -94,7 +98,7 @@ class Broker:
                 a_topic("orders", a_partition(0), a_partition(1, [0, 1])), a_topic("logs", a_partition(0, [1]))
             ),
         }
-        self.asked = []
+        self.asked, self.spoilt = [], {}
         pod = {"metadata": {"name": "kf-0", "uid": "u"}, "status": {"phase": "Running", "podIP": "10.0.0.1"}}
         self.owned = Owned([{"apiVersion": "v1", "kind": "Pod", **pod}], ())
 
@@ -119,10 +123,13 @@ class BrokerStream:
         self.broker.asked.append(name)
         admin = importlib.import_module("kafka.protocol.admin")
         said = bytes(getattr(admin, f"{name}Response")(version=version, **self.broker.says[name]()).encode())
+        said = self.broker.spoilt.get(name, bytes)(said)
         head = struct.pack(">ib", number, 0)
         self.left += struct.pack(">i", len(head) + len(said)) + head + said
 
     async def read(self, most):
+        if not self.left:
+            raise SilentPodError("it says no more")
         taken, self.left = self.left[:most], self.left[most:]
         return taken
 
@@ -204,9 +211,9 @@ REFUSED = {
     "too many replicas": ("DescribeTopicPartitions", many_replicas, f"{REPLICAS_TOLD} are the most"),
     "too many moves": ("ListPartitionReassignments", lambda: {"topics": [some(name="orders", partitions=[
         some(partition_index=at, replicas=[0], adding_replicas=[], removing_replicas=[]) for at in range(PARTITIONS_TOLD + 1)])]}, f"{PARTITIONS_TOLD} are the most"),
-    "too many settings": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=4, resource_name="", configs=settings(
+    "too many settings": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=4, resource_name="", configs=configured(
         **{f"key.{at}": "" for at in range(501)}))]}, "too many settings"),
-    "a minimum in sync that is no number": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=2, resource_name="orders", configs=settings(
+    "a minimum in sync that is no number": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=2, resource_name="orders", configs=configured(
         **{"min.insync.replicas": "many"}))]}, "no number of replicas"),
 }  # fmt: skip
 
@@ -239,7 +246,7 @@ def test_what_a_broker_says_of_a_refusal_is_cut(broker):
 
 
 def test_settings_of_what_was_not_asked_for_are_passed_over_and_long_values_are_cut(broker):
-    long = settings(**{"log.retention.ms": "1" * 100_000})
+    long = configured(**{"log.retention.ms": "1" * 100_000})
     long[0].config_source = 3
     broker.says["DescribeConfigs"] = lambda: {
         "results": [
@@ -263,3 +270,32 @@ def test_a_large_answer_is_read_beside_all_else(broker, monkeypatch):
     broker.says["DescribeTopicPartitions"] = lambda: a_page(a_topic("orders", *map(a_partition, range(PAGE))))
     assert len(broker.facts()["topics"]["orders"]["partitions"]) == PAGE
     assert len(beside) == 2 * small + 1
+
+
+LACKING = {
+    "no topic of the quorum": ("DescribeQuorum", lambda: {"topics": [], "nodes": []}),
+    "no partition of the quorum": ("DescribeQuorum", lambda: {"topics": [some(topic_name="", partitions=[])], "nodes": []}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LACKING)
+def test_an_answer_that_lacks_what_belongs_into_it_is_told_as_malformed(broker, case):
+    name, says = LACKING[case]
+    broker.says[name] = says
+    assert "its answer is malformed: IndexError" in broker.facts()["pods"]["kf-0"]["error"]
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(sorted(name for name, _ in KINDS.values())),
+    st.binary(max_size=60),
+    st.integers(0, 200),
+    st.booleans(),
+)
+def test_an_answer_of_any_bytes_is_facts_or_told_as_what_is_wrong(name, content, at, whole):
+    broker = Broker()
+    broker.spoilt[name] = lambda said: content if whole else said[:at] + content + said[at + len(content) :]
+    facts = broker.facts()
+    state = state_of(a_cr(), broker.owned, json.loads(json.dumps(facts)), Context(NOW, "kafka", a_cr()))
+    assert state.seen.digest
+    assert state.is_told or facts.get("error") or facts["pods"]["kf-0"]["error"] or state.controller < 0

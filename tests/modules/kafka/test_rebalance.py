@@ -67,7 +67,7 @@ class World:
 
     def __init__(self, seen, wish):
         self.kafka, self.spec = Cluster(seen), wish
-        self.data, self.approved, self.ended, self.throttled, self.going = {}, "", None, 0, False
+        self.data, self.approved, self.begun, self.ended, self.throttled, self.going = {}, "", False, None, False, False
         self.busy = ""
 
     def step(self):
@@ -77,6 +77,7 @@ class World:
             list(self.kafka.flights.values()),
             kept,
             approved=kept is not None and self.approved == kept.digest,
+            begun=self.begun,
             ended=self.ended,
             throttled=self.throttled,
             busy=self.busy,
@@ -85,14 +86,14 @@ class World:
 
     def take(self, step):
         if step.do is Do.KEEP:
-            self.data, self.ended = written(step.kept), None
+            self.data, self.begun, self.ended = written(step.kept), False, None
         if step.do is Do.APPROVE:
             self.approved = step.kept.digest
-        if step.do is Do.THROTTLE:
-            self.throttled = self.spec.throttle_bytes_per_second
-        if step.do is Do.UNTHROTTLE:
-            self.throttled = 0
+        if step.do is Do.BEGIN:
+            self.begun = True
+        self.throttled = self.throttled and bool(self.kafka.flights)
         if step.do is Do.MOVE:
+            self.throttled = True
             self.kafka.cancel(step.batch.cancel)
             self.kafka.submit({key: new for key, new in step.batch.submit.items() if key not in step.batch.cancel})
         if step.phase in {Phase.READY, Phase.STOPPED} and step.do is Do.NOTHING:
@@ -131,11 +132,11 @@ def stands(world):
     return {key: each.replicas for key, each in world.kafka.seen.partitions.items()}
 
 
-def test_a_rebalance_waits_for_approval_then_moves_and_is_ready_without_a_throttle_left():
-    world = World(lopsided(), spec(throttleBytesPerSecond=100))
+def test_a_rebalance_waits_for_approval_then_moves_and_is_ready_once_the_throttle_is_off():
+    world = World(lopsided(), spec())
     assert world.until(Phase.PROPOSAL_READY) == [Phase.PROPOSAL_READY]
     assert world.until(Phase.READY) == [Phase.REBALANCING, Phase.READY]
-    assert (stands(world), world.throttled) == (wanted(lopsided(), world.spec), 0)
+    assert (stands(world), world.throttled) == (wanted(lopsided(), world.spec), False)
 
 
 @given(clusters(racks=False), st.integers(1, 3))
@@ -144,12 +145,6 @@ def test_any_cluster_ends_as_proposed_and_nothing_is_asked_for_twice(seen, most)
     world.until(Phase.READY)
     assert stands(world) == wanted(seen, world.spec)
     assert len(world.kafka.submitted) == len(set(world.kafka.submitted))
-
-
-def test_the_throttle_is_set_before_anything_moves():
-    world = World(lopsided(), spec(throttleBytesPerSecond=100))
-    world.until(Phase.PROPOSAL_READY)
-    assert world.step().do is Do.THROTTLE
 
 
 def midway(**fields):
@@ -163,13 +158,13 @@ def midway(**fields):
 
 
 def test_stopped_midway_it_takes_back_what_is_in_flight_and_keeps_what_was_moved():
-    world = midway(throttleBytesPerSecond=100)
+    world = midway()
     moved = min(world.kafka.flights)
     world.kafka.finish(moved)
     world.spec = replace(world.spec, stopped=True)
     assert world.until(Phase.STOPPED, finish=False) == [Phase.STOPPING, Phase.STOPPED]
     expected = {**stands(World(lopsided(12), world.spec)), moved: wanted(lopsided(12), world.spec)[moved]}
-    assert (stands(world), world.throttled, world.kafka.flights) == (expected, 0, {})
+    assert (stands(world), world.throttled, world.kafka.flights) == (expected, False, {})
 
 
 def test_stopped_and_let_go_again_it_makes_another_proposal():
@@ -219,7 +214,32 @@ def test_nothing_is_begun_while_the_cluster_is_at_something_else():
     world.until(Phase.PROPOSAL_READY)
     world.busy = "broker 2 restarts"
     step = world.step()
+    assert (step.phase, step.do, step.reason) == (Phase.PROPOSAL_READY, Do.WAIT, "ClusterBusy")
+    world.busy = ""
+    world.take(world.step())
+    world.busy = "broker 2 restarts"
+    step = world.step()
     assert (step.phase, step.do, step.reason) == (Phase.REBALANCING, Do.WAIT, "ClusterBusy")
+
+
+def test_a_replica_that_somebody_else_moves_voids_an_approval_until_it_was_begun():
+    world = World(lopsided(), spec())
+    world.until(Phase.PROPOSAL_READY)
+    assert world.step().do is Do.BEGIN
+    world.kafka.seen = with_replicas(world.kafka.seen, {Key("t", 0): (4, 2)})
+    world.take(world.step())
+    assert world.step().do is Do.APPROVE
+
+
+def test_what_somebody_else_moves_once_it_was_begun_stays_where_it_was_put():
+    world = World(lopsided(), spec())
+    world.until(Phase.PROPOSAL_READY)
+    world.take(world.step())
+    moved = min(propose(lopsided(), world.spec.wish).wanted())
+    elsewhere = tuple(each for each in (1, 2, 3, 4) if each != lopsided().partitions[moved].replicas[0])[:2]
+    world.kafka.seen = with_replicas(world.kafka.seen, {moved: elsewhere})
+    world.until(Phase.READY)
+    assert stands(world)[moved] == elsewhere
 
 
 def test_a_wish_that_cant_be_granted_is_not_ready_and_says_why():
@@ -300,4 +320,4 @@ def test_totals_have_each_broker_before_and_after():
         (40, 30),
         (0, 30),
     ]
-    assert summary(proposal, 10).startswith("move 3 replicas of 3 partitions, 30 bytes, and change ")
+    assert summary(found).startswith("move 3 partitions: 3 replicas, less than 1 MiB, 3 s at least; ")

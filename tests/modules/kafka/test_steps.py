@@ -2,7 +2,9 @@
 
 import pytest
 
-from kubectl_reconcile.core.module.inputs import Context
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.outcome import key_of
+from kubectl_reconcile.modules.kafka import Kafka
 from kubectl_reconcile.modules.kafka.names import directory_id, new_cluster_id
 from tests.modules.kafka.world import NOW, World, a_cr, condition
 
@@ -338,3 +340,24 @@ def test_why_brokers_tell_nothing_of_the_cluster_is_told(world):
     said = condition(world.ask(), "Ready")
     assert (said.status, said.reason) == ("False", "BrokerAway")
     assert said.message.endswith(": it tells of too many partitions")
+
+
+def ended(world):
+    """The pods and Services that stay in the next pass of a Kafka that is deleted, and whether it is over."""
+    owned = Owned(list(world.objects.values()), ())
+    outcome = Kafka.finalize(world.cr, owned, {}, Context(NOW, "kafka", world.cr))
+    assert {key_of(each) for each in outcome.children if each["kind"] != "PersistentVolumeClaim"} == {
+        *outcome.untouched
+    }
+    return sorted(outcome.untouched), outcome.finalized
+
+
+def test_a_kafka_that_is_deleted_ends_its_controllers_last():
+    world = World(brokers=4)
+    world.settle()
+    names = ["Service/kf", "Service/kf-brokers"]
+    assert ended(world) == (["Pod/kf-0", "Pod/kf-1", "Pod/kf-2", *names], False)
+    del world.objects["Pod", "kf-3"]
+    assert ended(world) == ([], False)
+    world.objects = {}
+    assert ended(world) == ([], True)

@@ -26,7 +26,7 @@ def a_cr(**spec):
 
 
 class World:
-    """One cluster, from its CR on. *taken* are all steps so far, *down* the brokers that don't run though they have pods, *silent* those that run and that nobody hears for now."""
+    """One cluster, from its CR on. *taken* are all steps so far, *down* the brokers that don't run though they have pods, *silent* those that run and that nobody hears for now, *stuck* those that partitions don't get to."""
 
     def __init__(self, **spec):
         self.cr = a_cr(**spec)
@@ -34,7 +34,7 @@ class World:
         self.objects, self.disks, self.topics = {}, {}, {}
         self.config = {}
         self.controller = -1
-        self.down, self.slow, self.silent = set(), set(), set()
+        self.down, self.slow, self.silent, self.stuck = set(), set(), set(), set()
         self.registered, self.moves, self.throttled = set(), {}, {}
         self.refuses = {}
         self.taken, self.new = [], itertools.count(1)
@@ -106,7 +106,7 @@ class World:
             self.registered |= self.running
             self.config = self.config or {"min.insync.replicas": "2" if self.spec.get("controllers", 3) > 1 else "1"}
         for _, _, each in self.partitions():
-            if "target" in each and not ({*each["target"]} & self.slow):
+            if "target" in each and not ({*each["target"]} & (self.slow | self.stuck)):
                 each["replicas"] = each.pop("target")
             there = [number for number in each["replicas"] if number in self.running and number not in self.slow]
             each["inSync"] = sorted(there)

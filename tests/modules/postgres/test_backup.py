@@ -13,6 +13,7 @@ from kubectl_reconcile.modules.postgres.agent.__main__ import main
 from kubectl_reconcile.modules.postgres.agent.archive import COPIES, archived, content_of, unpacked
 from kubectl_reconcile.modules.postgres.spec import database_spec
 from tests.modules.job_pods import of_job
+from tests.modules.postgres.planned import inputs_of, planned
 from tests.modules.postgres.world import World, uid_of
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
@@ -96,6 +97,56 @@ def test_slots_that_were_slept_through_are_told_and_not_made_up_for():
     assert [each["phase"] for each in outcome.status["backups"]] == ["Missed"]
 
 
+def a_foreign_job(world, name):
+    """A Job of somebody else's that has the name of a backup."""
+    metadata = {
+        "name": name,
+        "namespace": "shop",
+        "uid": "u-theirs",
+        "resourceVersion": "1",
+        "labels": {"app": "theirs"},
+    }
+    world.others.append({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {}})
+
+
+def planned_for_jobs(world):
+    """What a pass does to Jobs, why it doesn't, and what it says of that."""
+    plan = planned(inputs_of(world))
+    found = plan.outcomes.statuses[0].after["status"]["conditions"]
+    said = {each["type"]: (each["status"], each["reason"]) for each in found}
+    jobs = [(each.ref.name, each.writes, each.gate.blocked) for each in plan.changes if each.ref.kind == "Job"]
+    return jobs, said.get("Stalled")
+
+
+def test_a_foreign_job_of_a_backups_name_is_left_alone_and_told_and_the_next_one_is_made():
+    world = a_world(backup=NIGHTLY)
+    world.settle()
+    world.now = "2026-11-21T03:30:05Z"
+    a_foreign_job(world, "db-backup-20261121033000")
+    ((name, is_written, why),), stalled = planned_for_jobs(world)
+    assert (name, is_written, stalled) == ("db-backup-20261121033000", False, ("True", "ChildInTheWay"))
+    assert why.startswith("it exists and doesn't belong to MyDatabase.example.com shop/db;")
+
+    world.now = "2026-11-21T04:30:05Z"
+    outcome = world.settle()
+    assert planned_for_jobs(world)[0] == []
+    assert condition(outcome).reason == "BackupMissed"
+    assert "another Job has its name" in condition(outcome).message
+
+    world.now = "2026-11-22T03:30:05Z"
+    assert planned_for_jobs(world)[0] == [("db-backup-20261122033000", True, "")]
+
+
+def test_a_foreign_job_of_the_first_backups_name_doesnt_keep_the_schedule_from_beginning():
+    world = a_world(backup={**NIGHTLY, "immediate": True})
+    a_foreign_job(world, "db-backup-once")
+    while planned_for_jobs(world)[0] == []:
+        world.step()
+    assert planned_for_jobs(world)[1] == ("True", "ChildInTheWay")
+    world.now = "2026-11-21T03:30:05Z"
+    assert planned_for_jobs(world)[0] == [("db-backup-20261121033000", True, "")]
+
+
 def test_at_once_is_once():
     world = a_world(backup=AT_ONCE)
     world.settle()
@@ -166,6 +217,21 @@ def test_a_backup_that_failed_says_why_and_never_blocks_the_next():
     assert condition(outcome).status == "True"
     assert jobs(world) == ["db-backup-20261122033000"]
     assert [each["phase"] for each in outcome.status["backups"]] == ["Failed", "Succeeded"]
+
+
+def test_a_backup_whose_job_is_deleted_while_it_runs_has_failed_and_never_blocks_the_next():
+    world = a_world(backup=NIGHTLY)
+    world.settle()
+    world.now = "2026-11-21T03:30:05Z"
+    world.step()
+    world.step()
+    del world.objects["Job", "db-backup-20261121033000"]
+    outcome = world.settle()
+    assert (condition(outcome).reason, jobs(world)) == ("BackupFailed", [])
+    assert "its Job was deleted before it was done" in condition(outcome).message
+    world.now = "2026-11-22T03:30:05Z"
+    world.step()
+    assert jobs(world) == ["db-backup-20261122033000"]
 
 
 def test_a_claim_that_isnt_there_is_named_and_the_database_goes_on():

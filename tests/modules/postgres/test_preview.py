@@ -1,51 +1,21 @@
 """What diff --until-stable shows of a MyDatabase is what is done, step by step."""
 
 import itertools
-from pathlib import Path
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.manifests.parse import parse
-from kubectl_reconcile.core.manifests.revision import Revision
-from kubectl_reconcile.core.module.api import Observation
-from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.outlook.simulation import passes
 from kubectl_reconcile.core.planning.plan import Op
-from kubectl_reconcile.core.planning.planner import build_children
-from kubectl_reconcile.core.planning.snapshot import Objects
-from kubectl_reconcile.core.resources.sync import Sync
-from kubectl_reconcile.core.ssa.schema import UNKNOWN
-from kubectl_reconcile.modules.postgres import MyDatabase
-from tests.core.planning.changes import known
+from tests.modules.postgres.planned import inputs_of, planned
 from tests.modules.postgres.world import World, step_of
-
-(CRD,) = parse((Path(__file__).parents[3] / "crds/mydatabases.example.com.yaml").read_bytes(), "").manifests
-KINDS = {gvk: Kind(gvk, f"{gvk.kind.lower()}s", namespaced=True, schema=UNKNOWN) for gvk in MyDatabase.owns}
-KINDS |= {gvk: kind for gvk, kind in kinds_of_crd(CRD.manifest).items() if gvk == MyDatabase.gvk}
 
 
 def foreseen(world):
     """The steps that a preview shows."""
-    ref = ObjectRef.of(world.cr)
-    inputs = known(
-        sync=Sync(name="", namespace="shop"),
-        revision=Revision("", "", {}),
-        desired=(),
-        live=Objects([world.cr, *world.objects.values(), *world.others]),
-        kinds=KINDS,
-        modules={MyDatabase.gvk: MyDatabase},
-        now=world.now,
-        grouped=False,
-        observed={ref: Observation(world.facts())},
-    )
-
-    def build(inputs):
-        return build_children(inputs, inputs.live.stored(ref).manifest())
-
-    first, shown, idle = build(inputs), [], 0
-    for plan in itertools.chain([first], passes(inputs, first, build)):
+    inputs = inputs_of(world)
+    first, shown, idle = planned(inputs), [], 0
+    for plan in itertools.chain([first], passes(inputs, first, planned)):
         steps = [step for change in plan.changes if change.writes and (step := told(change))]
         shown += steps
         idle = 0 if steps else idle + 1

@@ -227,12 +227,41 @@ def test_nothing_is_rewound_to_what_the_primary_has_thrown_away():
     world.facts = lambda: {**facts(), "slots": {**facts()["slots"], "db_0": {"active": False, "status": "lost"}}}
     outcome = world.step()
     assert condition(outcome, "Progressing").message.startswith(
-        "set the volume of db-0 aside, which can't be rewound: what it needs"
+        "set the volume of db-0 aside, which can't follow any more: what it needs for that"
     )
     world.facts = facts
     world.broken.clear()
     follow_in_the_end(world)
     assert disk(world, "db-0")["rows"] == ["first", "unreceived"]
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_replica_that_was_away_until_its_log_was_thrown_away_gives_way_to_a_copy(runs):
+    world = formed()
+    world.settle()
+    world.taken.clear()
+    row = disk(world, "db-2")["rows"]
+    facts = world.facts
+    if not runs:
+        world.delete("Pod", "db-2")
+
+    def told():
+        found = facts()
+        is_there = "db_2" in found["slots"]
+        slots = {**found["slots"], **({"db_2": {"active": False, "status": "lost"}} if is_there else {})}
+        followers = {name: each for name, each in found["followers"].items() if name != "db-2"}
+        return {**found, "slots": slots, "followers": followers}
+
+    world.facts = told
+    outcome = world.step()
+    assert condition(outcome, "Progressing").message.startswith(
+        "set the volume of db-2 aside, which can't follow any more"
+    )
+    world.step()
+    world.facts = facts
+    follow_in_the_end(world)
+    assert (sorted(world.pods), noted(world, "db-2")["example.com/kept-since"]) == (["db-0", "db-1", "db-3"], world.now)
+    assert disk(world, "db-2")["rows"] == row
 
 
 def test_one_that_was_rewound_and_does_not_follow_gives_way_to_a_copy_in_the_end():

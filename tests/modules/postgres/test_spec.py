@@ -4,7 +4,7 @@ import pytest
 
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.modules.postgres.access.hba import hba_text
-from kubectl_reconcile.modules.postgres.spec import OWNED_PARAMETERS, bytes_of, database_spec, parts_of, secrets_named
+from kubectl_reconcile.modules.postgres.spec import OWNED_PARAMETERS, database_spec, parts_of, secrets_named
 
 
 def cr(**spec):
@@ -120,13 +120,6 @@ def test_secrets_are_named_whatever_the_spec_looks_like():
     )  # fmt: skip
     assert secrets_named(cr(tls={"secretName": "mine"})).names == ("db-superuser", "db-replication", "mine")
     assert secrets_named({"metadata": {"name": "db"}, "spec": 3}).names == ("db-superuser", "db-replication")
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("1Gi", 1 << 30), ("1.5k", 1500), ("7", 7), ("2Ti", 2 << 40), ("x", None), ("1 Gi", None)]
-)
-def test_quantities_are_bytes(text, size):
-    assert bytes_of(text) == size
 
 
 def test_a_list_of_names_is_several_values_and_anything_else_is_one():

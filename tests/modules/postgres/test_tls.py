@@ -1,7 +1,18 @@
 """Servers offer TLS with the certificate of a Secret, in a model of Kubernetes and PostgreSQL."""
 
+from datetime import UTC, datetime
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
+from kubectl_reconcile.modules.postgres.access.driver import tls_worth
+from kubectl_reconcile.modules.postgres.steps import EXPIRED
 from tests.modules.postgres.test_preview import foreseen
 from tests.modules.postgres.world import World, condition
 
@@ -48,6 +59,88 @@ def test_another_certificate_is_read_without_a_restart():
     assert step.summary == "have db-0 read its certificate again"
     world.settle()
     assert world.taken == ["set-tls db-0"]
+
+
+def test_a_certificate_that_a_server_refuses_to_read_again_is_told_until_it_shows_it():
+    world = formed(tls=TLS)
+    world.secrets["certificate"] = "tls.crt"
+    world.settle()
+    world.server["tls"]["shown"] = False
+    (step,) = world.ask().actions
+    assert step.summary == "have db-0 read its certificate again"
+    failed = ActionJournal.of(world.cr).ended(step, world.now, ActionProgress.FAILED, f"{step.key}: it goes on with the one before")  # fmt: skip
+    world.cr["metadata"]["annotations"][ACTIONS] = failed.text()
+    assert (
+        condition(world.ask(), "Degraded").message
+        == "have db-0 read its certificate again: it goes on with the one before"
+    )
+    world.server["tls"]["shown"] = True
+    assert condition(world.settle(), "Degraded").status == "False"
+
+
+def test_a_certificate_that_expires_is_told_and_is_not_read_in_place_of_another():
+    world = formed(tls=TLS)
+    world.secrets["certificate"] = "tls.crt"
+    world.settle()
+    world.taken.clear()
+    world.worth["certificate"] = f"{EXPIRED} 2026-11-19"
+    world.server["tls"]["stale"] = True
+    outcome = world.settle()
+    told = condition(outcome, "Degraded")
+    assert (told.status, told.reason) == ("True", "TlsRefused")
+    assert "Secret certificate has a certificate that expired on 2026-11-19" in told.message
+    assert (condition(outcome, "Available").status, world.taken) == ("True", [])
+    del world.worth["certificate"]
+    outcome = world.settle()
+    assert (condition(outcome, "Degraded").status, world.taken) == ("False", ["set-tls db-0"])
+
+
+def test_a_server_that_restarts_offers_a_certificate_that_has_expired_rather_than_none():
+    world = formed(tls={**TLS, "mode": "Require"})
+    world.secrets["certificate"] = "tls.crt"
+    world.settle()
+    world.worth["certificate"] = f"{EXPIRED} 2026-11-19"
+    world.kill("db-0")
+    outcome = world.settle()
+    assert condition(outcome, "Degraded").reason == "TlsRefused"
+    assert offers(world) == {"db-0": True}
+
+
+def test_a_database_takes_on_no_certificate_that_has_expired():
+    world = formed()
+    world.cr["spec"]["tls"] = {**TLS, "mode": "Require"}
+    world.secrets["certificate"] = "tls.crt"
+    world.worth["certificate"] = f"{EXPIRED} 2026-11-19"
+    outcome = world.settle()
+    assert (condition(outcome, "Degraded").reason, world.taken) == ("TlsRefused", [])
+
+
+def pair(until=datetime(2026, 12, 1, tzinfo=UTC)):
+    """A certificate that signs itself, and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "db")])
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, datetime(2026, 11, 1, tzinfo=UTC), until)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return {"tls.crt": made.sign(key, SHA256()).public_bytes(Encoding.PEM).decode(), "tls.key": pem.decode()}
+
+
+WORTH = {
+    "a pair does": (pair(), "ok"),
+    "one half is no pair": ({"tls.crt": pair()["tls.crt"]}, "lacks the key tls.key"),
+    "the key of another": (
+        {**pair(), "tls.key": pair()["tls.key"]},
+        "has a key that isn't that of its certificate",
+    ),
+    "it has expired": (pair(datetime(2026, 11, 20, 12, tzinfo=UTC)), f"{EXPIRED} 2026-11-20"),
+    "words": (
+        {"tls.crt": "none", "tls.key": "none"},
+        "has a certificate or a key that can't be read (hint: PEM, without a passphrase)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "worth"), WORTH.values(), ids=WORTH)
+def test_what_a_certificate_is_worth(values, worth):
+    assert tls_worth(values, datetime(2026, 11, 20, 12, tzinfo=UTC)) == worth
 
 
 def test_a_secret_that_is_not_there_is_told_and_the_database_stays_as_it_is():

@@ -29,7 +29,7 @@ RESTARTS = {"max_connections", "shared_buffers"}
 
 
 class World:
-    """One database, from its CR on. *taken* are all steps so far, *secrets* what each Secret holds; *rewinds* is how pg_rewind ends: done, refused or killed.
+    """One database, from its CR on. *taken* are all steps so far, *secrets* what each Secret holds, *worth* what is wrong with those of no use; *rewinds* is how pg_rewind ends: done, refused or killed.
 
     *tells_end* is whether servers say what checkpoints stand in their logs.
     """
@@ -46,6 +46,7 @@ class World:
         self.objects = {}
         self.disks = {}
         self.secrets = {}
+        self.worth = {}
         self.running = {}
         self.broken = set()
         self.rewinds = "done"
@@ -270,7 +271,9 @@ class World:
             users["replicator"] = "db-replication"
         following = {name for name in pods if writable and self.follows(name)}
         return {
-            "secrets": {name: "ok" if name in self.secrets else "absent" for name in ("db-superuser", certificate, *users.values())},
+            "secrets": {
+                name: self.worth.get(name, "ok") if name in self.secrets else "absent" for name in ("db-superuser", certificate, *users.values())
+            },
             "pods": pods,
             "writable": ",".join(writable),
             "roles": {

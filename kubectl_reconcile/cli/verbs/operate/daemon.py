@@ -105,6 +105,7 @@ Examples:
 @_ceiling("--load-max-rate", 1000, "REQUESTS", "Requests a second that a Checkup may send to a Service.")
 @_ceiling("--load-max-connections", 100, "COUNT", "Connections over which a Checkup may send them.")
 @_ceiling("--load-max-seconds", 600, "SECONDS", "How long a Checkup may go on with that.")
+@_ceiling("--job-max-seconds", 3600, "SECONDS", "How long a Checkup's own Job may run.")
 @click.option(
     "--require-verify", is_flag=True,
     help="Follow no Sync that doesn't say whose signatures count (spec.source.git.verify).",

@@ -1,7 +1,8 @@
 """What is due: which backup is to begin now, if one is, when the next one comes, and what was missed.
 
 Of slots that have passed, only the last one counts, and only while its deadline (``deadline_s``) hasn't passed: nothing is made
-up for. A slot has one name forever, that of its Job. While a backup runs no other one begins; its slot waits, as long as it may.
+up for. A slot has one name forever, that of its Job; where the first backup, which is of no slot, couldn't begin until a slot came, that
+one begins in its place. While a backup runs no other one begins; its slot waits, as long as it may.
 
 Pure: a plan, runs and the time in, a decision out.
 """
@@ -69,12 +70,12 @@ def due(plan: BackupPlan, runs: Sequence[BackupRun], now: str, *, is_blocked: bo
         return Due(begin=first and not is_blocked)
     upcoming = plan.slots.after(now)
     wait_s = seconds_between(now, upcoming)
-    if first:
-        return Due(not is_blocked, "", upcoming, "", wait_s)
     seen = max((run.slot for run in runs if run.slot), default="")
     handled = max(seen, plan.since)
     oldest = max(handled, later(now, -plan.deadline_s))
     slot = latest_slot(plan.slots, oldest, now)
+    if first and not slot:
+        return Due(not is_blocked, "", upcoming, "", wait_s)
     missed = "" if slot else latest_slot(plan.slots, handled, oldest)
     begin = bool(slot) and not at_work and not is_blocked
     return Due(begin, slot, upcoming, missed, wait_s)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubectl_reconcile.core.module.backups.s3 import S3Place, check_s3, s3_arguments, s3_mounts, s3_volumes
 from kubectl_reconcile.core.module.inputs import Context, Owned
-from kubectl_reconcile.core.module.s3 import S3Place, check_s3, s3_arguments, s3_mounts, s3_volumes
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import Manifest, map_at
 

@@ -28,6 +28,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from kubectl_reconcile.core.checkup_policy import runs_pods
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.rbac import LOOK, MANAGE, plural
@@ -181,6 +182,8 @@ def needs_of(source: RightsInputs) -> Needs:
         ref = gathering.ref_of(located, kind)
         gathering.member(ref, kind)
         gathering.modules(ref.namespace, located.gvk)
+        if runs_pods(located.manifest):
+            gathering.rights[ref.namespace].add(Right("", "pods", "create"))
         if located.gvk.group_kind in _ROLES:
             gathering.role(located)
         elif located.gvk.group_kind in _BINDINGS:

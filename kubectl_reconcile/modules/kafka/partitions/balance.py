@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubectl_reconcile.modules.kafka.partitions.board import Board, way
@@ -43,14 +43,15 @@ def even_out(board: Board, bands: Bands) -> None:
     """Move replicas until all brokers are within *bands*, or nothing helps any more."""
     helped = True
     while helped:
-        helped = bands.replicas is not None and _even_counts(board, bands)
-        helped = (bands.bytes is not None and _even_bytes(board, bands)) or helped
+        helped = bands.replicas is not None and _repeated(_move_one, board, bands)
+        helped = (bands.bytes is not None and _repeated(_lower_one, board, bands)) or helped
         helped = helped and bands.replicas is not None and bands.bytes is not None
 
 
-def _even_counts(board: Board, bands: Bands) -> bool:
+def _repeated(step: Callable[[Board, Bands], bool], board: Board, bands: Bands) -> bool:
+    """Take a step until it can't be taken any more; tell whether it could be once."""
     helped = False
-    while _move_one(board, bands):
+    while step(board, bands):
         helped = True
     return helped
 
@@ -70,8 +71,7 @@ def _move_one(board: Board, bands: Bands) -> bool:
 def _uneven(board: Board, bands: Bands) -> Iterator[tuple[int, int]]:
     """Yield pairs of brokers that are nearer to their band once a replica has gone from one to the other, the most uneven first."""
     low, high = bands.replicas or (0, 0)
-    fullest = sorted(board.givers, key=lambda each: (-board.counts[each], each))
-    emptiest = sorted(board.takers, key=lambda each: (board.counts[each], each))
+    fullest, emptiest = _fullest_and_emptiest(board, board.counts)
     only_added = set(board.takers) != set(board.givers)
     for source in fullest:
         for target in emptiest:
@@ -80,6 +80,12 @@ def _uneven(board: Board, bands: Bands) -> Iterator[tuple[int, int]]:
                 break
             if gets < low or (has > high and not only_added):
                 yield source, target
+
+
+def _fullest_and_emptiest(board: Board, held: Mapping[int, int]) -> tuple[list[int], list[int]]:
+    """Return who may give, whoever holds most first, and who may take, whoever holds least first."""
+    fullest = sorted(board.givers, key=lambda each: (-held[each], each))
+    return fullest, sorted(board.takers, key=lambda each: (held[each], each))
 
 
 def _evening_size(board: Board, bands: Bands, target: int) -> float:
@@ -121,13 +127,6 @@ def _path(board: Board, bands: Bands, source: int) -> list[int]:
     return []
 
 
-def _even_bytes(board: Board, bands: Bands) -> bool:
-    helped = False
-    while _lower_one(board, bands):
-        helped = True
-    return helped
-
-
 def _lower_one(board: Board, bands: Bands) -> bool:
     """Make the move, or the swap, that evens the bytes of an uneven pair the most; False if there is none."""
     for source, target in _uneven_bytes(board, bands):
@@ -155,8 +154,7 @@ def outside(band: tuple[float, float] | None, values: Iterable[float]) -> float:
 def _uneven_bytes(board: Board, bands: Bands) -> Iterator[tuple[int, int]]:
     """Yield pairs between which bytes should go: from whoever has too many to whoever has less, to whoever has too few from whoever has more."""
     low, high = bands.bytes or (0, 0)
-    fullest = sorted(board.givers, key=lambda each: (-board.bytes[each], each))
-    emptiest = sorted(board.takers, key=lambda each: (board.bytes[each], each))
+    fullest, emptiest = _fullest_and_emptiest(board, board.bytes)
     only_added = set(board.takers) != set(board.givers)
     for source in fullest:
         for target in emptiest:

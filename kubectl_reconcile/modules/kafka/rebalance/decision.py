@@ -11,8 +11,9 @@ Stopped          nothing of it is in flight any more
 NotReady         the wish can't be granted, or a person has to do something first
 ===============  ==================================================================================================
 
-All is told from what Kafka says and from the proposal that was written down, so whoever is killed goes on from there. Two things are remembered: what was
-approved, and that a rebalance has come to its end (else it would take back what a later one does).
+All is told from what Kafka says and from the proposal that was written down, so whoever is killed goes on from there. Three things are remembered: what was
+approved, that it was begun (until then a replica that somebody else moves voids the approval), and that a rebalance has come to its end (else it would take back
+what a later one does). Throttles are set and taken off by the cluster's module, with those of brokers that come and go.
 
 Pure: decides; the cluster's module asks and tells brokers.
 """
@@ -53,14 +54,12 @@ class RebalanceDo(StrEnum):
     """Write the step's proposal down, in place of the one before."""
     APPROVE = "approve"
     """Ask somebody to approve the proposal that was written down."""
-    THROTTLE = "throttle"
-    """Set how fast replicas are copied, before any is."""
+    BEGIN = "begin"
+    """Write down that what was approved is carried out from now on."""
     MOVE = "move"
     """Cancel and submit what the batch says: cancelled first."""
     ELECT = "elect"
     """Have the batch's partitions led by the brokers that they prefer."""
-    UNTHROTTLE = "unthrottle"
-    """Take off what was set: nothing of it stays behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +67,16 @@ class RebalanceSituation:
     """What a rebalance is decided on.
 
     *seen* is None where brokers say nothing. *busy* is what else the cluster is at, in a few words: nothing is begun meanwhile. *ended* is the phase in which the
-    proposal *kept* came to its end, if it has: Ready or Stopped. *throttled* is the throttle in bytes per second that is set on brokers now, 0 for none.
+    proposal *kept* came to its end, if it has: Ready or Stopped. *throttled* is whether brokers have a throttle now, *begun* whether it was written down that *kept* is carried out.
     """
 
     seen: Assignment | None
     in_flight: Sequence[InFlight] = ()
     kept: KeptProposal | None = None
     approved: bool = False
+    begun: bool = False
     ended: RebalancePhase | None = None
-    throttled: int = 0
+    throttled: bool = False
     busy: str = ""
 
 
@@ -91,6 +91,9 @@ class RebalanceStep:
     batch: Batch = field(default_factory=Batch)
     proposal: MoveProposal | None = None
     kept: KeptProposal | None = None
+
+
+_UNTHROTTLED = "waits until the throttle is taken off"
 
 
 def next_rebalance_step(spec: RebalanceSpec, now: RebalanceSituation, *, is_going: bool = False) -> RebalanceStep:
@@ -117,9 +120,9 @@ def _pursue(spec: RebalanceSpec, seen: Assignment, now: RebalanceSituation, kept
     """Bring a proposal that was written down to its end."""
     if now.ended is RebalancePhase.READY or not kept.moves:
         return RebalanceStep(RebalancePhase.READY, RebalanceDo.NOTHING, "", "AsProposed", kept=kept)
-    if not now.approved:
-        return _await_approval(spec, seen, now, kept)
-    return _carry_out(spec, seen, now, kept)
+    if now.begun:
+        return _carry_out(spec, seen, now, kept)
+    return _await_approval(spec, seen, now, kept)
 
 
 def _blind(now: RebalanceSituation) -> RebalanceStep:
@@ -130,14 +133,14 @@ def _blind(now: RebalanceSituation) -> RebalanceStep:
     if now.kept is None:
         phase = RebalancePhase.NEW
     else:
-        phase = RebalancePhase.REBALANCING if now.approved else RebalancePhase.PROPOSAL_READY
+        phase = RebalancePhase.REBALANCING if now.begun else RebalancePhase.PROPOSAL_READY
     return RebalanceStep(phase, RebalanceDo.WAIT, text, "NotObserved", kept=now.kept)
 
 
 def _stop(seen: Assignment, now: RebalanceSituation, phase: RebalancePhase) -> RebalanceStep:
     """Take back what is in flight of what was approved, then the throttle; *phase* is the state meanwhile."""
     kept = now.kept
-    if kept is None or not now.approved or now.ended is not None:
+    if kept is None or not now.begun or now.ended is not None:
         return RebalanceStep(now.ended or RebalancePhase.STOPPED, RebalanceDo.NOTHING, "", kept=kept)
     batch = undo(kept.moves, seen, now.in_flight)
     if batch.cancel or batch.submit:
@@ -147,7 +150,7 @@ def _stop(seen: Assignment, now: RebalanceSituation, phase: RebalancePhase) -> R
         text = f"waits for {listing(batch.waiting)}, which only have old replicas to take away"
         return RebalanceStep(phase, RebalanceDo.WAIT, text, "TakesBack", batch, kept=kept)
     if now.throttled:
-        return RebalanceStep(phase, RebalanceDo.UNTHROTTLE, "takes the throttle off", "TakesBack", kept=kept)
+        return RebalanceStep(phase, RebalanceDo.WAIT, _UNTHROTTLED, "TakesBack", batch, kept=kept)
     if batch.elect:
         return RebalanceStep(phase, RebalanceDo.ELECT, _electing(batch), "TakesBack", batch, kept=kept)
     return RebalanceStep(RebalancePhase.STOPPED, RebalanceDo.NOTHING, "", kept=kept)
@@ -160,7 +163,7 @@ def _plan(spec: RebalanceSpec, seen: Assignment, now: RebalanceSituation) -> Reb
     proposal = propose(seen, spec.wish)
     if proposal.problems:
         return RebalanceStep(
-            RebalancePhase.NOT_READY, RebalanceDo.WAIT, "; ".join(proposal.problems), "CantBe", proposal=proposal
+            RebalancePhase.NOT_READY, RebalanceDo.WAIT, _told(spec, proposal.problems), "CantBe", proposal=proposal
         )
     kept = kept_of(proposal, spec.digest)
     if not proposal.moves:
@@ -169,6 +172,12 @@ def _plan(spec: RebalanceSpec, seen: Assignment, now: RebalanceSituation) -> Reb
     return RebalanceStep(
         RebalancePhase.PROPOSAL_READY, RebalanceDo.KEEP, "a proposal is there", "Proposed", proposal=proposal, kept=kept
     )
+
+
+def _told(spec: RebalanceSpec, problems: Sequence[str]) -> str:
+    """Return why a wish can't be granted, each time with the field that it is about."""
+    at = ".spec.brokers" if spec.brokers else ".spec.clusterRef"
+    return "; ".join(f"{'.spec.goals' if 'goal rack' in each else at}: {each}" for each in problems)
 
 
 def _why_not_now(now: RebalanceSituation) -> str:
@@ -183,6 +192,13 @@ def _await_approval(
 ) -> RebalanceStep:
     if kept.seen != seen.digest:
         return _plan(spec, seen, now)
+    if now.approved and (why := _why_not_now(now)):
+        return RebalanceStep(
+            RebalancePhase.PROPOSAL_READY, RebalanceDo.WAIT, f"is approved; {why}", "ClusterBusy", kept=kept
+        )
+    if now.approved:
+        text = f"begins to move {len(kept.moves)} partitions"
+        return RebalanceStep(RebalancePhase.REBALANCING, RebalanceDo.BEGIN, text, "Moving", kept=kept)
     text = f"waits for approval to move {len(kept.moves)} partitions"
     return RebalanceStep(RebalancePhase.PROPOSAL_READY, RebalanceDo.APPROVE, text, "AwaitsApproval", kept=kept)
 
@@ -191,30 +207,28 @@ def _carry_out(spec: RebalanceSpec, seen: Assignment, now: RebalanceSituation, k
     moving = {each.key for each in now.in_flight}
     moves = [each for each in kept.moves if each.key in moving or not _is_overtaken(each, seen)]
     live = [each for each in moves if not _missing(each, seen)]
-    batch = next_batch(live, seen, now.in_flight, spec.max_moves_in_flight)
+    batch = next_batch(live, seen, now.in_flight, spec.max_moves_in_flight or 1)
     if batch.is_finished and len(live) < len(moves):
         return _lacking(moves, seen, batch, kept)
     if batch.is_finished:
         return _end(now, kept, batch)
     progress = f"{len(batch.done)} of {len(moves)} partitions moved, {len(batch.waiting)} under way"
-    do, reason = _moving(spec, now, batch)
+    do, reason = _moving(now, batch)
     text = f"{progress}; {now.busy}" if reason == "ClusterBusy" else progress
     return RebalanceStep(RebalancePhase.REBALANCING, do, text, reason, batch, kept=kept)
 
 
-def _moving(spec: RebalanceSpec, now: RebalanceSituation, batch: Batch) -> tuple[RebalanceDo, str]:
+def _moving(now: RebalanceSituation, batch: Batch) -> tuple[RebalanceDo, str]:
     """Return what is next while partitions are left to move, and a word on why."""
-    if now.throttled != spec.throttle_bytes_per_second:
-        return (RebalanceDo.THROTTLE if spec.throttle_bytes_per_second else RebalanceDo.UNTHROTTLE), "Moving"
-    if not batch.submit and not batch.cancel:
+    if not batch.submit:
         return RebalanceDo.WAIT, "Moving"
-    return (RebalanceDo.WAIT, "ClusterBusy") if now.busy and not batch.cancel else (RebalanceDo.MOVE, "Moving")
+    return (RebalanceDo.WAIT, "ClusterBusy") if now.busy else (RebalanceDo.MOVE, "Moving")
 
 
 def _is_overtaken(move: PartitionMove, seen: Assignment) -> bool:
-    """Tell whether somebody has given a partition that isn't in flight another number of replicas since: that stays as it is."""
+    """Tell whether somebody else has moved a partition that isn't in flight since, so that it stands neither where it stood nor where it was to go: that stays as it is."""
     there = seen.partitions.get(move.key)
-    return there is not None and len(there.replicas) != len(move.old)
+    return there is not None and set(there.replicas) not in (set(move.old), set(move.new))
 
 
 def _missing(move: PartitionMove, seen: Assignment) -> list[int]:
@@ -232,11 +246,9 @@ def _lacking(moves: Sequence[PartitionMove], seen: Assignment, batch: Batch, kep
 
 
 def _end(now: RebalanceSituation, kept: KeptProposal, batch: Batch) -> RebalanceStep:
-    """Take the throttle off, have the preferred brokers lead, and be ready."""
+    """Wait until the throttle is off, have the preferred brokers lead, and be ready."""
     if now.throttled:
-        return RebalanceStep(
-            RebalancePhase.REBALANCING, RebalanceDo.UNTHROTTLE, "takes the throttle off", "Ending", batch, kept=kept
-        )
+        return RebalanceStep(RebalancePhase.REBALANCING, RebalanceDo.WAIT, _UNTHROTTLED, "Ending", batch, kept=kept)
     if batch.elect:
         return RebalanceStep(
             RebalancePhase.REBALANCING, RebalanceDo.ELECT, _electing(batch), "Ending", batch, kept=kept

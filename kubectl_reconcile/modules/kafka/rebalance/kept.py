@@ -1,4 +1,4 @@
-"""How a proposal is written down: totals and a digest for a status, the moves themselves as text, compressed where they are many.
+"""How a proposal is written down: totals and a digest for a status, the moves themselves for a ConfigMap, compressed where they are many.
 
 What was approved is carried out as it was written, even if the cluster would be given another proposal by then; so the moves are kept, with the
 order in which replicas stood.
@@ -16,11 +16,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.modules.kafka.partitions.assignment import Key, digest_of
+from kubectl_reconcile.modules.kafka.partitions.assignment import Key, digest_of, listing
 from kubectl_reconcile.modules.kafka.partitions.proposal import MoveProposal, PartitionMove, estimate_s
+from kubectl_reconcile.modules.kafka.topics import counted, size_text
 
 PLAIN_MAX = 64 * 1024
-"""So many characters of moves stand in a status; more go to a ConfigMap, compressed."""
+"""So many characters of moves are written as they are; more are compressed."""
+KEPT_MAX = 900_000
+"""So many characters a ConfigMap takes beside what else is in it."""
+_TOLD_MAX = 20
 _TEXT_MAX = 16 * 1024 * 1024
 PLAIN, PACKED = "moves.json", "moves.json.z"
 
@@ -46,7 +50,7 @@ def kept_of(proposal: MoveProposal, wish: str) -> KeptProposal:
 
 
 def written(kept: KeptProposal) -> dict[str, str]:
-    """Return the moves as data of a status or of a ConfigMap: plain, or compressed if they are more than `PLAIN_MAX`."""
+    """Return the moves as data of a ConfigMap: plain, or compressed if they are more than `PLAIN_MAX`."""
     topics: dict[str, dict[str, Any]] = {}
     for each in kept.moves:
         line = [list(each.old), list(each.new), each.size_bytes, -1 if each.leader is None else each.leader]
@@ -57,11 +61,6 @@ def written(kept: KeptProposal) -> dict[str, str]:
     if len(text) <= PLAIN_MAX:
         return {PLAIN: text}
     return {PACKED: base64.b64encode(zlib.compress(text.encode(), 9)).decode()}
-
-
-def is_packed(data: Mapping[str, str]) -> bool:
-    """Tell whether *data*, as `written`, belongs into a ConfigMap (its ``binaryData``)."""
-    return PACKED in data
 
 
 def read_back(data: Mapping[str, Any]) -> KeptProposal | None:
@@ -123,16 +122,19 @@ def totals(proposal: MoveProposal, digest: str, throttle_bytes_per_s: int) -> di
     return found
 
 
-def summary(proposal: MoveProposal, throttle_bytes_per_s: int) -> str:
-    """Return a proposal in a sentence, as an action that waits for approval has it."""
-    takes = estimate_s(proposal, throttle_bytes_per_s)
-    gets = [
-        f"broker {before.broker} {before.size_bytes} → {after.size_bytes}"
-        for before, after in zip(proposal.before, proposal.after, strict=True)
-        if before.size_bytes != after.size_bytes
-    ]
+def summary(found: Mapping[str, Any]) -> str:
+    """Return the totals of a proposal in a sentence, as the action that waits for approval has them."""
+    takes = f", {found['estimatedSeconds']} s at least" if found.get("estimatedSeconds") else ""
+    changed = listing((_load(each) for each in found["brokers"] if _load(each)), _TOLD_MAX)
     return (
-        f"move {proposal.moved_replicas} replicas of {len(proposal.moves)} partitions, {proposal.moved_bytes} bytes, and change {proposal.changed_leaders} leaders"
-        + (f", in about {takes} s" if takes is not None else "")
-        + (f"; bytes: {', '.join(gets)}" if gets else "")
+        f"move {counted(found['partitions'], 'partition')}: {counted(found['replicas'], 'replica')}, {size_text(found['bytes'])}{takes};"
+        f" {counted(found['leaders'], 'partition')} would prefer another leader; brokers hold (replicas, leaders): {changed or 'what they held'}"
     )
+
+
+def _load(each: Mapping[str, Any]) -> str:
+    before, after = (
+        f"{size_text(each[f'bytes{when}'])} ({each[f'replicas{when}']}, {each[f'leaders{when}']})"
+        for when in ("Before", "After")
+    )
+    return f"{each['id']} {before} → {after}" if before != after else ""

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from kubectl_reconcile.module_api import Between, Manifest, SpecError, spec_of
 from kubectl_reconcile.modules.kafka.partitions.assignment import digest_of
-from kubectl_reconcile.modules.kafka.partitions.wish import ALL_GOALS, BalanceGoal, MoveMode, Wish
+from kubectl_reconcile.modules.kafka.partitions.wish import BalanceGoal, MoveMode, Wish
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{0,248}(\*|[a-zA-Z0-9._-])")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -26,15 +26,15 @@ class RebalancedCluster:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceSpec:
-    """The spec of a KafkaRebalance. 0 bytes per second are no throttle; *stopped* takes back what is in flight and leaves the rest."""
+    """The spec of a KafkaRebalance. Where *max_moves_in_flight* or *throttle_bytes_per_second* is 0, the Kafka's own counts; *stopped* takes back what is in flight and leaves the rest."""
 
     cluster_ref: RebalancedCluster
-    goals: tuple[str, ...] = tuple(each.value for each in ALL_GOALS)
+    goals: tuple[str, ...] = (BalanceGoal.DISK.value, BalanceGoal.REPLICAS.value, BalanceGoal.LEADERS.value)
     mode: str = MoveMode.FULL.value
     brokers: tuple[int, ...] = ()
     exclude_topics: tuple[str, ...] = ()
-    max_moves_in_flight: Annotated[int, Between(1, 1000)] = 5
-    throttle_bytes_per_second: Annotated[int, Between(0, 1 << 40)] = 0
+    max_moves_in_flight: Annotated[int, Between(0, 1000)] = 0
+    throttle_bytes_per_second: Annotated[int, Between(0, 1 << 50)] = 0
     stopped: bool = False
 
     @property

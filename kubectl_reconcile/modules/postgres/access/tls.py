@@ -1,7 +1,9 @@
 """Which instances offer TLS, and what it takes until they do.
 
 Pods mount the Secret, so that a key goes from the API server to its node and nowhere else. A server begins without TLS and is told to offer it once it runs, since one whose certificate is of no use
-wouldn't start at all. It reads files that have changed when it is told again.
+wouldn't start at all. It reads files that have changed when it is told again. Where it refuses them then, it shows the certificate before: that is told, and tried again.
+
+A certificate that has expired is told. It is better than none, so that a server offers it which has no other; one that has another doesn't read it.
 
 Where the Secret is of no use and no pod mounts it yet, all stays as if TLS weren't asked for. Later on, what was required stays required.
 
@@ -16,7 +18,7 @@ from dataclasses import replace
 from kubectl_reconcile.module_api import Context, map_at, maps_in, text_at
 from kubectl_reconcile.modules.postgres.situation import DatabaseState, Instance
 from kubectl_reconcile.modules.postgres.spec import TLS_VOLUME, MyDatabaseSpec
-from kubectl_reconcile.modules.postgres.steps import ABSENT, OK, DatabaseStep, NextDo, Purpose, wait
+from kubectl_reconcile.modules.postgres.steps import ABSENT, EXPIRED, OK, DatabaseStep, NextDo, Purpose, wait
 
 
 def in_effect(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> MyDatabaseSpec:
@@ -34,8 +36,7 @@ def tls_refused(spec: MyDatabaseSpec, s: DatabaseState) -> tuple[str, str]:
     """Return why there can't be TLS, as a word and a sentence, empty where there can."""
     if spec.tls is None:
         return "", ""
-    name = spec.tls.secret_name
-    known = s.secrets.get(name, ABSENT)
+    known = _known_of_secret(spec, s)
     if known == OK:
         return "", ""
     why = (
@@ -43,7 +44,11 @@ def tls_refused(spec: MyDatabaseSpec, s: DatabaseState) -> tuple[str, str]:
         if known == ABSENT
         else known
     )
-    return "TlsRefused", f".spec.tls.secretName: Secret {name} {why}; servers go on with what they have"
+    return "TlsRefused", f".spec.tls.secretName: Secret {spec.tls.secret_name} {why}; servers go on with what they have"
+
+
+def _known_of_secret(spec: MyDatabaseSpec, s: DatabaseState) -> str:
+    return s.secrets.get(spec.tls.secret_name, ABSENT) if spec.tls else OK
 
 
 def tls_offered(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -52,11 +57,13 @@ def tls_offered(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Con
 
 
 def _due(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[DatabaseStep]:
-    if spec.tls is None or tls_refused(spec, s)[0]:
+    is_expired = _known_of_secret(spec, s).startswith(EXPIRED)
+    if spec.tls is None or (tls_refused(spec, s)[0] and not is_expired):
         return
     for instance in s.ordered:
         known = map_at(instance.answer, "tls")
-        if known.get("seen") and (known.get("stale") or not known.get("on")):
+        is_better = (known.get("stale") or known.get("shown") is False) and not is_expired
+        if known.get("seen") and (is_better or not known.get("on")):
             what = "read its certificate again" if known.get("on") else "offer TLS"
             given = {"instance": instance.slot}
             yield DatabaseStep(NextDo.SET_TLS, Purpose.CHANGING, f"have {instance.slot} {what}", str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip

@@ -460,6 +460,19 @@ def test_a_module_that_reads_whole_namespaces_may_look_at_those_of_its_custom_re
     }
 
 
+def test_a_checkup_that_runs_a_pod_takes_the_right_to_create_pods():
+    gvk = GroupVersionKind("checks.reconcile.dev", "v1alpha1", "Checkup")
+    kinds = {gvk: Kind(gvk, "checkups", namespaced=True, schema=UNKNOWN)}
+
+    def runs_pods(spec):
+        checkup = {"apiVersion": gvk.api_version, "kind": "Checkup", "metadata": {"name": "a"}, "spec": spec}
+        found = needs_of(RightsInputs(SHOP, located(checkup), kinds, {}))
+        return Right("", "pods", "create") in found.here["shop"]
+
+    assert runs_pods({"job": {"template": {}}})
+    assert not any(map(runs_pods, [{"scan": {}}, {"load": {}}, "job", None]))
+
+
 def test_modules_below_a_custom_resource_count_once():
     found = needs_with([DB, STACK], ("Stack", {}))
     assert list(found.of_modules) == [("shop", "kubectl-reconcile-module-database")]

@@ -1,0 +1,115 @@
+"""How a server is had to offer TLS, and which certificate it shows then. It does I/O, by what the driver of the module lends.
+
+A server that refuses a certificate when it reads it again goes on with the one before, and says so in its log alone. So what it shows is compared with what its pod holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Mapping
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+
+from kubectl_reconcile.module_api import Io, SilentPodError
+from kubectl_reconcile.modules.postgres.children import PORT, TLS_FOLDER
+from kubectl_reconcile.modules.postgres.server.protocol import PostgresError, literal, tls_request
+from kubectl_reconcile.modules.postgres.server.session import PostgresSession
+from kubectl_reconcile.modules.postgres.steps import EXPIRED, OK
+
+CERTIFICATE, KEY = f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls.key"
+_TRIES, _PAUSE_S = 25, 0.2
+_PEM_MAX = 1 << 16
+_PIECE = 1 << 14
+
+
+def tls_worth(values: Mapping[str, str], now: datetime) -> str:
+    """Return what a Secret with a certificate is worth: ok, or what is wrong with it."""
+    certificate, key = values.get("tls.crt", ""), values.get("tls.key", "")
+    for name, value in (("tls.crt", certificate), ("tls.key", key)):
+        if not value:
+            return f"lacks the key {name}"
+    if max(len(certificate), len(key)) > _PEM_MAX:
+        return "has a certificate or a key that is too long"
+    try:
+        found = x509.load_pem_x509_certificate(certificate.encode())
+        is_pair = load_pem_private_key(key.encode(), password=None).public_key() == found.public_key()
+        until = found.not_valid_after_utc
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
+        return "has a certificate or a key that can't be read (hint: PEM, without a passphrase)"
+    if not is_pair:
+        return "has a key that isn't that of its certificate"
+    return OK if now < until else f"{EXPIRED} {until:%Y-%m-%d}"
+
+
+async def offer_tls(session: PostgresSession, io: Io, name: str) -> None:
+    """Have a server read its certificate and offer TLS.
+
+    Raises:
+        PostgresError: it doesn't. One that offers none is told not to then, so that it is tried again.
+    """
+    for setting, value in (("ssl_cert_file", CERTIFICATE), ("ssl_key_file", KEY), ("ssl", "on")):
+        await session.ask(f"alter system set {setting} to {literal(value)}")
+    await session.ask("select pg_reload_conf()")
+    held, shown = await _held(session), b""  # what is asked is asked first, see `shows`
+    for _ in range(_TRIES):
+        if (shown := await _shown(io, name)) and (not held or shown == held):
+            return
+        await asyncio.sleep(_PAUSE_S)
+    if shown:
+        raise PostgresError(
+            ".spec.tls.secretName: the server doesn't take the certificate, and goes on with the one before (hint: its log says why)"
+        )
+    await session.ask("alter system reset ssl")
+    await session.ask("select pg_reload_conf()")
+    raise PostgresError(".spec.tls.secretName: the server doesn't take the certificate (hint: its log says why)")
+
+
+async def shows(session: PostgresSession, io: Io, name: str) -> bool:
+    """Tell whether a server that offers TLS shows the certificate that its pod holds; so it is taken to be where that isn't known.
+
+    *session* may be lost afterwards: where connections to a pod are carried by one other, its end after a handshake may end them all.
+    """
+    try:
+        held = await _held(session)
+        shown = await _shown(io, name)
+    except (SilentPodError, PostgresError, ssl.SSLError):
+        return True
+    return not shown or not held or shown == held
+
+
+async def _held(session: PostgresSession) -> bytes:
+    """Return the certificate that a server's pod holds, empty where it is none."""
+    found = await session.ask(f"select pg_read_file({literal(CERTIFICATE)}, 0, {_PEM_MAX}, true)")
+    try:
+        return x509.load_pem_x509_certificate((found[0][0] or "").encode()).public_bytes(Encoding.DER)
+    except ValueError:
+        return b""
+
+
+async def _shown(io: Io, name: str) -> bytes:
+    """Return the certificate that a server shows, empty where it offers no TLS. It isn't verified, only compared: nothing is said to who shows it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    received, to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(received, to_send)
+    async with io.pod(name, PORT).connect() as stream:
+        await stream.write(tls_request())
+        if await stream.read(1) != b"S":
+            return b""
+        while True:
+            try:
+                tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await stream.write(to_send.read())
+                received.write(await stream.read(_PIECE))
+            else:
+                found = tls.getpeercert(binary_form=True) or b""
+                with contextlib.suppress(ssl.SSLError):  # it has to be said; who answers isn't waited for
+                    tls.unwrap()
+                await stream.write(to_send.read())
+                return found

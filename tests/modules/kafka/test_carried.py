@@ -1,0 +1,315 @@
+"""KafkaRebalances and the cluster that carries them out: both modules, on a model of Kafka, each pass after the other."""
+
+import copy
+import json
+
+import pytest
+
+from kubectl_reconcile.core.annotations import ACTIONS
+from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
+from kubectl_reconcile.core.module.call import outcome_of
+from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.modules.kafka import Kafka, KafkaRebalance
+from kubectl_reconcile.modules.kafka.partitions.assignment import Broker, Key, Partition, assignment_of
+from kubectl_reconcile.modules.kafka.partitions.proposal import proposal_of
+from kubectl_reconcile.modules.kafka.rebalance.decision import RebalancePhase
+from kubectl_reconcile.modules.kafka.rebalance.kept import kept_of, totals
+from kubectl_reconcile.modules.kafka.rebalance.record import RebalanceRecord, kept_in, map_of, record_of
+from tests.modules.kafka.world import NOW, World, a_cr, condition
+
+MIB = 1 << 20
+
+
+class Rebalanced(World):
+    """A cluster with KafkaRebalances, by name."""
+
+    def __init__(self, **spec):
+        super().__init__(**spec)
+        self.rebalances, self.begun = {}, []
+
+    def wish(self, name="kr", **spec):
+        metadata = {"name": name, "namespace": "shop", "uid": f"u-{next(self.new)}", "generation": 1}
+        self.rebalances[name] = {
+            "apiVersion": "kafka.example.com/v1alpha1",
+            "kind": "KafkaRebalance",
+            "metadata": metadata,
+            "spec": {"clusterRef": {"name": "kf"}, **spec},
+        }
+        return self
+
+    def change_wish(self, name="kr", **spec):
+        self.rebalances[name]["spec"] |= spec
+        self.rebalances[name]["metadata"]["generation"] += 1
+
+    def ask(self, with_=outcome_of):
+        owned = Owned(copy.deepcopy(list(self.objects.values())), copy.deepcopy(list(self.rebalances.values())))
+        return with_(Kafka, copy.deepcopy(self.cr), owned, self.facts(), Context(NOW, "kafka", self.cr))
+
+    def delete(self, kind, name):
+        if kind == "ConfigMap" and name.startswith("kf-rebalance-"):
+            self.objects.pop((kind, name))
+        else:
+            super().delete(kind, name)
+
+    def step(self):
+        outcome = super().step()
+        for child in outcome.children:
+            if child["kind"] == "ConfigMap" and "data" in child:  # the model writes no data
+                self.objects["ConfigMap", child["metadata"]["name"]] |= {
+                    part: copy.deepcopy(child[part]) for part in ("data", "binaryData") if part in child
+                }
+        return outcome
+
+    def of(self, name="kr"):
+        """What the rebalance's own module says."""
+        cr = self.rebalances[name]
+        read = [*self.objects.values(), self.cr]
+        return outcome_of(
+            KafkaRebalance, copy.deepcopy(cr), Owned((), copy.deepcopy(read)), {}, Context(NOW, "kafkarebalance", cr)
+        )
+
+    def phase(self, name="kr"):
+        return self.of(name).status["phase"]
+
+    def agree(self, name="kr"):
+        """Somebody approves what is proposed now; returns the action."""
+        (action,) = self.of(name).actions
+        assert action.needs_approval
+        metadata = self.rebalances[name]["metadata"]
+        journal = ActionJournal.of(self.rebalances[name]).ended(action, NOW, ActionProgress.DONE)
+        metadata["annotations"] = {ACTIONS: journal.text()}
+        return action
+
+    def until(self, phase, name="kr", most=60):
+        """Go on until a rebalance is in this phase; returns the phases on the way."""
+        way = []
+        for _ in range(most):
+            self.step()
+            if [self.phase(name)] != way[-1:]:
+                way.append(self.phase(name))
+            if way[-1] == phase:
+                return way
+        raise AssertionError(f"it never is {phase}: {way}, {self.of(name).conditions}")
+
+    def steps_until(self, reached, most=30):
+        for _ in range(most):
+            self.step()
+            if reached():
+                return
+        raise AssertionError(f"never: {self.taken}")
+
+    def stands(self):
+        return {f"{name}-{at}": each["replicas"] for name, at, each in self.partitions()}
+
+
+def lopsided(**spec):
+    """Four brokers, of which the first two hold most: 12 partitions of 10 MiB."""
+    world = Rebalanced(brokers=4, **spec)
+    world.settle()
+    world.topic("t", *([0, 1] for _ in range(11)), [3, 2], size=10 * MIB)
+    world.settle()
+    world.took()
+    return world
+
+
+def held(world):
+    return [sum(number in replicas for replicas in world.stands().values()) for number in range(4)]
+
+
+def test_a_rebalance_is_proposed_approved_carried_out_and_ready():
+    world = lopsided().wish()
+    assert world.until("ProposalReady") == ["ProposalReady"]
+    assert world.took() == []
+    action = world.agree()
+    assert action.summary.startswith("move ")
+    assert "brokers hold (replicas, leaders): 0 110 MiB (11, 11) → 60 MiB (6, 3), " in action.summary
+    assert world.until("Ready") == ["Rebalancing", "Ready"]
+    assert held(world) == [6, 6, 6, 6]
+    assert (world.throttled, world.in_flight()) == ({}, {})
+    assert condition(world.of(), "Ready").status == "True"
+    world.settle()
+    assert held(world) == [6, 6, 6, 6]
+
+
+def test_nothing_moves_before_somebody_approves():
+    world = lopsided().wish()
+    before = world.stands()
+    world.settle()
+    assert (world.stands(), world.took(), world.phase()) == (before, [], "ProposalReady")
+
+
+def test_a_topic_made_meanwhile_voids_the_approval():
+    world = lopsided().wish()
+    world.until("ProposalReady")
+    first = world.agree()
+    world.topic("later", [0, 1])
+    world.until("ProposalReady")
+    assert world.took() == ["elect-leaders"] or world.stands()["t-0"] == [0, 1]
+    assert first.key != world.agree().key
+
+
+def test_stopped_midway_what_is_in_flight_is_taken_back_and_what_was_moved_stays():
+    world = lopsided().wish(maxMovesInFlight=2)
+    world.until("ProposalReady")
+    world.agree()
+    world.steps_until(lambda: any(key.startswith("move-partitions") for key in world.taken))
+    world.stuck = {2, 3}
+    world.steps_until(world.in_flight)
+    flying = {f"{topic}-{at}" for topic, some in world.in_flight().items() for at in some}
+    before = {name: each for name, each in world.stands().items() if name not in flying}
+    assert len(flying) == 2
+    assert any(each != [0, 1] for name, each in before.items() if name != "t-11")
+    world.change_wish(stopped=True)
+    assert world.until("Stopped")[-2:] == ["Stopping", "Stopped"]
+    after = world.stands()
+    assert {name: each for name, each in after.items() if name not in flying} == before
+    assert [after[name] for name in flying] == [[0, 1], [0, 1]]
+    assert (world.throttled, world.in_flight()) == ({}, {})
+
+
+def test_deleted_midway_it_stays_until_what_is_in_flight_is_taken_back():
+    world = lopsided().wish(maxMovesInFlight=2)
+    world.until("ProposalReady")
+    world.agree()
+    world.stuck = {2, 3}
+    world.steps_until(world.in_flight)
+    cr = world.rebalances["kr"]
+    cr["metadata"]["deletionTimestamp"] = NOW
+
+    def finalized():
+        read = Owned((), copy.deepcopy([*world.objects.values(), world.cr]))
+        return KafkaRebalance.finalize(cr, read, {}, Context(NOW, "kafkarebalance", cr)).finalized
+
+    assert not finalized()
+    for _ in range(8):
+        world.step()
+    assert finalized()
+    assert (world.in_flight(), world.throttled) == ({}, {})
+    del world.rebalances["kr"]
+    world.settle()
+    assert not [name for kind, name in world.objects if kind == "ConfigMap" and "rebalance" in name]
+
+
+def test_brokers_that_come_are_filled_first_and_a_rebalance_waits():
+    world = lopsided().wish()
+    world.until("ProposalReady")
+    world.agree()
+    world.change(brokers=5)
+    world.step()
+    world.settle()
+    assert world.phase() == "ProposalReady"  # another one, since partitions have moved
+    assert world.of().actions
+
+
+def test_while_a_rebalance_moves_no_broker_restarts_and_then_they_do():
+    world = lopsided().wish(maxMovesInFlight=1)
+    world.until("ProposalReady")
+    world.agree()
+    world.step()
+    world.change(config={"queued.max.requests": "400"})
+    world.settle()
+    kinds = [key.split("-")[0] for key in world.took() if key.startswith(("move-partitions", "delete kf"))]
+    assert kinds == sorted(kinds, reverse=True)
+    assert {"move", "delete kf"} == set(kinds)
+
+
+def test_one_rebalance_moves_at_a_time():
+    world = lopsided().wish("a", maxMovesInFlight=1).wish("b", mode="remove-brokers", brokers=[2])
+    world.until("ProposalReady", "b")
+    world.agree("a")
+    world.agree("b")
+    world.until("Rebalancing", "a")
+    world.step()
+    assert world.phase("b") in {"ProposalReady", "PendingProposal"}
+    world.until("Ready", "a")
+    world.until("ProposalReady", "b")
+
+
+def test_a_broker_that_a_rebalance_empties_stays_empty_until_the_rebalance_goes():
+    world = lopsided().wish(mode="remove-brokers", brokers=[2])
+    world.until("ProposalReady")
+    world.agree()
+    world.until("Ready")
+    world.settle()
+    assert held(world)[2] == 0
+    del world.rebalances["kr"]
+    world.settle()
+    assert held(world)[2] > 0
+
+
+def test_the_throttle_and_the_number_at_a_time_are_those_of_the_rebalance():
+    world = lopsided().wish(maxMovesInFlight=1, throttleBytesPerSecond=12345)
+    world.until("ProposalReady")
+    world.agree()
+    world.stuck = {2, 3}
+    world.settle()
+    assert sum(map(len, world.in_flight().values())) == 1
+    assert {rate for each in world.throttled.values() for rate in each.values()} == {"12345"}
+
+
+REFUSED = {
+    "an unknown broker": (
+        {"mode": "add-brokers", "brokers": [7]},
+        "CantBe",
+        ".spec.brokers: brokers 7 aren't there (hint: there are 0, 1, 2, 3)",
+    ),
+    "racks that nobody knows": ({"goals": ["rack"]}, "CantBe", ".spec.goals: goal rack needs to know where brokers"),
+    "more brokers to empty than can go": (
+        {"mode": "remove-brokers", "brokers": [1, 2, 3]},
+        "CantBe",
+        ".spec.brokers: 1 brokers can't hold the 2 replicas of t (hint: keep 2 brokers",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wish", "reason", "says"), REFUSED.values(), ids=REFUSED)
+def test_a_wish_that_cant_be_granted_says_why_and_the_cluster_stays_as_it_is(wish, reason, says):
+    world = lopsided().wish(**wish)
+    before = world.stands()
+    world.settle()
+    found = condition(world.of(), "Degraded")
+    assert (world.phase(), found.reason, found.message[: len(says)]) == ("NotReady", reason, says)
+    assert (world.stands(), world.took()) == (before, [])
+
+
+def test_an_unknown_cluster_is_told_with_field_and_hint():
+    world = lopsided().wish(clusterRef={"name": "other"})
+    found = condition(world.of(), "Ready")
+    assert (found.reason, world.phase()) == ("ClusterNotFound", "NotReady")
+    assert found.message.startswith(".spec.clusterRef.name: there is no Kafka other in this namespace (hint: ")
+
+
+def test_a_config_map_of_somebody_else_says_nothing():
+    world = lopsided().wish()
+    world.until("ProposalReady")
+    for (kind, name), each in world.objects.items():
+        if kind == "ConfigMap" and "rebalance" in name:
+            each["metadata"]["ownerReferences"][0]["uid"] = "another"
+    assert (world.phase(), world.of().actions) == ("New", ())
+
+
+def test_a_paused_cluster_is_told():
+    world = lopsided(paused=False).wish()
+    world.until("ProposalReady")
+    world.change(paused=True)
+    world.settle()
+    assert condition(world.of(), "Ready").reason == "ClusterPaused"
+    assert not world.of().actions
+
+
+def test_a_proposal_of_10_000_partitions_on_200_brokers_fits_a_config_map_and_a_status():
+    held = {number: tuple((number * 7 + each * each) % 100 for each in range(1, 4)) for number in range(10_000)}
+    seen = assignment_of(
+        (Broker(each) for each in range(200)),
+        (Partition("t", number, on, on, on[0], 7 << 30) for number, on in held.items()),
+    )
+    proposal = proposal_of(seen, {Key("t", number): tuple(each + 100 for each in on) for number, on in held.items()})
+    kept = kept_of(proposal, "wish")
+    record = RebalanceRecord(
+        "u", 1, RebalancePhase.PROPOSAL_READY, digest=kept.digest, proposal=totals(proposal, kept.digest, 1000)
+    )
+    found = map_of(Context(NOW, "kafka", a_cr()), "kr", record, kept)
+    assert kept_in(found) == kept
+    assert record_of(found, "u") == record
+    assert sum(len(text) for part in ("data", "binaryData") for text in found[part].values()) < 512 * 1024
+    assert len(json.dumps(dict(record.proposal))) < 64 * 1024
