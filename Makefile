@@ -15,7 +15,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock manifests dist clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots leaks mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock manifests dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -101,6 +101,9 @@ render-conformance: sandbox render ## Hold what is rendered against kubectl and 
 
 bench-render: sandbox render ## Measure rendering beside kustomize's library and kubectl (ARGS="--cluster 3 100 1000")
 	@$(BIN)/python -m benchmarks.render $(ARGS)
+
+leaks: sandbox render s3-server ## Run the tests with garbage collected after each, and fail those that leave a socket, file or process open (TESTS=tests/cluster)
+	@PYTHONTRACEMALLOC=15 $(BIN)/pytest -p tests.leaks -W error::ResourceWarning --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operands $(TESTS)
 
 soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; memory flat, every drift put back
 	@$(BIN)/python -m tests.soak $(or $(MINUTES),15) $(SEED)

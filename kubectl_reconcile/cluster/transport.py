@@ -134,6 +134,7 @@ class Transport:
         """
         first = asyncio.create_task(self.send(request))
         second: asyncio.Task[Response] | None = None
+        fresh: Connections | None = None
         try:
             if (await asyncio.wait({first}, timeout=after_s))[0]:
                 return first.result()
@@ -141,7 +142,6 @@ class Transport:
             second = asyncio.create_task(self.send(request, fresh))
             await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
             if first.done() or not _is_answered(second) or (await asyncio.wait({first}, timeout=_BOTH_S))[0]:
-                self._close_soon(fresh)
                 return (first if first.done() else second).result()
             _LOG.warning("dead connections closed: new ones are answered server=%s", self.route.server)
             self._succeed(fresh)
@@ -150,6 +150,8 @@ class Transport:
             for task in (first, second):
                 if task is not None and not task.cancel() and not task.cancelled():
                     task.exception()  # it was looked at, or it doesn't matter
+            if fresh not in (None, self._session):
+                self._close_soon(fresh)
 
     async def send(self, request: Request, session: Connections | None = None) -> Response:
         """Send *request* (along *session*, if given) and return the successful answer.

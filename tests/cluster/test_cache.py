@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import time
 from collections.abc import AsyncIterator, Callable
 
+import psutil
 import pytest
 
 from kubectl_reconcile.cluster.cache import Cache, Event, EventKind, Feed
@@ -522,6 +524,27 @@ async def test_a_request_that_may_be_sent_twice_finds_out_that_all_connections_a
     await until(lambda: names(cache) == ["one", "two"], "the watch goes on along a new connection")
     assert cache.synced(feed)
     await cache.close()
+
+
+async def test_a_request_sent_twice_that_nobody_waits_for_any_more_leaves_nothing_open(along_the_line, path, recwarn):
+    line, client = along_the_line
+    await client.get("/version")
+    line.hold()
+    asked = asyncio.create_task(client.patch(path("one"), {"data": {"value": "2"}}, twice_after_s=0.05))
+    while len(open_to(line)) < 2:
+        await asyncio.sleep(0.02)
+    asked.cancel()
+    await asyncio.wait({asked})
+    await client.close()
+    del asked
+    gc.collect()
+    assert [str(each.message) for each in recwarn] == []
+
+
+def open_to(line: Line) -> list[int]:
+    """The ports of this process's connections to *line*."""
+    found = psutil.Process().net_connections("tcp")
+    return [each.laddr.port for each in found if each.raddr and each.raddr.port == line.port]
 
 
 async def test_a_watch_that_does_not_tell_a_write_of_our_own_is_given_up(

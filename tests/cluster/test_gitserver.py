@@ -120,7 +120,8 @@ def test_what_is_no_repository_is_refused(git_server, path):
     connection = HTTPConnection(git_server.server.url.removeprefix("http://"))
     with closing(connection):
         connection.request("GET", path)
-        assert connection.getresponse().status >= 400
+        with connection.getresponse() as answer:
+            assert answer.status >= 400
 
 
 def test_a_name_with_a_space(git_host, git):

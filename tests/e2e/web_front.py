@@ -62,12 +62,11 @@ def front(behind: str, host: str = "127.0.0.1", **options) -> Iterator[Front]:
             sent = {name: value for name, value in self.headers.items() if name in kept}
             if made.older:
                 sent.pop("Git-Protocol", None)
-            talk = http.client.HTTPConnection(target.hostname, target.port, timeout=120)
-            talk.request(self.command, self.path, body or None, sent)
-            answer = talk.getresponse()
-            headers = {"Content-Type": answer.getheader("Content-Type", "")}
-            said = made.meddle(self.path, headers, answer.read())
-            talk.close()
+            with contextlib.closing(http.client.HTTPConnection(target.hostname, target.port, timeout=120)) as talk:
+                talk.request(self.command, self.path, body or None, sent)
+                answer = talk.getresponse()
+                headers = {"Content-Type": answer.getheader("Content-Type", "")}
+                said = made.meddle(self.path, headers, answer.read())
             self.send_response(int(headers.pop("Status", answer.status)))
             for name, value in {"Content-Length": str(len(said)), **headers}.items():
                 self.send_header(name, value)

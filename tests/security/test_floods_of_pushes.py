@@ -155,8 +155,8 @@ def test_a_replay_wakes_nobody(daemon, hooked, cluster, git_server, config_map):
 
 def test_metrics_and_hooks_are_on_ports_of_their_own(daemon, cluster):
     host, _, port = daemon.hooks.rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=120)
-    connection.request("GET", "/metrics")
-    assert connection.getresponse().status == 404
-    connection.close()
+    with contextlib.closing(http.client.HTTPConnection(host, int(port), timeout=120)) as connection:
+        connection.request("GET", "/metrics")
+        with connection.getresponse() as answer:
+            assert answer.status == 404
     assert post(daemon.address, f"/hooks/{cluster.namespace}/shop", b"{}", {})[0] == 404

@@ -25,7 +25,8 @@ def post(daemon, path, body=b"{}", headers=()):
     connection = http.client.HTTPConnection(daemon.hooks, timeout=120)
     try:
         connection.request("POST", path, body, dict(headers))
-        return connection.getresponse().status
+        with connection.getresponse() as answer:
+            return answer.status
     except (BrokenPipeError, ConnectionResetError):
         return 413  # it hung up before all was sent
     finally:
