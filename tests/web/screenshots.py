@@ -47,7 +47,7 @@ async def pictures(folder: Path, address: str, port: int, sync: str) -> None:
         sync = sync or await tab.value(
             "new URL(document.querySelector('main .row a[href^=\"/syncs/\"]').href).pathname.slice(7)"
         )
-        pages = {"sync": ("", ".node"), "plan": ("/plan", ":is(.change, .nothing, .card)")}
+        pages = {"sync": ("", ".node"), "plan": ("/plan", ".said")}
         for name, (below, shown) in pages.items():
             await tab.open(f"{origin}/syncs/{sync}{below}")
             await tab.until(

@@ -43,6 +43,8 @@ _RENAMES: Final = "NameReferenceTransformer"
 _PATCHES: Final = frozenset(("PatchTransformer", "PatchStrategicMergeTransformer", "PatchJson6902Transformer"))
 _REPLACES: Final = "ReplacementTransformer"
 _MAPS: Final = frozenset(("labels", "commonLabels", "commonAnnotations"))
+_SETS: Final = {"images": ("digest", "newTag", "newName"), "imageTags": ("digest", "newTag"), "replicas": ("count",)}
+"""What items of these fields set; where they set several things, first the one that changes most often."""
 _GENERATORS: Final = frozenset(("ConfigMapGenerator", "SecretGenerator"))
 
 
@@ -297,13 +299,15 @@ def _generated(entry: StepEntry, key: Key, files: Mapping[str, bytes]) -> FieldL
 
 
 def _transformed(step: BuildStep, entry: StepEntry, key: Key, files: Mapping[str, bytes]) -> FieldLine:
-    """Return the entry of another transformer, of several labels or annotations the one that the field is."""
+    """Return the line of another transformer that sets the field: whoever changed that line changed the field."""
     name = str(entry.place[1]) if len(entry.place) > 1 else step.by
     place, states = entry.place, entry.states
     if isinstance(states, dict) and isinstance(states.get("pairs"), dict):
         place, states = (*place, "pairs"), states["pairs"]
     if name in _MAPS and isinstance(states, dict) and key and key[-1] in states:
         place = (*place, key[-1])
+    sets = next((each for each in _SETS.get(name, ()) if isinstance(states, dict) and each in states), None)
+    place = (*place, sets) if sets else place
     line = line_of(files.get(entry.file, b""), place) or entry.line
     return FieldLine(entry.file, line, OriginKind.TRANSFORMER, name)
 

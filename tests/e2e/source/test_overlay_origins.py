@@ -93,7 +93,7 @@ ORIGINS = {
     "spec.minReadySeconds": "prod/kustomization.yaml:18 (patch)",
     "spec.selector.matchLabels.app": "base/web.yaml:15",
     "spec.template.metadata.labels.team": "prod/kustomization.yaml:24 (labels)",
-    f"{CONTAINER}.0.image": "prod/kustomization.yaml:21 (images), base: base/web.yaml:20",
+    f"{CONTAINER}.0.image": "prod/kustomization.yaml:22 (images), base: base/web.yaml:20",
     f"{CONTAINER}.0.env.0.value": "prod/replicas.yaml:14 (patch)",
     f"{CONTAINER}.0.env.1.value": "base/web.yaml:20",
     f"{CONTAINER}.0.envFrom.0.configMapRef.name": "prod/replicas.yaml:17 (patch)",
