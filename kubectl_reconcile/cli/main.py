@@ -135,10 +135,14 @@ def command(name: str) -> click.Command | None:
     options_metavar="[FLAGS]",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@click.option("--version", "is_version_asked", is_flag=True, help="Show the version and exit.")
 @accept_common_flags
 @click.pass_context
-def reconcile(ctx: click.Context, /, **_flags: object) -> None:
+def reconcile(ctx: click.Context, /, *, is_version_asked: bool, **_flags: object) -> None:
     """Preview, apply and explain what Git asks of a Kubernetes cluster."""
+    if is_version_asked and (version := command("version")) is not None:
+        ctx.invoke(version)
+        ctx.exit()
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

@@ -173,6 +173,10 @@ def test_help_fits_a_terminal_of_80_columns(verb):
         assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
+def test_the_version_is_told_by_a_flag_too():
+    assert run("--version").stdout == run("version").stdout != ""
+
+
 def test_version_in_json():
     assert json.loads(run("version", "-o", "json").stdout)["version"]
 
