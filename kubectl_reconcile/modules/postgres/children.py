@@ -78,7 +78,7 @@ if [ "$BEGIN" = rewind ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
 fi
 if [ "$BEGIN" = replica ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
   rm -rf "$PGDATA.new"
-  pg_basebackup --pgdata="$PGDATA.new" --dbname="$SOURCE application_name=copy" --slot="$SLOT" \\
+  pg_basebackup --pgdata="$PGDATA.new" --dbname="$SOURCE application_name=copy options=-ctcp_user_timeout=60000" --slot="$SLOT" \\
     --wal-method=stream --checkpoint=fast --no-password
   mv "$PGDATA.new" "$PGDATA"
 fi
@@ -111,7 +111,7 @@ rm -f "$PGDATA.rewinding"
 """A server that has crashed is recovered by pg_rewind first, which must not throw away the log that is needed then.
 
 A standby that hangs without ending its connection has the process that serves it wait forever, even if that is told to end, and with it the
-checkpoint that would throw log away: the primary's disk would fill up. So the primary gives such a connection up.
+checkpoint that would throw log away: the primary's disk would fill up. So the primary gives such a connection up. One who copies gets more time: its disk may be busy with what it writes.
 """
 _SERVE = """postgres "$@" &
 server=$!
@@ -258,10 +258,9 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
 
 def _prepared_by(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str]) -> list[dict[str, Any]]:
     password = {"secretKeyRef": {"name": secret_of(ctx, SUPERUSER), "key": "password"}}
-    source = f"host={ctx.name()}.{ctx.namespace}.svc port={PORT} user={REPLICATOR} connect_timeout=5"
     return [
         {"name": "BEGIN", "value": begun.get("BEGIN", "")},
-        {"name": "SOURCE", "value": source},
+        {"name": "SOURCE", "value": source_at(f"{ctx.name()}.{ctx.namespace}.svc")},
         {"name": "SLOT", "value": slot_id(slot)},
         {"name": "PARAMETERS", "value": begun.get("PARAMETERS", "")},
         {"name": "SYNCHRONOUS", "value": begun.get("SYNCHRONOUS", "")},
@@ -271,6 +270,15 @@ def _prepared_by(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[s
         {"name": "PASSWORD", "valueFrom": password},
         _replication_password(ctx),
     ]
+
+
+def source_at(hosts: str) -> str:
+    """Return how one connects who copies, follows or rewinds to a server: to the first of *hosts* that answers.
+
+    Whoever copies mostly listens, which would last forever where the other machine has gone silently; so it is asked for a sign of life, and given up after 15 s without.
+    """
+    alive = "keepalives_idle=5 keepalives_interval=5 keepalives_count=2 tcp_user_timeout=15000"
+    return f"host={hosts} port={PORT} user={REPLICATOR} connect_timeout=5 {alive}"
 
 
 def _replication_password(ctx: Context) -> dict[str, Any]:

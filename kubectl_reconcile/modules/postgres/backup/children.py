@@ -48,8 +48,8 @@ _COPY = """set -eu
 umask 077
 mkdir -p "$FOLDER"
 rm -rf "$FOLDER"/*.copy
-pg_basebackup --pgdata="$FOLDER/$ATTEMPT.copy" --dbname="$SOURCE application_name=copy" --wal-method=stream --checkpoint=fast \\
-  --manifest-checksums=SHA256 --no-password
+pg_basebackup --pgdata="$FOLDER/$ATTEMPT.copy" --dbname="$SOURCE application_name=copy options=-ctcp_user_timeout=60000" --wal-method=stream \\
+  --checkpoint=fast --manifest-checksums=SHA256 --no-password
 if [ "$VERIFY" = true ]; then
   pg_verifybackup --quiet "$FOLDER/$ATTEMPT.copy"
 fi

@@ -34,7 +34,7 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile.modules.postgres.backup.children import WORDS, backup_job, job_name, wished_name
 from kubectl_reconcile.modules.postgres.backup.spec import TARGET_FIELD, BackupWish
-from kubectl_reconcile.modules.postgres.children import PORT
+from kubectl_reconcile.modules.postgres.children import source_at
 from kubectl_reconcile.modules.postgres.situation import DatabaseState
 from kubectl_reconcile.modules.postgres.spec import REPLICATOR, MyDatabaseSpec
 
@@ -151,7 +151,7 @@ def _source(s: DatabaseState, ctx: Context) -> str:
         if each.slot != s.named_primary and s.is_healthy(each) and address:
             hosts.insert(0, address)
             break
-    return f"host={','.join(hosts)} port={PORT} user={REPLICATOR} connect_timeout=5"
+    return source_at(",".join(hosts))
 
 
 # --- what is told ---------------------------------------------------------------------------------
