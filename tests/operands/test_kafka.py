@@ -14,6 +14,8 @@ from tests.e2e.conftest import PROGRAM, crds, new_daemon  # noqa: F401 - fixture
 
 VERSION = "4.3.1"
 END = "/tmp/end"  # noqa: S108 - of a container
+_LINES = 40
+"""So many lines of each log are told of a cluster where something doesn't come true."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,12 +62,40 @@ class Kf:
         return status if is_newest and is_ready and status["underReplicatedPartitions"] == 0 else None
 
     def settled(self):
-        return self.real.eventually(self.at_rest, "all is as specified", timeout_s=900)
+        return self.awaited(self.at_rest, "all is as specified", timeout_s=900)
+
+    def awaited(self, condition, what, timeout_s=600):
+        """What *condition* returns once that is true; a failure tells what the cluster, its pods, its brokers and the daemon say."""
+        try:
+            return self.real.eventually(condition, what, timeout_s=timeout_s)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.told()}") from error
+
+    def told(self):
+        """What is known of a cluster where something doesn't come true."""
+        cr = self.cr
+        path = f"/api/v1/namespaces/{self.real.namespace}/pods?labelSelector=reconcile.dev/module%3Dkafka"
+        pods = [(each["metadata"]["name"], each.get("status", {})) for each in self.real.get(path).get("items", [])]
+        parts = {
+            f"kf, generation {cr.get('metadata', {}).get('generation')}": json.dumps(cr.get("status", {}), indent=1),
+            "its journal": json.dumps(cr.get("metadata", {}).get("annotations", {})),
+            **{f"pod {name}": json.dumps(status) for name, status in pods},
+            **{f"log of {name}, {container}": self.tail(name, container) for name, _ in pods for container in ("prepare", "kafka")},
+            "log of the daemon": "\n".join(self.daemon.log.splitlines()[-_LINES:]),
+        }  # fmt: skip
+        return "\n".join(f"--- {what}\n{text}" for what, text in parts.items())
+
+    def tail(self, name, container):
+        """The last lines of a container's log, or why there are none."""
+        try:
+            return "\n".join(self.real.logs(name, "-c", container, f"--tail={_LINES}"))
+        except KubectlError as error:
+            return str(error)
 
     def begin_writing(self, name="writer"):
         """Have a producer write numbers to topic orders, each acknowledged by all who are in sync, until it is told to end."""
         self.real.run("python", "-c", WRITER, name=name, image="python", pod={"restartPolicy": "Never"})
-        self.real.eventually(lambda: len(self.written(name)) > 10, "numbers are acknowledged", timeout_s=600)
+        self.awaited(lambda: len(self.written(name)) > 10, "numbers are acknowledged")
 
     def written(self, name="writer"):
         """The numbers that were acknowledged so far; none while the log can't be read."""
@@ -102,7 +132,7 @@ class Kf:
             is_newest = status.get("observedGeneration") == cr.get("metadata", {}).get("generation")
             return status if is_newest and status.get("phase") == phase else None
 
-        return self.real.eventually(reached, f"the rebalance is {phase}", timeout_s=600)
+        return self.awaited(reached, f"the rebalance is {phase}")
 
     def approve(self):
         """Let the rebalance have what it proposes now."""
@@ -113,7 +143,7 @@ class Kf:
             answer = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
             return answer.stdout if answer.returncode == 0 and "approved " in answer.stdout else None
 
-        return self.real.eventually(said, "somebody approves", timeout_s=600)
+        return self.awaited(said, "somebody approves")
 
     def is_moving(self):
         """Whether the cluster says that partitions move."""
@@ -206,7 +236,7 @@ def test_a_rebalance_moves_what_is_approved_and_takes_back_what_is_in_flight_whe
     assert kf.until("ProposalReady")["proposal"]["replicas"] == before[3]
     assert "allow-moves-" in kf.approve()
     kf.until("Rebalancing")
-    kf.real.eventually(kf.is_moving, "partitions are in flight", timeout_s=600)
+    kf.awaited(kf.is_moving, "partitions are in flight")
     kf.wish(throttleBytesPerSecond=1000, stopped=True)
     kf.until("Stopped")
     assert kf.held()[3] > 0
