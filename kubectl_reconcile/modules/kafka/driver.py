@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeAlias
 
 from kubectl_reconcile.module_api import Action, Facts, Io, Manifest, SilentPodError, is_alive, map_at
 from kubectl_reconcile.modules.kafka.answers import (
@@ -34,6 +34,8 @@ from kubectl_reconcile.modules.kafka.session import KafkaRefusedError, KafkaSess
 from kubectl_reconcile.modules.kafka.spec import kafka_spec
 from kubectl_reconcile.modules.kafka.steps import KafkaDo
 
+Doing: TypeAlias = Callable[[KafkaSession, Mapping[str, Any]], Awaitable[None]]
+"""What is told to a broker, of an action's parameters."""
 THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _EVERY = "*"
@@ -197,20 +199,46 @@ async def act(_cr: Manifest, action: Action, io: Io) -> str:
     if action.verb in {KafkaDo.MOVE, KafkaDo.THROTTLE}:  # the throttle first: whoever dies in between has moved nothing
         rates = {key: str(action.parameters["throttle"]) for key in THROTTLES}
         await _throttle(io, action.parameters, {"set": rates, "reset": ()})
-    if action.verb != KafkaDo.THROTTLE:
-        await _through_any(action, io)
+    if action.verb == KafkaDo.MOVE:
+        await _submitted(action, io)
+    elif action.verb != KafkaDo.THROTTLE:
+        await _through_any(_DOING[KafkaDo(action.verb)], action, io)
     if action.verb == KafkaDo.UNTHROTTLE:  # what says that there is a throttle goes last
         await _throttle(io, action.parameters, {"set": {}, "reset": THROTTLES})
     return ""
 
 
-async def _through_any(action: Action, io: Io) -> None:
+async def _submitted(action: Action, io: Io) -> None:
+    """Submit moves. Where the cluster refuses all of them, the throttle goes again, else it would come and go with each try; so long as something moves, it stays."""
+    try:
+        await _through_any(_move, action, io)
+    except KafkaRefusedError:
+        with suppress(KafkaRefusedError, SilentPodError):  # else the next pass sees it
+            await _through_any(_unmoved, action, io)
+            await _throttle(io, action.parameters, {"set": {}, "reset": THROTTLES})
+        raise
+
+
+async def _unmoved(session: KafkaSession, given: Mapping[str, Any]) -> None:
+    """Take the throttle off topics of which nothing moves.
+
+    Raises:
+        KafkaRefusedError: something moves.
+    """
+    moves = await session.ask("ListPartitionReassignments", timeout_ms=_TIMEOUT_MS, topics=None)
+    check("ListPartitionReassignments", moves.error_code, moves.error_message)
+    if moves.topics:
+        raise KafkaRefusedError("partitions move")
+    await _unthrottle(session, {"topics": sorted({each["topic"] for each in given["moves"]})})
+
+
+async def _through_any(do: Doing, action: Action, io: Io) -> None:
     silent = SilentPodError("no broker runs")
     for pod in io.owned.of("Pod"):
         if is_alive(pod):
             try:
                 async with _session(io, pod["metadata"]["name"]) as session:
-                    await _DOING[KafkaDo(action.verb)](session, action.parameters)
+                    await do(session, action.parameters)
             except SilentPodError as error:
                 silent = error
                 continue
@@ -338,7 +366,7 @@ async def _alter(
         check("IncrementalAlterConfigs", each.error_code, each.error_message, fine=fine)
 
 
-_DOING: Mapping[KafkaDo, Callable[[KafkaSession, Mapping[str, Any]], Awaitable[None]]] = {
+_DOING: Mapping[KafkaDo, Doing] = {
     KafkaDo.MAKE_TOPIC: _make_topic,
     KafkaDo.GROW_TOPIC: _grow_topic,
     KafkaDo.SET_TOPIC: _set_topic,
@@ -347,7 +375,6 @@ _DOING: Mapping[KafkaDo, Callable[[KafkaSession, Mapping[str, Any]], Awaitable[N
     KafkaDo.ALLOW_RESTART: _decided,
     KafkaDo.ELECT: _elect,
     KafkaDo.ALLOW_MOVES: _decided,
-    KafkaDo.MOVE: _move,
     KafkaDo.CANCEL: _cancel,
     KafkaDo.UNTHROTTLE: _unthrottle,
     KafkaDo.UNREGISTER: _unregister,
