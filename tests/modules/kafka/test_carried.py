@@ -11,7 +11,8 @@ from kubectl_reconcile.core.module.call import outcome_of
 from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.modules.kafka import Kafka, KafkaRebalance
 from kubectl_reconcile.modules.kafka.partitions.assignment import Broker, Key, Partition, assignment_of
-from kubectl_reconcile.modules.kafka.partitions.proposal import proposal_of
+from kubectl_reconcile.modules.kafka.partitions.proposal import proposal_of, propose
+from kubectl_reconcile.modules.kafka.rebalance import carried, decision
 from kubectl_reconcile.modules.kafka.rebalance.decision import RebalancePhase
 from kubectl_reconcile.modules.kafka.rebalance.kept import kept_of, totals
 from kubectl_reconcile.modules.kafka.rebalance.record import RebalanceRecord, kept_in, map_of, record_of
@@ -270,6 +271,46 @@ def test_a_wish_that_cant_be_granted_says_why_and_the_cluster_stays_as_it_is(wis
     found = condition(world.of(), "Degraded")
     assert (world.phase(), found.reason, found.message[: len(says)]) == ("NotReady", reason, says)
     assert (world.stands(), world.took()) == (before, [])
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """How often a proposal was worked out, as a list."""
+    every = []
+
+    def counted(seen, wish):
+        every.append(wish)
+        return propose(seen, wish)
+
+    monkeypatch.setattr(decision, "propose", counted)
+    return every
+
+
+def test_a_wish_that_cant_be_granted_is_worked_out_again_only_when_what_it_was_worked_out_from_changes(planned):
+    world = lopsided().wish(mode="remove-brokers", brokers=[1, 2, 3])
+    world.settle()
+    assert (world.phase(), len(planned)) == ("NotReady", 1)
+    before = condition(world.of(), "Degraded")
+    for _ in range(5):
+        world.step()
+    assert (len(planned), condition(world.of(), "Degraded")) == (1, before)
+    world.topic("wide", [0, 1, 2])
+    world.settle()
+    assert (len(planned), world.phase()) == (2, "NotReady")
+    assert "the 3 replicas of t, wide" in condition(world.of(), "Degraded").message
+    world.change_wish(throttleBytesPerSecond=1000)  # whoever edits it has it tried again
+    world.settle()
+    assert (len(planned), world.phase()) == (3, "NotReady")
+    world.change_wish(brokers=[3])
+    world.until("ProposalReady")
+
+
+def test_moves_that_are_too_many_to_be_written_down_are_worked_out_once(planned, monkeypatch):
+    monkeypatch.setattr(carried, "KEPT_MAX", 10)
+    world = lopsided().wish()
+    world.settle()
+    world.settle()
+    assert (condition(world.of(), "Degraded").reason, len(planned)) == ("TooLarge", 1)
 
 
 def test_an_unknown_cluster_is_told_with_field_and_hint():

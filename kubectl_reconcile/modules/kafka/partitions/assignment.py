@@ -61,10 +61,18 @@ class Assignment:
     brokers: Mapping[int, Broker]
     partitions: Mapping[Key, Partition]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of who holds what in which order: what a proposal was made for. Leaders, sizes and who is in sync aren't part of it."""
         return digest_of([[*key, list(each.replicas)] for key, each in self.partitions.items()])
+
+    @cached_property
+    def read_digest(self) -> str:
+        """A hash of all that a proposal is worked out from: brokers, sizes and leaders too. Who is in sync isn't part of it."""
+        brokers = [[each.id, each.rack, each.usable_bytes, each.fenced] for each in self.brokers.values()]
+        return digest_of(
+            [brokers, [[*key, each.replicas, each.leader, each.size_bytes] for key, each in self.partitions.items()]]
+        )
 
     def held_by(self, broker: int) -> list[Partition]:
         """Return the partitions that have a replica on *broker*, by name."""

@@ -22,6 +22,7 @@ from kubectl_reconcile.modules.kafka.rebalance.decision import (
     RebalancePhase,
     RebalanceSituation,
     RebalanceStep,
+    RefusedWish,
     next_rebalance_step,
 )
 from kubectl_reconcile.modules.kafka.rebalance.kept import KEPT_MAX, KeptProposal, totals, written
@@ -156,12 +157,21 @@ def _next(each: AskedRebalance, s: KafkaState, seen: Assignment | None, busy: st
         ended=record.phase if record and record.has_ended else None,
         throttled=any(known.get("throttled") for known in s.registered.values()),
         busy=busy,
+        refused=_refused(each),
     )
     step = next_rebalance_step(each.spec, now, is_going=each.is_going)
     if step.do is RebalanceDo.KEEP and step.kept and sum(map(len, written(step.kept).values())) > KEPT_MAX:
         text = f".spec: {len(step.kept.moves)} partitions at once are too many to be written down (hint: leave topics out by excludeTopics, and do these later)"
-        return RebalanceStep(RebalancePhase.NOT_READY, RebalanceDo.WAIT, text, "TooLarge", proposal=step.proposal)
+        return RebalanceStep(RebalancePhase.NOT_READY, RebalanceDo.WAIT, text, "TooLarge", asked=step.asked)
     return step
+
+
+def _refused(each: AskedRebalance) -> RefusedWish | None:
+    """Return what was written down of a wish that couldn't be granted; None if it has been edited since, which has it tried again."""
+    record = each.record
+    if record is None or record.phase is not RebalancePhase.NOT_READY or record.generation != each.generation:
+        return None
+    return RefusedWish(record.asked, record.reason, record.text) if record.asked else None
 
 
 def _seen(spec: KafkaSpec, s: KafkaState) -> Assignment:
@@ -260,6 +270,7 @@ def _record(spec: KafkaSpec, asked: AskedRebalance, step: RebalanceStep) -> Reba
         step.kept.digest if step.kept else "",
         is_begun=step.do is RebalanceDo.BEGIN or goes_on,
         proposal=_proposal(spec, asked, step, step.kept),
+        asked=step.asked if step.phase is RebalancePhase.NOT_READY else "",
     )
 
 

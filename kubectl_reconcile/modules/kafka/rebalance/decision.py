@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kubectl_reconcile.modules.kafka.partitions.assignment import Assignment, listing
+from kubectl_reconcile.modules.kafka.partitions.assignment import Assignment, digest_of, listing
 from kubectl_reconcile.modules.kafka.partitions.batches import Batch, InFlight, next_batch, undo
 from kubectl_reconcile.modules.kafka.partitions.proposal import MoveProposal, PartitionMove, propose
 from kubectl_reconcile.modules.kafka.rebalance.kept import KeptProposal, kept_of
@@ -63,11 +63,21 @@ class RebalanceDo(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedWish:
+    """A wish that couldn't be granted, and why: *asked* is the digest of what that was worked out from."""
+
+    asked: str
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class RebalanceSituation:
     """What a rebalance is decided on.
 
     *seen* is None where brokers say nothing. *busy* is what else the cluster is at, in a few words: nothing is begun meanwhile. *ended* is the phase in which the
     proposal *kept* came to its end, if it has: Ready or Stopped. *throttled* is whether brokers have a throttle now, *begun* whether it was written down that *kept* is carried out.
+    *refused* is what was worked out last, where that was no proposal.
     """
 
     seen: Assignment | None
@@ -78,11 +88,12 @@ class RebalanceSituation:
     ended: RebalancePhase | None = None
     throttled: bool = False
     busy: str = ""
+    refused: RefusedWish | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceStep:
-    """The state, and the one thing to do. *text* says it to people, *reason* is a word for a condition."""
+    """The state, and the one thing to do. *text* says it to people, *reason* is a word for a condition; *asked* is the digest of what a proposal, or none, was worked out from."""
 
     phase: RebalancePhase
     do: RebalanceDo
@@ -91,6 +102,7 @@ class RebalanceStep:
     batch: Batch = field(default_factory=Batch)
     proposal: MoveProposal | None = None
     kept: KeptProposal | None = None
+    asked: str = ""
 
 
 _UNTHROTTLED = "waits until the throttle is taken off"
@@ -160,18 +172,24 @@ def _plan(spec: RebalanceSpec, seen: Assignment, now: RebalanceSituation) -> Reb
     """Propose, unless the cluster is at something that a proposal would be out of date by."""
     if why := _why_not_now(now):
         return RebalanceStep(RebalancePhase.PENDING_PROPOSAL, RebalanceDo.WAIT, why, "ClusterBusy")
+    asked = digest_of([spec.digest, seen.read_digest])
+    if now.refused is not None and now.refused.asked == asked:
+        return _refused(now.refused)
     proposal = propose(seen, spec.wish)
     if proposal.problems:
-        return RebalanceStep(
-            RebalancePhase.NOT_READY, RebalanceDo.WAIT, _told(spec, proposal.problems), "CantBe", proposal=proposal
-        )
+        return _refused(RefusedWish(asked, "CantBe", _told(spec, proposal.problems)))
     kept = kept_of(proposal, spec.digest)
     if not proposal.moves:
         text = "all stands as wished: nothing to move"
         return RebalanceStep(RebalancePhase.READY, RebalanceDo.KEEP, text, "AsWished", proposal=proposal, kept=kept)
+    text = "a proposal is there"
     return RebalanceStep(
-        RebalancePhase.PROPOSAL_READY, RebalanceDo.KEEP, "a proposal is there", "Proposed", proposal=proposal, kept=kept
+        RebalancePhase.PROPOSAL_READY, RebalanceDo.KEEP, text, "Proposed", proposal=proposal, kept=kept, asked=asked
     )
+
+
+def _refused(found: RefusedWish) -> RebalanceStep:
+    return RebalanceStep(RebalancePhase.NOT_READY, RebalanceDo.WAIT, found.text, found.reason, asked=found.asked)
 
 
 def _told(spec: RebalanceSpec, problems: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ _STATE_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RebalanceRecord:
-    """How far the KafkaRebalance with this *uid* is, as of this *generation*. *proposal* are the totals of what was proposed, *digest* is what is approved."""
+    """How far the KafkaRebalance with this *uid* is, as of this *generation*. *proposal* are the totals of what was proposed, *digest* is what is approved; *asked* is the digest of what the wish was refused on, if it was."""
 
     uid: str
     generation: int
@@ -34,6 +34,7 @@ class RebalanceRecord:
     digest: str = ""
     is_begun: bool = False
     proposal: Mapping[str, Any] = field(default_factory=dict)
+    asked: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -63,6 +64,7 @@ def map_of(cluster: Context, rebalance: str, record: RebalanceRecord, kept: Kept
         "digest": record.digest,
         "begun": record.is_begun,
         "proposal": dict(record.proposal),
+        **({"asked": record.asked} if record.asked else {}),
     }
     moves = written(kept) if kept and kept.moves else {}
     packed = {name: text for name, text in moves.items() if name == PACKED}
@@ -94,6 +96,7 @@ def record_of(config_map: Manifest | None, uid: str) -> RebalanceRecord | None:
             str(found["digest"]),
             found["begun"] is True,
             dict(found["proposal"]),
+            str(found.get("asked", "")),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
