@@ -87,6 +87,9 @@ def test_a_new_cluster_is_shown_to_its_end():
 @example(
     before={"topics": [ORDERS]}, change={"image": "apache/kafka:4.3.1", "config": {"num.io.threads": "8"}}, later=3
 )
+@example(
+    before={"brokers": 4, "topics": [ORDERS]}, change={"brokers": 3, "topics": [{**ORDERS, "partitions": 5}]}, later=0
+)
 @given(CHANGES, CHANGES, st.integers(0, 6))
 def test_a_change_takes_the_steps_that_were_shown_before(before, change, later):
     world = World(**before)

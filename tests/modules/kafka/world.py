@@ -249,16 +249,13 @@ class World:
         match verb:
             case "make-topic":
                 assert given["replicas"] <= len(self.registered)
-                brokers = sorted(self.registered)
-                rows = [
-                    [brokers[(at + each) % len(brokers)] for each in range(given["replicas"])]
-                    for at in range(given["partitions"])
-                ]
+                rows = (self.row(at, given["replicas"]) for at in range(given["partitions"]))
                 self.topic(topic, *rows, config=given["set"])
             case "grow-topic":
                 own = self.topics[topic]["partitions"]
                 assert given["partitions"] > len(own)
-                own += [{"replicas": own[0]["replicas"], "bytes": 0} for _ in range(given["partitions"] - len(own))]
+                replicas = len(own[0]["replicas"])
+                own += [{"replicas": self.row(at, replicas), "bytes": 0} for at in range(len(own), given["partitions"])]
             case "set-topic":
                 self.topics[topic]["config"] = changed(self.topics[topic]["config"], given)
             case "set-config":
@@ -270,6 +267,11 @@ class World:
                 del self.topics[topic]
             case _:
                 self.act_on_brokers(verb, given)
+
+    def row(self, at, replicas):
+        """Where Kafka has the replicas of a new partition stand: its own choice, here the one that previews guess."""
+        brokers = sorted(self.registered)
+        return [brokers[(at + each) % len(brokers)] for each in range(replicas)]
 
     def throttle(self, given):
         rate = {"leader.replication.throttled.rate": str(given["throttle"])}
