@@ -1,5 +1,7 @@
 """Makes ``core/health/kinds/kinds.json`` from the rules beside it, which people write in YAML: the program reads JSON in a thousandth of a second.
 
+It maps each group to the JSON text of its kinds, so that only the rules of groups that a cluster has are read into memory.
+
 Run as a module with the name of that file, by ``make manifests``.
 """
 
@@ -41,7 +43,8 @@ def made() -> str:
         if kind in table.setdefault(group, {}):
             raise ValueError(f"{kind}.{group} has rules twice")
         table[group][kind] = {key: entry[key] for key in _READ if key in entry}
-    return json.dumps(table, indent=0, sort_keys=True) + "\n"
+    texts = {group: json.dumps(kinds, sort_keys=True, separators=(",", ":")) for group, kinds in table.items()}
+    return json.dumps(texts, indent=0, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":

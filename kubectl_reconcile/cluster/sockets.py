@@ -23,7 +23,7 @@ from kubectl_reconcile.cluster.errors import GivenUp
 
 _CONNECTIONS = 64
 _READ_BUFFER = 2**20
-_TLS_BUFFER = 64 * 1024
+_TLS_BUFFER = 32 * 1024
 _IDLE_S = 55.0
 _IDLE_WATCH_S = 1.0
 """How long a watch's connection waits for the next watch, which comes at once: one that waits longer may have died by then."""

@@ -307,18 +307,33 @@ def _first(rows: Sequence[VerdictRow], manifest: Manifest) -> Health | None:
     return None
 
 
-Table: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""The data: by group, then by kind. A group may begin with ``*.``, a kind may be ``*``."""
+_Kinds: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""The rules of a group by kind. A kind may be ``*``."""
 
-TABLE: Final[Table] = json.loads(files("kubectl_reconcile.core.health.kinds").joinpath("kinds.json").read_text("utf-8"))
+_GROUPS: Final[Mapping[str, str]] = json.loads(
+    files("kubectl_reconcile.core.health.kinds").joinpath("kinds.json").read_text("utf-8")
+)
+"""The data: by group, which may begin with ``*.``, the JSON of its rules. A cluster has few of these groups, so each is read when it is needed."""
+
+
+def groups() -> Iterable[str]:
+    """Return the groups that there are rules for; one may begin with ``*.``."""
+    return _GROUPS.keys()
+
+
+@lru_cache(maxsize=1024)
+def kinds_of(group: str) -> _Kinds:
+    """Return the rules of a group by kind, none where it has none."""
+    text = _GROUPS.get(group)
+    return json.loads(text) if text else {}
 
 
 @lru_cache(maxsize=4096)
 def rule_of(kind: GroupKind) -> KindRule | None:
     """Return the rules of a kind, None where there are none."""
     for group in (kind.group, *_wider(kind.group)):
-        kinds = TABLE.get(group)
-        entry = kinds and (kinds.get(kind.kind) or kinds.get(_ending(kind.kind, kinds)) or kinds.get("*"))
+        kinds = kinds_of(group)
+        entry = kinds.get(kind.kind) or kinds.get(_ending(kind.kind, kinds)) or kinds.get("*")
         if entry is not None:
             return KindRule.parse(entry)
     return None

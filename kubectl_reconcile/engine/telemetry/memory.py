@@ -18,13 +18,31 @@ _TIMES: Final = (20, 200)
 """How often that is done before those are looked through that outlived it, and how often these before all: all takes long."""
 _BURST: Final = 20
 """After so many looks through the new objects there was a burst, which may have left something behind."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+"""Names of glibc's mallopt(3)."""
+_LARGE: Final = 128 * 1024
+"""From so many bytes on, memory is the system's own, and goes back as soon as it is free. glibc raises this at the first large one otherwise."""
 
 
 def look_after() -> None:
     """Have what is needed no more found soon. What is there now, mostly code, is never looked through again."""
+    _keep_one_heap()
     gc.set_threshold(_YOUNG, *_TIMES)
     gc.collect()
     gc.freeze()
+
+
+def _keep_one_heap() -> None:
+    """Have all threads take memory from one heap: glibc gives each its own otherwise, none of which shrinks while one object in it lives.
+
+    Python holds its lock while it takes memory, mostly, so that threads hardly wait for each other here.
+    """
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return  # another C library, which has no such options
+    for option, value in ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, _LARGE), (_M_TRIM_THRESHOLD, _LARGE)):
+        set_option(option, value)
 
 
 class Tidying:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kubectl_reconcile.module_api import Action, Context, Facts, Io, Manifest, SilentPodError, is_alive
-from kubectl_reconcile.modules.postgres.access.driver import CERTIFICATE, KEY, offer_tls, shows, tls_worth
+from kubectl_reconcile.modules.postgres.access.driver import CERTIFICATE, KEY, offer_tls, shows
 from kubectl_reconcile.modules.postgres.children import PORT
 from kubectl_reconcile.modules.postgres.server.protocol import (
     PostgresError,
@@ -169,6 +169,8 @@ async def _certificate(io: Io, spec: MyDatabaseSpec) -> dict[str, str]:
     values = await io.secret(spec.tls.secret_name)
     if values is None:
         return {spec.tls.secret_name: ABSENT}
+    from kubectl_reconcile.modules.postgres.access.certificates import tls_worth  # noqa: PLC0415 - cryptography is loaded where it is needed
+
     return {spec.tls.secret_name: await asyncio.to_thread(tls_worth, values, datetime.now(UTC))}
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.cli import health_kinds, health_page
 from kubectl_reconcile.core.health import general_rule, kind_table
-from kubectl_reconcile.core.health.kind_table import TABLE, KindRule, TableError, rule_of
+from kubectl_reconcile.core.health.kind_table import KindRule, TableError, groups, kinds_of, rule_of
 from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.objects import GroupKind
 
@@ -112,12 +112,12 @@ def test_a_rule_that_cant_be_meant_is_refused(row):
 # --- anything as a status -------------------------------------------------------------------------------------------------
 
 KINDS = sorted(
-    {(group.replace("*", "x"), kind.replace("*", "Widget")) for group, kinds in TABLE.items() for kind in kinds}
+    {(group.replace("*", "x"), kind.replace("*", "Widget")) for group in groups() for kind in kinds_of(group)}
 )
 NAMES = sorted(
     {
         step
-        for text in re.findall(r'"([\w.*#\[\]/-]+)": ', json.dumps(TABLE))
+        for text in re.findall(r'"([\w.*#\[\]/-]+)": ', json.dumps([kinds_of(group) for group in groups()]))
         for step in re.split(r"[.\[\]]", text)
         if step
     }

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
-from kubectl_reconcile.modules.postgres.access.driver import tls_worth
+from kubectl_reconcile.modules.postgres.access.certificates import tls_worth
 from kubectl_reconcile.modules.postgres.steps import EXPIRED
 from tests.modules.postgres.test_preview import foreseen
 from tests.modules.postgres.world import World, condition

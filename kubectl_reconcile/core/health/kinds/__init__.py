@@ -35,5 +35,5 @@ after what holds for all kinds: an observedGeneration that is behind, ``Reconcil
 than the object's is in progress, whatever it says. An object without a status is in progress, since a kind with rules has a controller;
 *silent* gives another verdict. *say* is a path to the message, where it isn't that of the condition, or ``status.message``.
 
-Pure: this folder is data; the program reads ``kinds.json``, when it is imported.
+Pure: this folder is data; the program reads ``kinds.json``, the rules of a group when an object of it is first judged.
 """

@@ -8,42 +8,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Mapping
-from datetime import datetime
-
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from kubectl_reconcile.module_api import Io, SilentPodError
 from kubectl_reconcile.modules.postgres.children import PORT, TLS_FOLDER
 from kubectl_reconcile.modules.postgres.server.protocol import PostgresError, literal, tls_request
 from kubectl_reconcile.modules.postgres.server.session import PostgresSession
-from kubectl_reconcile.modules.postgres.steps import EXPIRED, OK
 
 CERTIFICATE, KEY = f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls.key"
 _TRIES, _PAUSE_S = 25, 0.2
-_PEM_MAX = 1 << 16
 _PIECE = 1 << 14
-
-
-def tls_worth(values: Mapping[str, str], now: datetime) -> str:
-    """Return what a Secret with a certificate is worth: ok, or what is wrong with it."""
-    certificate, key = values.get("tls.crt", ""), values.get("tls.key", "")
-    for name, value in (("tls.crt", certificate), ("tls.key", key)):
-        if not value:
-            return f"lacks the key {name}"
-    if max(len(certificate), len(key)) > _PEM_MAX:
-        return "has a certificate or a key that is too long"
-    try:
-        found = x509.load_pem_x509_certificate(certificate.encode())
-        is_pair = load_pem_private_key(key.encode(), password=None).public_key() == found.public_key()
-        until = found.not_valid_after_utc
-    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
-        return "has a certificate or a key that can't be read (hint: PEM, without a passphrase)"
-    if not is_pair:
-        return "has a key that isn't that of its certificate"
-    return OK if now < until else f"{EXPIRED} {until:%Y-%m-%d}"
 
 
 async def offer_tls(session: PostgresSession, io: Io, name: str) -> None:
@@ -84,11 +57,10 @@ async def shows(session: PostgresSession, io: Io, name: str) -> bool:
 
 async def _held(session: PostgresSession) -> bytes:
     """Return the certificate that a server's pod holds, empty where it is none."""
-    found = await session.ask(f"select pg_read_file({literal(CERTIFICATE)}, 0, {_PEM_MAX}, true)")
-    try:
-        return x509.load_pem_x509_certificate((found[0][0] or "").encode()).public_bytes(Encoding.DER)
-    except ValueError:
-        return b""
+    from kubectl_reconcile.modules.postgres.access.certificates import PEM_MAX, binary  # noqa: PLC0415 - cryptography is loaded where it is needed
+
+    found = await session.ask(f"select pg_read_file({literal(CERTIFICATE)}, 0, {PEM_MAX}, true)")
+    return binary(found[0][0] or "")
 
 
 async def _shown(io: Io, name: str) -> bytes:
