@@ -120,7 +120,7 @@ bench-fairness: sandbox ## Measure how the first sync of N objects (20000) delay
 scale: sandbox ## How a daemon's cost grows with Syncs, objects and repositories (half an hour; ARGS="--large 1000x4x1")
 	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
-check: $(READY) ## Lint, types, layers, words, spelling, links of the documentation
+check: $(READY) ## Lint, types, layers, words, spelling, the Dockerfile, links of the documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -130,6 +130,7 @@ check: $(READY) ## Lint, types, layers, words, spelling, links of the documentat
 	@$(BIN)/python -m kubectl_reconcile.cli.deploy_files deploy --check
 	@$(BIN)/python -m tests.pages
 	@$(BIN)/codespell
+	@$(BIN)/hadolint --failure-threshold=info Dockerfile
 
 docs: $(READY_DOCS) ## Build the site of the documentation into build/site, without network
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/python -m mkdocs build --quiet --clean
@@ -158,6 +159,7 @@ lock: $(READY) ## Pin the newest dependencies that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra s3 -o requirements-image.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra s3 --group dev -o requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group build -o requirements-build.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group s3 -o requirements-s3.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group docs -o requirements-docs.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group bench -o requirements-bench.lock

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -119,19 +117,3 @@ def test_the_manifests_to_deploy_are_those_that_install_applies(plugin):
     kept = [each for each in yaml.safe_load_all((ROOT / "deploy" / "install.yaml").read_text()) if each]
     assert [each["metadata"]["name"] for each in kept] == [each["metadata"]["name"] for each in fresh]
     assert kept == fresh, "run: kubectl reconcile install --dry-run -o yaml > deploy/install.yaml"
-
-
-def test_the_image_copies_what_the_wheel_needs_and_starts_what_it_installs():
-    text = (ROOT / "Dockerfile").read_text()
-    copied = [
-        source for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE) for source in line.split()[:-1]
-    ]
-    missing = [source for source in copied if not (ROOT / source).exists()]
-    assert missing == []
-    assert {"crds", "examples", "kubectl_reconcile", "setup.py", "pyproject.toml", "requirements-image.lock"} <= set(
-        copied
-    )
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    (entry,) = re.findall(r'^ENTRYPOINT \["(.+)"\]$', text, re.MULTILINE)
-    assert entry in scripts
-    assert re.search(r"^USER (?!0)\d+", text, re.MULTILINE)
