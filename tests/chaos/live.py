@@ -53,6 +53,17 @@ def install(sandbox: Sandbox) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
+def unmet(cr: Mapping[str, Any], right: Mapping[str, str]) -> str:
+    """Return what of a status isn't as it should be: it is of this spec, and its conditions are the *right* ones; nothing if all is so."""
+    status = cr.get("status", {})
+    if status.get("observedGeneration") != cr["metadata"]["generation"]:
+        return "the status isn't of this spec"
+    conditions = {each["type"]: each for each in status["conditions"]}
+    wrong = (conditions[type_] for type_, state in right.items() if conditions[type_]["status"] != state)
+    told = (f"{each['type']} is {each['status']}: {each.get('reason')}: {each.get('message')}" for each in wrong)
+    return next(told, "")
+
+
 class LiveResource:
     """The custom resource *name* in a namespace of a sandbox."""
 
@@ -66,6 +77,27 @@ class LiveResource:
     def __init__(self, sandbox: Sandbox, namespace: str, name: str = "db") -> None:
         self.sandbox, self.namespace, self.name = sandbox, namespace, name
         self._runtime = RuntimeClient(sandbox.folder / "pods")
+
+    # --- at rest --------------------------------------------------------------------------------------
+
+    def unrest(self) -> str:
+        """Return what isn't as specified, nothing if all is."""
+        raise NotImplementedError
+
+    def rest(self) -> Any:
+        """Return who is who at a moment of rest, as far as that is to stay."""
+
+    def settled(self, *, timeout_s: float = 400.0) -> Any:
+        """Wait until all is as specified; return who is who then.
+
+        Raises:
+            TimeoutError: it isn't; the text says what isn't.
+        """
+        try:
+            until(lambda: not self.unrest(), "all is as specified", timeout_s=timeout_s, pause_s=0.25)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {self.unrest()}") from None
+        return self.rest()
 
     # --- what Kubernetes says -------------------------------------------------------------------------
 

@@ -9,27 +9,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from kubectl_reconcile.core.annotations import ACTIONS
-from tests.chaos.daemon import PROGRAM, Daemon, until
+from tests.chaos.daemon import PROGRAM, until
 from tests.chaos.etcd.live import CLAIM, LiveCluster, Rest
+from tests.chaos.experiment import API_SERVER, ChaosScene
 from tests.chaos.live import MemberError
 
-API_SERVER = "kube-apiserver"
 
-
-@dataclass
-class Scene:
+@dataclass(kw_only=True)
+class Scene(ChaosScene):
     """Where it all happens. *before* is how the cluster was when the present fault began."""
 
     live: LiveCluster
-    daemon: Daemon
-    dice: random.Random
     before: Rest
 
     @property
@@ -38,14 +33,6 @@ class Scene:
 
     def some(self, count: int) -> list[str]:
         return self.dice.sample(self.slots, count)
-
-    def pause(self, mean_s: float) -> None:
-        time.sleep(min(self.dice.expovariate(1 / mean_s), 4 * mean_s))
-
-    def restart_daemon(self) -> None:
-        self.daemon.kill()
-        self.pause(0.3)
-        self.daemon.start()
 
     def approve(self) -> None:
         """Let what waits for people through, as they do."""

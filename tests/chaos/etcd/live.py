@@ -17,8 +17,7 @@ from typing import Any, BinaryIO
 
 from kubectl_reconcile.modules.etcd.situation import MEMBER
 from kubectl_reconcile.sandbox.runtime.channel import CallError
-from tests.chaos.daemon import until
-from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon
+from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon, unmet
 
 API = "etcd.database.coreos.com/v1beta2"
 _ANSWER_S = 4.0
@@ -134,15 +133,10 @@ class LiveCluster(LiveResource):
 
     def _status(self) -> str:
         cr = self.cr
-        status = cr.get("status", {})
-        if status.get("observedGeneration") != cr["metadata"]["generation"]:
-            return "the status isn't of this spec"
-        conditions = {each["type"]: each for each in status["conditions"]}
-        wrong = {"Ready": "True", "Available": "True", "Degraded": "False", "Recovering": "False", "Scaling": "False"}
-        for type_, right in wrong.items():
-            if (each := conditions[type_])["status"] != right:
-                return f"{type_} is {each['status']}: {each.get('reason')}: {each.get('message')}"
-        ready = status["members"]["ready"]
+        right = {"Ready": "True", "Available": "True", "Degraded": "False", "Recovering": "False", "Scaling": "False"}
+        if why := unmet(cr, right):
+            return why
+        ready = cr["status"]["members"]["ready"]
         return "" if len(ready) == cr["spec"]["size"] else f"the status has {ready} ready"
 
     def _parts(self) -> str:
@@ -171,18 +165,6 @@ class LiveCluster(LiveResource):
         at = self.tell(slots[0], "/v3/kv/range", {"key": "AA==", "count_only": True})["header"]["revision"]
         found = {slot: self.tell(slot, "/v3/maintenance/hashkv", {"revision": at}).get("hash") for slot in slots}
         return "" if len(set(found.values())) == 1 else f"members hold different data at revision {at}: {found}"
-
-    def settled(self, *, timeout_s: float = 400.0) -> Rest:
-        """Wait until all is as specified.
-
-        Raises:
-            TimeoutError: it isn't; the text says what isn't.
-        """
-        try:
-            until(lambda: not self.unrest(), "all is as specified", timeout_s=timeout_s, pause_s=0.25)
-        except TimeoutError as error:
-            raise TimeoutError(f"{error}: {self.unrest()}") from None
-        return self.rest()
 
     # --- what is done to it ---------------------------------------------------------------------------
 

@@ -15,33 +15,27 @@ the longest time between two rows that were acknowledged, from a fault to the re
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import functools
 import random
-import signal
-import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from kubectl_reconcile.sandbox.build import build
-from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.images.image import ImageError
 from kubectl_reconcile.sandbox.runtime.client import unavailable
-from tests.chaos.client import Acked, write
-from tests.chaos.daemon import Daemon, until
-from tests.chaos.live import TROUBLE, MemberError, install, soon
+from tests.chaos.client import write
+from tests.chaos.daemon import until
+from tests.chaos.experiment import Experiment, looked_after, options
+from tests.chaos.live import TROUBLE, MemberError, soon
 from tests.chaos.postgres.faults import FAULTS, Scene
 from tests.chaos.postgres.live import API, LiveDatabase
 
-NAMESPACE = "chaos"
 DELAY_S = 3
 _WATCH_S = 0.5
 WRITER = """
@@ -115,95 +109,37 @@ class Watch:
             print(f"SPLIT BRAIN {self.seen[-1]} take writes", flush=True)
 
 
-@dataclass
-class Chaos:
-    """One run: what befell the database, and what was wrong then."""
+@dataclass(kw_only=True)
+class PostgresExperiment(Experiment):
+    """One run on a PostgreSQL, which is the *system* that it was all the time."""
 
     live: LiveDatabase
-    daemon: Daemon
-    dice: random.Random
-    acked: Acked
     watch: Watch
     system: str
-    wrong: list[str] = field(default_factory=list)
-    lost: set[int] = field(default_factory=set)
-    gaps_s: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def run(self, count: int) -> None:
         """Let so many faults happen; one that doesn't end as specified is the last."""
-        kinds = self.dice.choices(list(FAULTS), FAULTS.values(), k=count)
-        for number, fault in enumerate(kinds, 1):
-            began_s, name = time.monotonic(), fault.__name__.replace("_", " ")
+        for number, fault, name in self.drawn(FAULTS, count):
             try:
-                fault(Scene(self.live, self.daemon, self.dice))
+                fault(Scene(live=self.live, daemon=self.daemon, dice=self.dice))
                 self.live.settled()
                 self.compare(f"{number}, {name}")
             except (TimeoutError, AssertionError, MemberError, RuntimeError) as error:
                 self.fault(f"{number}, {name}: {error}; {self.live.unrest()}")
                 return
-            gap_s = self.acked.longest_gap_s(began_s)
-            self.gaps_s[name].append(gap_s)
-            spent_s = time.monotonic() - began_s
-            print(f"{number} of {count}: {name}: {spent_s:.1f} s, of which {gap_s:.2f} s without writes", flush=True)
-
-    def fault(self, text: str) -> None:
-        self.wrong.append(text)
-        print(f"WRONG {text}", flush=True)
 
     def compare(self, what: str) -> None:
         """Wait until a row is acknowledged again; compare what is stored with all that were."""
         seen = len(self.acked.all())
         until(lambda: len(self.acked.all()) > seen, "rows are acknowledged again")
         told = {number for number, _ in self.acked.all()}  # before what is there: none of these may be missing
-        missing = told - soon(self.live.rows, "the primary says what is stored") - self.lost
-        if missing:
-            self.lost |= missing
-            print(f"LOST {sorted(missing)[:10]} and so on, {len(missing)} in all", flush=True)
+        self.miss(told - soon(self.live.rows, "the primary says what is stored"))
         if self.live.cr["status"]["systemID"] != self.system:
             self.fault(f"{what}: it is another database")
-        if b"Traceback" in self.daemon.log.read_bytes():
-            self.fault(f"{what}: the daemon printed a traceback")
-
-    def verdict(self, seed: int, spent_s: float) -> int:
-        """Print what it all came to; return the exit status."""
-        for name, gaps in sorted(self.gaps_s.items()):
-            print(
-                f"  {len(gaps):3} {name:45} without writes {statistics.median(gaps):6.2f} s (p50) {max(gaps):6.2f} s (max)"
-            )
-        gaps = [gap for each in self.gaps_s.values() for gap in each] or [0.0]
-        print(
-            f"{sum(map(len, self.gaps_s.values()))} faults, {len(self.acked.all())} acknowledged rows: {len(self.lost)} lost, {len(self.watch.seen)} split brains in {self.watch.looks} looks,"
-            f" {len(self.wrong)} wrong states; without writes {statistics.median(gaps):.2f} s (p50), {max(gaps):.2f} s (max) (seed {seed}, {spent_s:.0f} s)"
-        )
-        return 1 if self.lost or self.wrong or self.watch.seen else 0
+        self.look_for_tracebacks(what)
 
 
-# --- setting it up --------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def database(folder: Path, version: int) -> Iterator[tuple[LiveDatabase, Daemon]]:
-    """Yield a database of three that is being made, and the daemon that makes it."""
-    sandbox = Sandbox("postgres-chaos", root=folder / "sandbox")
-    try:
-        sandbox.up(binaries=build(print))
-        live = LiveDatabase(sandbox, NAMESPACE)
-        label = {"sandbox.reconcile.dev/pods": "processes"}
-        live.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "labels": label}})
-        until(lambda: live.ask("GET", live.path("serviceaccounts", "default")), "the namespace is ready")
-        install(sandbox)
-        daemon = Daemon(str(sandbox.kubeconfig), NAMESPACE, folder)
-        daemon.start()
-        try:
-            make(live, version)
-            yield live, daemon
-        finally:
-            daemon.kill()
-    finally:
-        sandbox.down()
-
-
-def make(live: LiveDatabase, version: int) -> None:
+def make(version: int, live: LiveDatabase) -> None:
     """Make the MyDatabase."""
     target = {"volumeClaimSpec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     spec = {
@@ -216,13 +152,7 @@ def make(live: LiveDatabase, version: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("faults", type=int, nargs="?", default=50)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--only", default="", help="this fault alone, as in: primary stopped")
-    parser.add_argument("--log", type=Path, help="where to keep what the daemon said")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # nothing is left behind
+    wanted = options(__doc__, FAULTS, 50)
     if reason := unavailable():
         print(reason)
         return 2
@@ -231,13 +161,12 @@ def main() -> int:
     except ImageError as error:
         print(error)
         return 2
-    if options.only:
-        _keep_only(options.only)
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as root, contextlib.ExitStack() as stack:
         folder = Path(root)
-        live, daemon = stack.enter_context(database(folder, version))
-        stack.callback(lambda: options.log and options.log.write_bytes(daemon.log.read_bytes()))
+        made = looked_after(LiveDatabase, "postgres-chaos", folder, functools.partial(make, version))
+        live, daemon = stack.enter_context(made)
+        stack.callback(lambda: wanted.log and wanted.log.write_bytes(daemon.log.read_bytes()))
         live.settled()
         for text in ("create table rows (n int)", "grant insert on rows to shop"):
             live.sql(live.primary, text, "orders", within_s=60.0)
@@ -245,15 +174,12 @@ def main() -> int:
         acks.mkdir(mode=0o777)
         password = {"PGPASSWORD": {"valueFrom": {"secretKeyRef": {"name": "db-user-shop", "key": "password"}}}}
         acked, watch = write(live, acks, WRITER, password), stack.enter_context(Watch(live))
-        chaos = Chaos(live, daemon, random.Random(options.seed), acked, watch, live.cr["status"]["systemID"])
-        chaos.run(options.faults)
-        return chaos.verdict(options.seed, time.monotonic() - began_s)
-
-
-def _keep_only(name: str) -> None:
-    wanted: Callable[..., object] = next(each for each in FAULTS if each.__name__ == name.replace(" ", "_"))
-    for each in [each for each in FAULTS if each is not wanted]:
-        del FAULTS[each]
+        parts = {"live": live, "daemon": daemon, "dice": random.Random(wanted.seed), "acked": acked, "watch": watch}
+        chaos = PostgresExperiment(**parts, system=live.cr["status"]["systemID"])
+        chaos.run(wanted.faults)
+        besides = f"{len(watch.seen)} split brains in {watch.looks} looks, "
+        chaos.sum_up(wanted.seed, time.monotonic() - began_s, besides)
+        return 1 if chaos.lost or chaos.wrong or watch.seen else 0
 
 
 if __name__ == "__main__":

@@ -6,42 +6,30 @@ A fault is a function that hurts the database, mends what only people mend, and 
 from __future__ import annotations
 
 import contextlib
-import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.sandbox.errors import SandboxError
-from tests.chaos.daemon import Daemon, until
+from tests.chaos.daemon import until
+from tests.chaos.experiment import API_SERVER, ChaosScene
 from tests.chaos.live import TROUBLE, soon
 from tests.chaos.postgres.live import LiveDatabase
 
-API_SERVER = "kube-apiserver"
 GRACE_S = 10.0
 FLOOD = "select pg_logical_emit_message(false, 'chaos', 'x'), pg_switch_wal()"
 """Has a server go on to the next segment of its log, 16 MiB further, which waits for nobody."""
 
 
-@dataclass
-class Scene:
+@dataclass(kw_only=True)
+class Scene(ChaosScene):
     """Where it all happens."""
 
     live: LiveDatabase
-    daemon: Daemon
-    dice: random.Random
 
     @property
     def replicas(self) -> list[str]:
         return sorted(set(self.live.pods()) - {self.live.primary})
-
-    def pause(self, mean_s: float) -> None:
-        time.sleep(min(self.dice.expovariate(1 / mean_s), 4 * mean_s))
-
-    def restart_daemon(self) -> None:
-        self.daemon.kill()
-        self.pause(0.3)
-        self.daemon.start()
 
     def kill(self, *slots: str) -> None:
         """Have servers end at once, unless they have ended, and wait until somebody has seen it."""

@@ -12,8 +12,7 @@ from typing import Any
 from kubectl_reconcile.modules.postgres.server.protocol import PostgresError, Proof, ProtocolError
 from kubectl_reconcile.modules.postgres.server.session import PostgresSession
 from kubectl_reconcile.sandbox.runtime.channel import CallError
-from tests.chaos.daemon import until
-from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon
+from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon, unmet
 
 API = "example.com/v1alpha1"
 ROLE = "example.com/role"
@@ -134,14 +133,9 @@ class LiveDatabase(LiveResource):
 
     def _status(self) -> str:
         cr = self.cr
-        status = cr.get("status", {})
-        if status.get("observedGeneration") != cr["metadata"]["generation"]:
-            return "the status isn't of this spec"
-        conditions = {each["type"]: each for each in status["conditions"]}
-        for type_, right in {"Ready": "True", "Available": "True", "Degraded": "False"}.items():
-            if (each := conditions[type_])["status"] != right:
-                return f"{type_} is {each['status']}: {each.get('reason')}: {each.get('message')}"
-        count = len(status["instances"])
+        if why := unmet(cr, {"Ready": "True", "Available": "True", "Degraded": "False"}):
+            return why
+        count = len(cr["status"]["instances"])
         return "" if count == cr["spec"]["replicas"] else f"the status has {count} instances"
 
     def _parts(self) -> str:
@@ -166,14 +160,3 @@ class LiveDatabase(LiveResource):
         standing = {slot: self.sql(slot, "select pg_is_in_recovery()::text") for slot in (primary, *others)}
         wrong = {slot: said for slot, said in standing.items() if said != [str(slot != primary).lower()]}
         return f"standing by, or not: {wrong}" if wrong else ""
-
-    def settled(self, *, timeout_s: float = 400.0) -> None:
-        """Wait until all is as specified.
-
-        Raises:
-            TimeoutError: it isn't; the text says what isn't.
-        """
-        try:
-            until(lambda: not self.unrest(), "all is as specified", timeout_s=timeout_s, pause_s=0.5)
-        except TimeoutError as error:
-            raise TimeoutError(f"{error}: {self.unrest()}") from None
