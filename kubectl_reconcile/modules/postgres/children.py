@@ -30,6 +30,7 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile.modules.postgres.access.hba import hba_text
 from kubectl_reconcile.modules.postgres.situation import (
+    FULL,
     KEPT,
     MAJOR,
     PREPARES,
@@ -297,6 +298,7 @@ def claim(
     system, major = str(told.get("system") or volume.system), str(told.get("major") or volume.major)
     role, rejoins = PRIMARY if is_primary else "", "true" if volume.rejoins else ""
     noted = {SYSTEM: system, MAJOR: major, ROLE: role, REJOINS: rejoins, KEPT: volume.kept_since}
+    noted[FULL] = "true" if volume.is_full else ""
     return volume_claim(ctx, claim_name(volume.slot), wanted, volume.size, noted)
 
 

@@ -49,7 +49,7 @@ from kubectl_reconcile.modules.postgres.children import (
     services,
     template_of,
 )
-from kubectl_reconcile.modules.postgres.decision import next_step, refusal_of
+from kubectl_reconcile.modules.postgres.decision import next_step, refusal_of, room_told
 from kubectl_reconcile.modules.postgres.handover import answered, noted
 from kubectl_reconcile.modules.postgres.membership import quorums
 from kubectl_reconcile.modules.postgres.reading import state_of
@@ -366,6 +366,9 @@ def _line(instance: Instance, s: DatabaseState) -> dict[str, Any]:
 
 def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Condition]:
     primary, (refused, why) = s.primary, refusal_of(spec, s, ctx)
+    if full := room_told(spec, s):
+        refused, why = "DiskFull", "; ".join(filter(None, (full, why)))
+    is_decision = step.do in {NextDo.STOP, NextDo.FAIL_OVER} and step.reason != "Paused"
     if primary is not None and primary.serves and primary.is_writable:
         yield Condition("Available", "True", "PrimaryServes", f"{primary.slot} serves")
     else:
@@ -382,9 +385,11 @@ def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx:
         yield Condition("Ready", "False", step.reason or refused or step.why.value, step.text or why)
     at_it = step.do not in {NextDo.NOTHING, NextDo.STOP}
     yield Condition("Progressing", "True" if at_it else "False", step.why.value, step.text if at_it else "")
-    if refused:
+    if full and is_decision:
+        yield Condition("Degraded", "True", step.reason, f"{step.text}; {why}")
+    elif refused:
         yield Condition("Degraded", "True", refused, why)
     elif step.do in ACTIONS and (said := s.failed.get(step.key)):
         yield Condition("Degraded", "True", "Refused", f"{step.text}: {said.removeprefix(f'{step.key}: ')}")
-    elif (step.do in {NextDo.STOP, NextDo.FAIL_OVER} and step.reason != "Paused") or step.reason == "InstanceFails":
+    elif is_decision or step.reason == "InstanceFails":
         yield Condition("Degraded", "True", step.reason, step.text)

@@ -96,6 +96,21 @@ def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[st
     return switchover_refused(s, members(spec, s, ctx))
 
 
+def room_told(spec: MyDatabaseSpec, s: DatabaseState) -> str:
+    """Return which volumes are full, and what somebody can do, empty where all have room."""
+    return "; ".join(_room_told(spec, s, slot) for slot, each in sorted(s.volumes.items()) if each.is_full)
+
+
+def _room_told(spec: MyDatabaseSpec, s: DatabaseState, slot: str) -> str:
+    volume = s.volumes[slot]
+    size = volume.capacity or volume.size
+    which = ", the primary," if slot == s.named_primary else ""
+    what = "nothing can be written until there is room" if which else "it follows once there is room"
+    if would_shrink(spec.storage.size, size):
+        return f"the volume of {slot}{which} is full ({size}); {what}: it is to grow to {spec.storage.size}"
+    return f"the volume of {slot}{which} is full ({size}); {what} (hint: set .spec.storage.size to more than {size})"
+
+
 # --- what comes first -----------------------------------------------------------------------------
 
 
@@ -168,7 +183,10 @@ def _back(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) 
     if s.primary is None:
         yield _primary_back(spec, s, why_now(s))
     else:
-        yield from ended(s.primary, s)
+        for step in ended(s.primary, s):
+            if step.do is NextDo.WAIT:  # for half a minute, in which somebody may decide
+                yield from offered(spec, s, ctx)
+            yield step
 
 
 def _primary_back(spec: MyDatabaseSpec, s: DatabaseState, why: Purpose) -> DatabaseStep:
@@ -278,6 +296,7 @@ def _followers(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Conte
 def _outdated(_spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     for instance in sorted(s.ordered, key=lambda each: each.slot == s.named_primary):
         heirs = [each.slot for each in s.ordered if each.slot != instance.slot and s.is_healthy(each)]
+        heirs.sort(key=s.has_room, reverse=True)
         if instance.slot == s.named_primary and heirs and (instance.template != template or instance.pending):
             what = "what the spec says of pods" if instance.template != template else ", ".join(instance.pending)
             yield from handed_over(s, heirs[0], f", for {what}", ctx)

@@ -3,7 +3,7 @@
 The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
-Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), checkpoint (where the last one stands, of one that takes writes), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read, and otherwise whether it is the one that is shown), settings, unloaded (whether these have changed since they were read),
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), checkpoint (where the last one stands, of one that takes writes), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read, and otherwise whether it is the one that is shown), full (whether there is no room left on its volume), settings, unloaded (whether these have changed since they were read),
 restarts, pending, error);
 ``writable``, the instances that take writes, in one line, without those that are to end where there are others; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
@@ -104,7 +104,21 @@ _REWINDING = (
 )  # fmt: skip
 """What pg_rewind asks of the server that it rewinds to."""
 _CONFIRM_TRIES, _CONFIRM_S = 20, 0.2
-_LOOKING = {"default_transaction_read_only": "on", "statement_timeout": "2500"}
+_ROOM = "with taken as materialized (select repeat('x', 8192) as block from generate_series(1, {blocks})) select count(block) from taken"
+"""Writes so many blocks to a temporary file, which standbys may, too: PostgreSQL doesn't say otherwise how much room there is."""
+_BLOCKS, _BLOCKS_TO_TAKE_OVER = 128, 4096
+"""A mebibyte; and as much as two segments of log, of one who may be promoted: it begins another one then."""
+_DISK_FULL, _NO_SESSION = "53100", "could not write init file"
+"""What is said where there is no room; the latter of sessions that aren't let in, without a code of its own."""
+_LOOKING = {
+    "default_transaction_read_only": "on",
+    "statement_timeout": "2500",
+    "work_mem": "64",
+    "temp_file_limit": "-1",
+    "temp_tablespaces": "",
+    "log_temp_files": "-1",
+    "log_min_messages": "fatal",
+}
 _ACTING = {
     "default_transaction_read_only": "off",
     "statement_timeout": "20000",
@@ -210,9 +224,26 @@ async def _look(io: Io, name: str, password: str | None, question: str) -> dict[
             closed = {"closed": await _closed(session, answer)} if answer["recovery"] else {}
             known = answer["tls"]
             shown = {"shown": await shows(session, io, name)} if known.get("on") and not known.get("stale") else {}
-            return {**answer, **closed, "tls": {**known, **shown}, "error": ""}
+            return {**answer, **closed, "tls": {**known, **shown}, "full": await _is_full(session, answer), "error": ""}
     except (SilentPodError, PostgresError, ProtocolError) as error:
-        return {"error": f"PostgreSQL: {error}" if not isinstance(error, SilentPodError) else str(error)}
+        return {
+            "full": _says_full(error),
+            "error": f"PostgreSQL: {error}" if not isinstance(error, SilentPodError) else str(error),
+        }
+
+
+async def _is_full(session: PostgresSession, answer: Mapping[str, Any]) -> bool:
+    """Tell whether there is no room left where a server has its data."""
+    may_take_over = answer["recovery"] and not answer["receives"]
+    try:
+        await session.ask(_ROOM.format(blocks=_BLOCKS_TO_TAKE_OVER if may_take_over else _BLOCKS))
+    except PostgresError as error:
+        return _says_full(error)
+    return False
+
+
+def _says_full(error: Exception) -> bool:
+    return isinstance(error, PostgresError) and (error.code == _DISK_FULL or _NO_SESSION in str(error))
 
 
 async def _closed(session: PostgresSession, answer: Mapping[str, Any]) -> str:

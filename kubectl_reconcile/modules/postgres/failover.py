@@ -9,6 +9,8 @@ writes, unless a person says so: once its pod should have ended by now, that is 
 2. Who takes over is noted in the status; the primary's pod is deleted, whatever it is at.
 3. Once it is gone and no replica receives anything any more, the one is promoted whose log goes furthest of those that answer.
 
+A replica whose volume is full, too, takes over from nobody: the new timeline needs room in its log. The primary is brought back until one of them has some.
+
 Where the pod doesn't go in step 2, somebody may decide that step 3 is taken anyway, and what the old primary still writes is lost. Not while a replica receives anything: then it lives.
 
 A primary that serves again before step 2 ends it, as does somebody who promotes an instance by hand.
@@ -87,7 +89,8 @@ def _heir(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Instance | No
     if old is not None and (old.answer or old.is_ready or (old.is_going and not old.is_overdue)):
         return None
     heirs = [each for each in s.ordered if each.stands_by and each.reached and not each.is_going]
-    return max(heirs, key=lambda each: each.reached or (0, 0), default=None)
+    best = max(heirs, key=lambda each: (each.reached or (0, 0), s.has_room(each.slot)), default=None)
+    return best if best is not None and s.has_room(best.slot) else None  # a full one would end in its turn
 
 
 def _may(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> bool:

@@ -66,6 +66,8 @@ def handed_over(s: DatabaseState, to: str, what_for: str, ctx: Context) -> Itera
         return
     if behind := map_at(s.followers, to).get("lagBytes"):
         yield wait(f"{to}, which is to take over{what_for}, is up to {behind} bytes behind", "ReplicaBehind", s)
+    if not s.has_room(to):
+        yield wait(f"{to}, which is to take over{what_for}, has no room left on its volume", "DiskFull", s)
     if (s.handover.to, s.handover.uid) != (to, old.uid):
         text = f"checkpoint {old.slot}, before {to} takes over{what_for}"
         parameters = {"instance": old.slot}
@@ -117,6 +119,7 @@ def closed(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[Dat
     if (
         is_begun
         and _has_all(heir, s)
+        and s.has_room(heir.slot)
         and not any((each.reached or (0, 0)) > (heir.reached or (0, 0)) for each in s.ordered)
     ):
         step = _promoted(spec, s, heir, ctx, "which has all of the log")
@@ -161,9 +164,12 @@ def elected(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context, what: str) -> 
         yield wait("a standby still receives the log, or reads its own again", "HandingOver", s)
     if mute := [each.slot for each in standbys if each.reached is None]:
         yield wait(f"{', '.join(mute)} don't say how far their log goes", "HandingOver", s)
-    best = max(standbys, key=lambda each: (each.reached or (0, 0), each.slot == s.handover.to))
+    best = max(standbys, key=lambda each: (each.reached or (0, 0), s.has_room(each.slot), each.slot == s.handover.to))
+    if not s.has_room(best.slot):
+        yield wait(f"{best.slot}, whose log goes furthest, takes over once there is room on its volume", "DiskFull", s)
     if best.slot != s.handover.to:
-        text = f"{best.slot} takes over instead of {s.handover.to}: its log goes further"
+        why = "its log goes further" if s.has_room(s.handover.to) else f"the volume of {s.handover.to} is full"
+        text = f"{best.slot} takes over instead of {s.handover.to}: {why}"
         yield replace(wait(text, "HandingOver", s), target=best.slot)
     yield _promoted(spec, s, best, ctx, what)
 

@@ -28,6 +28,7 @@ from kubectl_reconcile.module_api import (
     text_at,
 )
 from kubectl_reconcile.modules.postgres.situation import (
+    FULL,
     KEPT,
     MAJOR,
     PRIMARY,
@@ -44,6 +45,9 @@ from kubectl_reconcile.modules.postgres.situation import (
 )
 
 _FAULT_MAX = 400
+_NO_ROOM = "No space left on device"
+_OTHER_ROOM = (" ERROR: ", "shared memory")
+"""What else is said to lack room: statements that failed, of a server that went on, and memory."""
 _SINCE_MAX = 40
 _TOO_SOON_S, _PATIENCE_S = 20.0, 30.0
 _OVERDUE_S = 30.0
@@ -56,7 +60,8 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
     found = (_instance(pod, map_at(seen, pod["metadata"]["name"]), ctx) for pod in owned.of("Pod"))
     instances = {each.slot: each for each in found if ctx.number_of(each.slot) >= 0}
     claims = (*owned.read("PersistentVolumeClaim"), *owned.of("PersistentVolumeClaim"))
-    claimed = {each.slot: each for each in map(_volume, claims) if ctx.number_of(each.slot) >= 0}
+    noted_volumes = (each for each in map(_volume, claims) if ctx.number_of(each.slot) >= 0)
+    claimed = {each.slot: _filled(each, instances.get(each.slot)) for each in noted_volumes}
     volumes = {slot: each for slot, each in claimed.items() if not each.kept_since}
     status = map_at(cr, "status")
     noted = (each.system for each in volumes.values())
@@ -94,6 +99,13 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Database
     state = replace(state, instances=seen)
     marked = {slot: replace(each, rejoins=_rejoins(state, each)) for slot, each in volumes.items()}
     return replace(state, claimed={**claimed, **marked})
+
+
+def _filled(volume: InstanceVolume, instance: Instance | None) -> InstanceVolume:
+    """Return a volume with whether it is full: as its server says, or how that ended, and as it was noted while nobody says."""
+    if instance is not None and instance.answer:
+        return replace(volume, is_full=bool(instance.answer.get("full")))
+    return replace(volume, is_full=volume.is_full or (instance is not None and instance.lacked_room))
 
 
 def _rejoins(s: DatabaseState, volume: InstanceVolume) -> bool:
@@ -157,6 +169,7 @@ def _instance(pod: Manifest, answer: Mapping[str, Any], ctx: Context) -> Instanc
         fault=_fault(pod),
         answer=answer if answers else {},
         silence=str(answer.get("error") or "") if is_it else "",
+        lacked_room=(is_it and answer.get("full") is True) or any(map(_says_no_room, container_states(pod))),
     )
 
 
@@ -184,6 +197,12 @@ def _fault(pod: Manifest) -> str:
     return shortened("; ".join(words), _FAULT_MAX)
 
 
+def _says_no_room(named: tuple[str, Mapping[str, Any]]) -> bool:
+    """Tell whether a container has ended since there was no room on its volume, going by what it said last."""
+    lines = str(map_at(named[1], "terminated").get("message") or "").splitlines()
+    return any(_NO_ROOM in line and not any(other in line for other in _OTHER_ROOM) for line in lines)
+
+
 def _joined(*parts: Any) -> str:
     return ": ".join(str(part).strip() for part in parts if part and str(part).strip())
 
@@ -201,4 +220,6 @@ def _volume(claim: Manifest) -> InstanceVolume:
         size=str(asked or ""),
         rejoins=bool(noted.get(REJOINS)),
         kept_since=shortened(noted.get(KEPT, ""), _SINCE_MAX),
+        capacity=str(map_at(claim, "status", "capacity").get("storage") or ""),
+        is_full=bool(noted.get(FULL)),
     )

@@ -38,6 +38,8 @@ REJOINS = f"{PREFIX}rejoins"
 """On volumes: its log may have what the primary's hasn't, so that it is rewound before it follows."""
 KEPT = f"{PREFIX}kept-since"
 """On volumes: since when it has been set aside. No instance runs on it."""
+FULL = f"{PREFIX}full"
+"""On volumes: there was no room left when somebody last said."""
 SERVES = f"{PREFIX}serves"
 """Label of pods that clients may use for something."""
 
@@ -57,7 +59,8 @@ CANT_REWIND = 5
 class Instance:
     """An instance by its pod, and what its server answered, nothing where it didn't. *fault* is what keeps it from running, if anything does.
 
-    *is_diverged* tells whether it stands by with a log that has what the primary's hasn't; *is_overdue* whether its pod should have ended by now, and nobody says that it has.
+    *is_diverged* tells whether it stands by with a log that has what the primary's hasn't; *is_overdue* whether its pod should have ended by now, and nobody says that it has;
+    *lacked_room* whether it has ended, or lets nobody in, because its volume is full.
     """
 
     slot: str
@@ -71,6 +74,7 @@ class Instance:
     silence: str = ""
     is_diverged: bool = False
     is_overdue: bool = False
+    lacked_room: bool = False
 
     @property
     def is_writable(self) -> bool:
@@ -181,6 +185,7 @@ class InstanceVolume:
     """A volume claim. *system* is the database whose data it holds, empty where none was seen on it; *size* is what is asked for, in bytes.
 
     *rejoins* tells whether its log may have what the primary's hasn't, as long as its instance doesn't follow; *kept_since* when it was set aside, empty where it wasn't.
+    *capacity* is what it has by now, empty where nobody says; *is_full* tells whether there was no room left when its instance last said.
     """
 
     slot: str
@@ -191,6 +196,8 @@ class InstanceVolume:
     size: str = ""
     rejoins: bool = False
     kept_since: str = ""
+    capacity: str = ""
+    is_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +265,10 @@ class DatabaseState:
     def ordered(self) -> list[Instance]:
         """The instances by number."""
         return sorted(self.instances.values(), key=lambda each: (len(each.slot), each.slot))
+
+    def has_room(self, slot: str) -> bool:
+        """Tell whether nobody says that the volume of a slot is full."""
+        return slot not in self.claimed or not self.claimed[slot].is_full
 
     def streams(self, instance: Instance) -> bool:
         """Tell whether an instance is a replica that follows the primary: it stands by, and the primary sends to it."""

@@ -25,13 +25,14 @@ QUICK = ["checkpoint db-0", "delete db-0", "promote db-1", "create db-0"]
 """The same where db-1 says that it has the record with which db-0 ended."""
 COPIED = ("rows", "marks", "timeline", "forks", "roles", "databases")
 """What whoever follows has from the primary."""
+NO_ROOM = 'could not write to file "pg_wal/xlogtemp.7": No space left on device'
 RESTARTS = {"max_connections", "shared_buffers"}
 
 
 class World:
     """One database, from its CR on. *taken* are all steps so far, *secrets* what each Secret holds, *worth* what is wrong with those of no use; *rewinds* is how pg_rewind ends: done, refused or killed.
 
-    *tells_end* is whether servers say what checkpoints stand in their logs.
+    *tells_end* is whether servers say what checkpoints stand in their logs; *full* are the slots on whose volumes there is no room left, *locked* those whose servers let nobody in for that.
     """
 
     def __init__(self, **spec):
@@ -49,6 +50,8 @@ class World:
         self.worth = {}
         self.running = {}
         self.broken = set()
+        self.full = set()
+        self.locked = set()
         self.rewinds = "done"
         self.now = NOW
         self.taken = []
@@ -83,7 +86,7 @@ class World:
         for name, pod in self.pods.items():
             has_ended = pod.get("status", {}).get("phase") == "Failed"
             is_up = name not in self.broken and (
-                uid_of(pod) in self.running or (not has_ended and self.start(name, pod))
+                uid_of(pod) in self.running or (not has_ended and self.begin(name, pod))
             )
             if not has_ended and pod.get("status", {}).get("phase") != "Failed":
                 pod["status"] = {
@@ -118,6 +121,9 @@ class World:
         for name in following:
             self.receive(name)
         return len({*following} & {*names}) >= least
+
+    def begin(self, name, pod):
+        return lacked_room(pod, self.now) if name in self.full else self.start(name, pod)
 
     def start(self, name, pod):
         told = {each["name"]: each.get("value") for each in pod["spec"]["initContainers"][0]["env"]}
@@ -240,9 +246,21 @@ class World:
         state = {"terminated": {"exitCode": 137, "finishedAt": "2026-11-20T11:00:00Z"}}
         self.pods[slot]["status"] = {"phase": "Failed", "containerStatuses": [{"name": "postgres", "state": state}]}
 
+    def fill(self, *slots):
+        """Let there be no room left on volumes; servers that take writes end by that."""
+        self.full |= {*slots}
+        for slot in slots:
+            server = self.running.get(uid_of(self.pods[slot]))
+            if server and not server["standby"]:
+                self.running.pop(uid_of(self.pods[slot]))
+                lacked_room(self.pods[slot], NOW)
+
     def facts(self):
         pods = {}
         for name, pod in self.pods.items():
+            if name in self.locked:
+                pods[name] = {"uid": uid_of(pod), "error": "could not write init file", "full": True}
+                continue
             server = self.running.get(uid_of(pod))
             if (
                 server is None
@@ -252,7 +270,7 @@ class World:
                 pods[name] = {"uid": uid_of(pod), "error": "silent"}
                 continue
             pods[name] = {
-                "uid": uid_of(pod), "error": "", "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
+                "uid": uid_of(pod), "error": "", "full": name in self.full, "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
                 "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "synchronous": server["synchronous"], "hba": hba_digest(server["hba"]), "tls": self.tls(pod, server), "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
                 "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]}, **self.marked(server),
             }  # fmt: skip
@@ -463,6 +481,15 @@ def ended(pod, code):
     """The container of a pod that makes its data directory ready ends with this code."""
     state = {"terminated": {"exitCode": code, "finishedAt": "2026-11-20T11:00:00Z"}}
     pod["status"] = {"phase": "Failed", "initContainerStatuses": [{"name": "prepare", "state": state}]}
+    return False
+
+
+def lacked_room(pod, now):
+    """A server ends since it can't write to its volume."""
+    said = f"PANIC:  {NO_ROOM}\nLOG:  database system is shut down"
+    state = {"terminated": {"exitCode": 1, "finishedAt": now, "message": said}}
+    pod["metadata"]["creationTimestamp"] = now
+    pod["status"] = {"phase": "Failed", "containerStatuses": [{"name": "postgres", "state": state}]}
     return False
 
 
