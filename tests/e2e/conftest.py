@@ -56,6 +56,8 @@ PLACES = {
     "WebServer": ("/apis/demo.k8s.io/v1alpha1", "webservers"),
     "ThreeTierApp": ("/apis/apps.example.com/v1alpha1", "threetierapps"),
     "Candy": ("/apis/awesome.corp.com/v1", "candies"),
+    "Kafka": ("/apis/kafka.example.com/v1alpha1", "kafkas"),
+    "KafkaRebalance": ("/apis/kafka.example.com/v1alpha1", "kafkarebalances"),
     "Checkup": ("/apis/checks.reconcile.dev/v1alpha1", "checkups"),
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
     "Sync": ("/apis/reconcile.dev/v1alpha1", "syncs"),

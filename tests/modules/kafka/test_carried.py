@@ -254,6 +254,11 @@ REFUSED = {
         "CantBe",
         ".spec.brokers: brokers 7 aren't there (hint: there are 0, 1, 2, 3)",
     ),
+    "an unknown topic": (
+        {"excludeTopics": ["t", "orders"]},
+        "CantBe",
+        ".spec.excludeTopics: topics orders aren't there (hint: leave them out; there are t)",
+    ),
     "racks that nobody knows": ({"goals": ["rack"]}, "CantBe", ".spec.goals: goal rack needs to know where brokers"),
     "more brokers to empty than can go": (
         {"mode": "remove-brokers", "brokers": [1, 2, 3]},
@@ -318,6 +323,17 @@ def test_an_unknown_cluster_is_told_with_field_and_hint():
     found = condition(world.of(), "Ready")
     assert (found.reason, world.phase()) == ("ClusterNotFound", "NotReady")
     assert found.message.startswith(".spec.clusterRef.name: there is no Kafka other in this namespace (hint: ")
+
+
+def test_brokers_that_arent_there_are_told_before_any_broker_answers():
+    world = (
+        Rebalanced(brokers=4)
+        .wish("one", mode="add-brokers", brokers=[3, 7])
+        .wish("two", mode="add-brokers", brokers=[3])
+    )
+    found = condition(world.of("one"), "Degraded")
+    assert (world.phase("one"), world.phase("two")) == ("NotReady", "New")
+    assert found.message == ".spec.brokers: brokers 7 aren't there (hint: there are 0, 1, 2, 3)"
 
 
 def test_a_config_map_of_somebody_else_says_nothing():

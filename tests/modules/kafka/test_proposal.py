@@ -185,6 +185,12 @@ def test_estimates_take_the_busiest_broker():
     assert (proposal.moved_bytes, estimate_s(proposal, 10), estimate_s(proposal, None)) == (100, 10, None)
 
 
+def test_topics_that_stay_by_how_they_begin_or_are_kafkas_own_neednt_be_there_yet():
+    proposal = propose(cluster((1,), (1,), brokers=2), Wish((REPLICAS,), excluded=("t2*", "__consumer_offsets")))
+    assert (len(proposal.moves), proposal.problems) == (1, ())
+    assert proposal.notes == ("no topic is called as excludeTopics says: t2*, __consumer_offsets",)
+
+
 PROBLEMS = {
     "brokers with mode full": (Wish(brokers=(1,)), "mode full moves replicas between all brokers"),
     "no brokers with mode add-brokers": (Wish(mode=ADD), "names no brokers"),
@@ -193,7 +199,8 @@ PROBLEMS = {
     "nobody left": (Wish((REPLICAS,), REMOVE, (1, 2, 3)), "no broker would be left"),
     "too few left": (Wish((REPLICAS,), REMOVE, (1,)), "2 brokers can't hold the 3 replicas of t "),
     "no racks": (Wish((RACK,)), "brokers 1, 2, 3 name no rack"),
-}
+    "unknown topics": (Wish((REPLICAS,), excluded=("t", "u", "v*")), "topics u aren't there (hint: leave them out; there are t)"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("wish", "says"), PROBLEMS.values(), ids=PROBLEMS)

@@ -25,7 +25,7 @@ from kubectl_reconcile.modules.kafka.partitions.board import Board
 from kubectl_reconcile.modules.kafka.partitions.fewer import use_fewer
 from kubectl_reconcile.modules.kafka.partitions.homes import empty, spread
 from kubectl_reconcile.modules.kafka.partitions.leaders import even_leaders
-from kubectl_reconcile.modules.kafka.partitions.wish import BalanceGoal, MoveMode, Wish, problems_of, staying
+from kubectl_reconcile.modules.kafka.partitions.wish import BalanceGoal, MoveMode, Wish, matches, problems_of, staying
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +193,9 @@ def _notes(seen: Assignment, wish: Wish) -> Iterable[str]:
         yield f"{len(offline)} partitions have no leader and stay where they are: {listing(offline)}"
     if away := [each.id for each in seen.brokers.values() if each.fenced and not wish.leaves(each.id)]:
         yield f"brokers that don't run get and lose nothing: {listing(away)}"
+    topics = {key.topic for key in seen.partitions}
+    if bare := [each for each in wish.excluded if not any(matches(each, topic) for topic in topics)]:
+        yield f"no topic is called as excludeTopics says: {listing(bare)}"
 
 
 def loads_of(seen: Assignment) -> tuple[BrokerLoad, ...]:

@@ -43,11 +43,16 @@ class Wish:
 
     def excludes(self, topic: str) -> bool:
         """Tell whether a topic stays as it is."""
-        return any(topic.startswith(each[:-1]) if each.endswith("*") else topic == each for each in self.excluded)
+        return any(matches(each, topic) for each in self.excluded)
 
     def leaves(self, broker: int) -> bool:
         """Tell whether a broker is to be emptied."""
         return self.mode is MoveMode.REMOVE_BROKERS and broker in self.brokers
+
+
+def matches(name: str, topic: str) -> bool:
+    """Tell whether a topic is meant by its name, or by how names begin."""
+    return topic.startswith(name[:-1]) if name.endswith("*") else topic == name
 
 
 def staying(seen: Assignment, wish: Wish) -> list[Broker]:
@@ -59,7 +64,7 @@ def problems_of(seen: Assignment, wish: Wish) -> list[str]:
     """Return what is wrong with a wish, as sentences; empty if a proposal can be made."""
     if named := list(_wrong_brokers(seen, wish)):
         return named
-    return [*_too_few_brokers(seen, wish), *_wrong_racks(seen, wish)]
+    return [*_unknown_topics(seen, wish), *_too_few_brokers(seen, wish), *_wrong_racks(seen, wish)]
 
 
 def _wrong_brokers(seen: Assignment, wish: Wish) -> Iterator[str]:
@@ -77,6 +82,14 @@ def _wrong_brokers(seen: Assignment, wish: Wish) -> Iterator[str]:
         yield f"brokers {listing(away)} don't run, so nothing can move to them (hint: wait until they have started)"
     if not wish.goals:
         yield "no goal is named (hint: name some of rack, disk, replicas, leaders)"
+
+
+def _unknown_topics(seen: Assignment, wish: Wish) -> Iterator[str]:
+    """Yield that topics which are to stay aren't there: who misspelt one would see it move. Kafka makes its own when they are needed."""
+    known = {key.topic for key in seen.partitions}
+    named = {each for each in wish.excluded if not each.endswith("*") and not each.startswith("__")}
+    if unknown := sorted(named - known):
+        yield f"topics {listing(unknown)} aren't there (hint: leave them out; there are {listing(sorted(known)) or 'none'})"
 
 
 def _too_few_brokers(seen: Assignment, wish: Wish) -> Iterator[str]:

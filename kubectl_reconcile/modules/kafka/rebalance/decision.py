@@ -194,8 +194,16 @@ def _refused(found: RefusedWish) -> RebalanceStep:
 
 def _told(spec: RebalanceSpec, problems: Sequence[str]) -> str:
     """Return why a wish can't be granted, each time with the field that it is about."""
-    at = ".spec.brokers" if spec.brokers else ".spec.clusterRef"
-    return "; ".join(f"{'.spec.goals' if 'goal rack' in each else at}: {each}" for each in problems)
+    return "; ".join(f"{_field(spec, each)}: {each}" for each in problems)
+
+
+def _field(spec: RebalanceSpec, problem: str) -> str:
+    """Return the field that a problem is about."""
+    if "goal rack" in problem:
+        return ".spec.goals"
+    if problem.startswith("topics "):
+        return ".spec.excludeTopics"
+    return ".spec.brokers" if spec.brokers else ".spec.clusterRef"
 
 
 def _why_not_now(now: RebalanceSituation) -> str:

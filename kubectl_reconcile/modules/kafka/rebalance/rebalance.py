@@ -30,10 +30,11 @@ from kubectl_reconcile.module_api import (
     text_at,
 )
 from kubectl_reconcile.modules.kafka.names import API
+from kubectl_reconcile.modules.kafka.partitions.assignment import listing
 from kubectl_reconcile.modules.kafka.rebalance.decision import RebalancePhase
 from kubectl_reconcile.modules.kafka.rebalance.kept import summary
 from kubectl_reconcile.modules.kafka.rebalance.record import RebalanceRecord, approval_key, map_name, record_of
-from kubectl_reconcile.modules.kafka.rebalance.spec import rebalance_spec
+from kubectl_reconcile.modules.kafka.rebalance.spec import RebalanceSpec, rebalance_spec
 from kubectl_reconcile.modules.kafka.steps import KafkaDo
 
 _BUSY_S, _IDLE_S = 5.0, 60.0
@@ -80,6 +81,9 @@ class KafkaRebalance:
         if cluster is None:
             return _told(cr, _unknown(spec.cluster_ref.name))
         record = _record(cr, cluster, owned)
+        is_new = record is None or record.phase is RebalancePhase.NEW
+        if is_new and (unknown := _unknown_brokers(spec, cluster)):
+            return _told(cr, unknown)
         if map_at(cluster, "spec").get("paused") is True:
             return _told(cr, _waiting(cr, record, "ClusterPaused", f"Kafka {spec.cluster_ref.name} is paused"))
         if record is None or record.generation != cr["metadata"].get("generation", record.generation):
@@ -118,6 +122,18 @@ def _unknown(cluster: str) -> RebalanceRecord:
         f".spec.clusterRef.name: there is no Kafka {cluster} in this namespace (hint: correct the name, or create it)"
     )
     return RebalanceRecord("", 0, RebalancePhase.NOT_READY, "ClusterNotFound", text)
+
+
+def _unknown_brokers(spec: RebalanceSpec, cluster: Manifest) -> RebalanceRecord | None:
+    """Return that brokers which are named aren't there, by what the Kafka says; None if all are. Its brokers needn't run to tell."""
+    asked = map_at(cluster, "spec").get("brokers")
+    told = {each.get("id") for each in maps_in(map_at(cluster, "status").get("brokers"))}
+    known = {*range(asked if isinstance(asked, int) else 0), *(each for each in told if isinstance(each, int))}
+    unknown = sorted({*spec.brokers} - known)
+    if not unknown:
+        return None
+    text = f".spec.brokers: brokers {listing(unknown)} aren't there (hint: there are {listing(sorted(known))})"
+    return RebalanceRecord("", 0, RebalancePhase.NOT_READY, "CantBe", text)
 
 
 def _waiting(cr: Manifest, record: RebalanceRecord | None, reason: str, text: str) -> RebalanceRecord:
