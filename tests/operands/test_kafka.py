@@ -155,8 +155,13 @@ class Kf:
         return {each["id"]: each["replicas"] for each in self.settled()["brokers"]}
 
     def end(self):
-        gone = ("delete", "kafka", "kf", "-n", self.real.namespace, "--timeout=600s", "--ignore-not-found")
-        self.real.kubectl(*gone)
+        """Delete the cluster, all brokers at once: the last controller would wait until it is killed for others to hear that it ends."""
+        here = ("-n", self.real.namespace)
+        self.real.kubectl("delete", "kafka", "kf", *here, "--wait=false", "--ignore-not-found")
+        self.real.kubectl(
+            "delete", "pod", "-l", "reconcile.dev/module=kafka", *here, "--grace-period=1", "--timeout=600s"
+        )
+        self.real.kubectl("wait", "--for=delete", "kafka/kf", *here, "--timeout=600s")
 
 
 WRITER = """
