@@ -147,6 +147,19 @@ def test_a_foreign_job_of_the_first_backups_name_doesnt_keep_the_schedule_from_b
     assert planned_for_jobs(world)[0] == [("db-backup-20261121033000", True, "")]
 
 
+def test_a_foreign_job_of_a_wished_backups_name_is_told_and_another_wish_is_granted():
+    world = a_world(backup=NIGHTLY)
+    world.settle()
+    world.cr["metadata"]["annotations"]["example.com/backup-now"] = "one"
+    ((name, _, _),), _ = planned_for_jobs(world)
+    a_foreign_job(world, name)
+    ((_, is_written, _),), stalled = planned_for_jobs(world)
+    assert (is_written, stalled) == (False, ("True", "ChildInTheWay"))
+    world.cr["metadata"]["annotations"]["example.com/backup-now"] = "two"
+    ((other, is_written, _),), stalled = planned_for_jobs(world)
+    assert (other != name, is_written, stalled) == (True, True, None)
+
+
 def test_at_once_is_once():
     world = a_world(backup=AT_ONCE)
     world.settle()
@@ -350,6 +363,17 @@ def test_a_database_begins_with_a_backup_and_no_pod_is_there_before_its_volume_i
     assert jobs(world) == []
     world.settle()
     assert jobs(world) == []
+
+
+def test_a_foreign_job_of_a_restores_name_is_told_and_no_database_begins():
+    world = restored_world()
+    a_foreign_job(world, "db-restore")
+    while not planned_for_jobs(world)[0]:
+        world.step()
+    assert planned_for_jobs(world)[1] == ("True", "ChildInTheWay")
+    assert world.pods == {}
+    world.others.pop()
+    assert planned_for_jobs(world)[0] == [("db-restore", True, "")]
 
 
 def test_what_is_no_backup_begins_nothing_says_so_and_gives_way_to_another_choice():

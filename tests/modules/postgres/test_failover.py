@@ -244,6 +244,21 @@ def test_one_that_serves_again_before_it_was_deleted_stays_it():
     assert "handover" not in world.cr["status"]
 
 
+@pytest.mark.parametrize("notes", [True, False], ids=["", "the daemon ends before it notes anything"])
+def test_one_whose_pod_was_deleted_for_it_never_comes_back_as_the_primary(notes):
+    world = lost(formed())
+    world.later(30)
+    world.step()
+    assert (world.taken, world.cr["status"]["targetPrimary"]) == (["delete db-0"], "db-1")
+    world.broken.clear()  # it could serve again
+    while world.primary is None:
+        world.step(notes=notes)
+    assert world.primary["name"] == "db-1"
+    world.settle()
+    assert world.primary["name"] == world.cr["status"]["currentPrimary"] == "db-1"
+    assert not world.cr["status"].get("handover")
+
+
 ASKED = {
     "it is to be asked": ({"mode": "Approve"}, "may lose up to 16777216 bytes (last known lag)"),
     "more may be lost than is allowed": ({"maxLagBytes": 1000}, "may lose up to 16777216 bytes (last known lag)"),
