@@ -152,8 +152,8 @@ manifests: $(READY) ## Regenerate deploy/install.yaml, docs and the rules of hea
 	@$(BIN)/python -m kubectl_reconcile.cli.health_kinds kubectl_reconcile/core/health/kinds/kinds.json
 	@$(BIN)/python -m kubectl_reconcile.cli.health_page docs/health.md
 
-dist: $(READY) ## Build wheel, sdist, self-contained programs and krew's manifest (PLATFORM=all RELEASE_URL=https://…)
-	@$(BIN)/python plugin/release.py $(addprefix --platform=,$(PLATFORM)) $(if $(RELEASE_URL),--release-url=$(RELEASE_URL)) $(if $(HOMEPAGE),--homepage=$(HOMEPAGE))
+dist: $(READY) ## Build wheel, sdist, self-contained programs, SBOM and krew's manifest (PLATFORM=all RELEASE_URL=https://…)
+	@$(BIN)/python -m releasing.dist $(addprefix --platform=,$(PLATFORM)) $(if $(RELEASE_URL),--release-url=$(RELEASE_URL)) $(if $(HOMEPAGE),--homepage=$(HOMEPAGE))
 
 lock: $(READY) ## Pin the newest dependencies that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements.lock

@@ -1,7 +1,7 @@
 """What setuptools has to be told besides pyproject.toml: manifests as data, and the program that renders, where it is at hand.
 
 RECONCILE_RENDER names that program, and RECONCILE_RENDER_TAG the platform that it is for, as wheels call it. Then the wheel is for that
-platform and carries it; else for any, and the program is built from the sources that all of them carry. plugin/release.py sets both.
+platform and carries it; else for any, and the program is built from the sources that all of them carry. releasing/dist.py sets both.
 """
 
 import os

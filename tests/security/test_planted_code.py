@@ -81,7 +81,7 @@ def test_a_program_that_pip_installs_executes_nothing_of_the_current_folder(scri
 
 @pytest.fixture(scope="module")
 def self_contained(tmp_path_factory):
-    """The program of a release, packed as plugin/release.py packs it, with as little as ``version`` needs."""
+    """The program of a release, packed as releasing/dist.py packs it, with as little as ``version`` needs."""
     site, out = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("archive")
     installed = Path(next(path for path in sys.path if path.endswith("site-packages")))
     for name in ("click", next(installed.glob("kubectl_reconcile-*.dist-info")).name):
@@ -89,8 +89,8 @@ def self_contained(tmp_path_factory):
     shutil.copytree(
         ROOT / "kubectl_reconcile", site / "kubectl_reconcile", ignore=shutil.ignore_patterns("__pycache__")
     )
-    packing = f"import sys; sys.path.insert(0, {str(ROOT / 'plugin')!r}); import release, pathlib; "
-    packing += f"release.self_contained(pathlib.Path({str(site)!r}), pathlib.Path({str(out)!r}))"
+    packing = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from releasing import dist; import pathlib; "
+    packing += f"dist.self_contained(pathlib.Path({str(site)!r}), pathlib.Path({str(out)!r}))"
     subprocess.run([sys.executable, "-c", packing], check=True, timeout=120, capture_output=True)
     return out
 

@@ -1,6 +1,7 @@
 """What a release consists of, built, installed in an empty place, and used on a real cluster."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -14,10 +15,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubectl_reconcile import __version__
 from kubectl_reconcile.cli import reference
 
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
+DIST = (sys.executable, "-m", "releasing.dist")
 HOME = {name: os.environ[name] for name in ("HOME", "UV_CACHE_DIR") if name in os.environ}
 """Where packages that were fetched before are kept; tests have a home of their own."""
 URL = "https://example.com/releases/download"
@@ -34,6 +37,7 @@ DATA = {
     "the program that renders": "kubectl_reconcile/source/render/reconcile-render",
     "its sources": "kubectl_reconcile/source/render/program/go.sum",
 }
+OUR_PROGRAM = f"pkg:golang/kubectl-reconcile.dev/render@v{__version__}"
 OVERLAY = {
     "base/kustomization.yaml": "resources: [web.yaml]\n",
     "base/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n",
@@ -51,8 +55,8 @@ def dist(tmp_path_factory, renders):
     """A release for this machine and this Python."""
     out = tmp_path_factory.mktemp("release") / "dist"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    command = [sys.executable, ROOT / "plugin" / "release.py", "--out", out, "--python", python, "--release-url", URL]
-    subprocess.run(command, check=True, env={**os.environ, **HOME}, timeout=300)
+    command = [*DIST, "--out", out, "--python", python, "--release-url", URL]
+    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **HOME}, timeout=300)
     return out
 
 
@@ -131,7 +135,7 @@ def test_the_sdist_holds_all_sources(dist):
         names = {name.partition("/")[2] for name in tar.getnames()}
     for path in (
         "deploy/install.yaml",
-        "plugin/release.py",
+        "releasing/dist.py",
         "docs/cli.md",
         "docs/annotations.md",
         "requirements.lock",
@@ -189,8 +193,8 @@ def test_the_self_contained_program_needs_nothing_but_python(dist, tmp_path, kub
 
 def test_the_same_sources_make_the_same_files_wherever_and_whenever(dist, tmp_path):
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    program = [sys.executable, ROOT / "plugin" / "release.py", "--out", tmp_path / "elsewhere", "--python", python]
-    subprocess.run([*program, "--release-url", URL], check=True, env={**os.environ, **HOME}, timeout=300)
+    program = [*DIST, "--out", tmp_path / "elsewhere", "--python", python]
+    subprocess.run([*program, "--release-url", URL], check=True, cwd=ROOT, env={**os.environ, **HOME}, timeout=300)
     assert (tmp_path / "elsewhere" / "SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
 
 
@@ -208,4 +212,16 @@ def test_krew_s_manifest_says_what_was_built(dist):
         assert platform["bin"] in tar.getnames()
     sums = (dist / "SHA256SUMS").read_text().splitlines()
     assert f"{platform['sha256']}  {file.name}" in sums
-    assert len(sums) == 5  # two wheels
+    assert len(sums) == 6  # two wheels
+
+
+def test_the_bill_of_materials_lists_what_is_linked_into_the_program_that_renders(dist, renders):
+    [file] = dist.glob("*.cdx.json")
+    listed = {each["purl"] for each in json.loads(file.read_text())["components"]}
+    said = subprocess.run(
+        ["go", "version", "-m", renders], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+    linked = {f"pkg:golang/{name.lower()}@{version}" for name, version in re.findall(r"\tdep\t(\S+)\t(\S+)", said)}
+    linked.add(f"pkg:golang/stdlib@{said.splitlines()[0].rpartition('go')[2]}")
+    assert len(linked) > 50
+    assert {each for each in listed if each.startswith("pkg:golang/")} == linked | {OUR_PROGRAM}

@@ -1,4 +1,4 @@
-"""Build what a release consists of, into ``dist/``: sdist, wheels, a self-contained program per platform, krew's manifest.
+"""Build what a release consists of, into ``dist/``: sdist, wheels, a self-contained program per platform, SBOM, krew's manifest.
 
 The wheel of a platform brings the program that renders overlays; the one for any platform and the sdist bring its sources in Go,
 and win only where none of the others fits. Programs for all platforms are built on this one: some minutes each the first time.
@@ -29,6 +29,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from kubectl_reconcile.source.render.program import build
+from releasing import sbom
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -69,8 +70,12 @@ def main() -> None:
     sdist = packages(wanted.out)
     wheels = {name: platform_wheel(sdist, name, wanted.out) for name in platforms}
     archives = {name: archive(wheel, name, wanted.out, wanted.python or PYTHONS) for name, wheel in wheels.items()}
+    version = version_of(wheels[platforms[0]])
+    (wanted.out / f"kubectl_reconcile-{version}.cdx.json").write_text(
+        sbom.bill(version, materials(platforms[0]), EPOCH)
+    )
     if wanted.release_url:
-        krew_manifest(archives, version_of(wheels[platforms[0]]), wanted.release_url, wanted.homepage, wanted.out)
+        krew_manifest(archives, version, wanted.release_url, wanted.homepage, wanted.out)
     else:
         sys.stderr.write("no krew manifest: say where the archives will be, as in make dist RELEASE_URL=https://…\n")
     sums = "".join(f"{digest(file)}  {file.name}\n" for file in sorted(wanted.out.iterdir()))
@@ -96,7 +101,7 @@ def packages(out: Path) -> Path:
 
 def platform_wheel(sdist: Path, platform: str, out: Path) -> Path:
     """Build the wheel of one platform, which brings the program that renders, and return it."""
-    program = build(lambda line: print(line, file=sys.stderr), platform="" if platform == this_platform() else platform)  # noqa: T201
+    program = program_of(platform)
     there = {"RECONCILE_RENDER": str(program), "RECONCILE_RENDER_TAG": TAGS[platform]}
     run(
         "uv", "build", "--quiet", "--wheel", "--out-dir", str(out), str(sdist),
@@ -105,6 +110,11 @@ def platform_wheel(sdist: Path, platform: str, out: Path) -> Path:
     (out / ".gitignore").unlink(missing_ok=True)
     [wheel] = out.glob(f"*-{TAGS[platform]}.whl")
     return wheel
+
+
+def program_of(platform: str) -> Path:
+    """Return the program that renders, for a platform, built if it wasn't yet."""
+    return build(log, platform="" if platform == this_platform() else platform)
 
 
 def repack(archive: Path) -> None:
@@ -123,8 +133,31 @@ def repack(archive: Path) -> None:
 
 
 def version_of(wheel: Path) -> str:
-    """Return the version of the release as krew writes it: ``v0.1.0``."""
-    return f"v{wheel.name.split('-')[1]}"
+    """Return the version of the release: ``0.1.0``."""
+    return wheel.name.split("-")[1]
+
+
+def materials(platform: str) -> sbom.Materials:
+    """Return what the bill of materials is made from; the version of Go is that which built the program of a platform."""
+    package = ROOT / "kubectl_reconcile"
+    return sbom.Materials(
+        lock=(ROOT / "requirements.lock").read_text(),
+        image_lock=(ROOT / "requirements-image.lock").read_text(),
+        go_mod=(package / "source" / "render" / "program" / "go.mod").read_text(),
+        vendored=(package / "web" / "page" / "vendor" / "vendored.json").read_text(),
+        go=go_version(program_of(platform)),
+    )
+
+
+def go_version(program: Path) -> str:
+    """Return the version of Go that built a program, as it says itself: ``1.26.0``."""
+    said = subprocess.run(["go", "version", str(program)], capture_output=True, text=True, check=True).stdout
+    return said.split()[-1].removeprefix("go")
+
+
+def log(line: str) -> None:
+    """Tell whoever waits what is being done."""
+    sys.stderr.write(f"{line}\n")
 
 
 def archive(wheel: Path, platform: str, out: Path, pythons: tuple[str, ...]) -> Path:
@@ -138,7 +171,7 @@ def archive(wheel: Path, platform: str, out: Path, pythons: tuple[str, ...]) -> 
             install(wheel, site, PLATFORMS[platform], python, folder / python)
         self_contained(site, content)
         shutil.copy(ROOT / "LICENSE", content)
-        file = out / f"kubectl-reconcile_{version_of(wheel)}_{platform}.tar.gz"
+        file = out / f"kubectl-reconcile_v{version_of(wheel)}_{platform}.tar.gz"
         pack(content, file)
     return file
 
@@ -195,12 +228,12 @@ def pack(folder: Path, into: Path) -> None:
 
 
 def krew_manifest(archives: dict[str, Path], version: str, url: str, homepage: str, out: Path) -> None:
-    """Write krew's manifest: the description that stands beside this page, completed."""
+    """Write krew's manifest: the description that stands in ``plugin/``, completed."""
     form = YAML()
     form.width = 1000
     manifest = form.load(ROOT / "plugin" / "reconcile.yaml")
     manifest["spec"].update(
-        version=version,
+        version=f"v{version}",
         homepage=homepage or url,
         platforms=[platform_entry(name, file, url) for name, file in sorted(archives.items())],
     )
