@@ -15,7 +15,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots leaks mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock manifests dist clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots leaks mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -154,6 +154,9 @@ manifests: $(READY) ## Regenerate deploy/install.yaml, docs and the rules of hea
 
 dist: $(READY) ## Build wheel, sdist, self-contained programs, SBOM and krew's manifest (PLATFORM=all RELEASE_URL=https://…)
 	@$(BIN)/python -m releasing.dist $(addprefix --platform=,$(PLATFORM)) $(if $(RELEASE_URL),--release-url=$(RELEASE_URL)) $(if $(HOMEPAGE),--homepage=$(HOMEPAGE))
+
+release: $(READY) ## Make VERSION=x.y.z here and publish nothing: changelog, commit, tag and dist, tried (RELEASE_URL=https://…)
+	@$(BIN)/python -m releasing $(addprefix --platform=,$(PLATFORM)) --release-url="$(RELEASE_URL)" --homepage="$(HOMEPAGE)" -- "$(VERSION)"
 
 lock: $(READY) ## Pin the newest dependencies that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements.lock

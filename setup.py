@@ -1,7 +1,8 @@
 """What setuptools has to be told besides pyproject.toml: manifests as data, and the program that renders, where it is at hand.
 
 RECONCILE_RENDER names that program, and RECONCILE_RENDER_TAG the platform that it is for, as wheels call it. Then the wheel is for that
-platform and carries it; else for any, and the program is built from the sources that all of them carry. releasing/dist.py sets both.
+platform and carries it; else for any, and the program is built from the sources that all of them carry. RECONCILE_HOMEPAGE and
+RECONCILE_RELEASE_URL are addresses for the metadata, which has none without them. releasing/dist.py sets all four.
 """
 
 import os
@@ -16,6 +17,7 @@ from setuptools.command.build_py import build_py
 DATA = {f"kubectl_reconcile.{name}": name for name in ("crds", "deploy", "examples")}
 FOUND = find_namespace_packages(include=["kubectl_reconcile*"], exclude=["*.__pycache__*"])
 EXAMPLES = {str(file.parent) for file in Path("examples").rglob("*.yaml")} - {"examples"}
+URLS = {"Homepage": os.environ.get("RECONCILE_HOMEPAGE"), "Download": os.environ.get("RECONCILE_RELEASE_URL")}
 PROGRAM, TAG = os.environ.get("RECONCILE_RENDER", ""), os.environ.get("RECONCILE_RENDER_TAG", "")
 
 
@@ -47,5 +49,6 @@ class ForPlatform(bdist_wheel):
 setup(
     packages=[*FOUND, *DATA, *sorted(f"kubectl_reconcile.{each.replace('/', '.')}" for each in EXAMPLES)],
     package_dir=DATA,
+    project_urls={name: url for name, url in URLS.items() if url},
     cmdclass={"build_py": WithProgram, "bdist_wheel": ForPlatform},
 )

@@ -66,6 +66,10 @@ def main() -> None:
     parser.add_argument("--homepage", default="", help="page of the project, for krew (default: the release URL)")
     wanted = parser.parse_args()
     platforms = list(PLATFORMS) if "all" in (wanted.platform or ()) else wanted.platform or [this_platform()]
+    os.environ["RECONCILE_RELEASE_URL"], os.environ["RECONCILE_HOMEPAGE"] = (
+        wanted.release_url,
+        wanted.homepage or wanted.release_url,
+    )
     shutil.rmtree(wanted.out, ignore_errors=True)
     sdist = packages(wanted.out)
     wheels = {name: platform_wheel(sdist, name, wanted.out) for name in platforms}
@@ -92,7 +96,7 @@ def this_platform() -> str:
 
 def packages(out: Path) -> Path:
     """Build the sdist and the wheel for any platform; return the sdist."""
-    run("uv", "build", "--quiet", "--out-dir", str(out), str(ROOT), environ={"SOURCE_DATE_EPOCH": str(EPOCH)})
+    run("uv", "build", "--out-dir", str(out), str(ROOT), environ={"SOURCE_DATE_EPOCH": str(EPOCH)})
     (out / ".gitignore").unlink(missing_ok=True)
     [sdist] = out.glob("*.tar.gz")
     repack(sdist)
@@ -104,7 +108,7 @@ def platform_wheel(sdist: Path, platform: str, out: Path) -> Path:
     program = program_of(platform)
     there = {"RECONCILE_RENDER": str(program), "RECONCILE_RENDER_TAG": TAGS[platform]}
     run(
-        "uv", "build", "--quiet", "--wheel", "--out-dir", str(out), str(sdist),
+        "uv", "build", "--wheel", "--out-dir", str(out), str(sdist),
         environ={"SOURCE_DATE_EPOCH": str(EPOCH), **there},
     )  # fmt: skip
     (out / ".gitignore").unlink(missing_ok=True)
@@ -258,9 +262,14 @@ def digest(file: Path) -> str:
 
 
 def run(*command: str, environ: dict[str, str] | None = None) -> None:
-    """Run a program of the virtual environment that runs this one."""
+    """Run a program of the virtual environment that runs this one; end this one with what it printed if it fails."""
     program = Path(sys.executable).parent / command[0]
-    subprocess.run([str(program), *command[1:]], check=True, env={**os.environ, **(environ or {})})
+    done = subprocess.run(
+        [str(program), *command[1:]], env={**os.environ, **(environ or {})}, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        sys.exit(f"{done.stdout.rstrip()}\n{' '.join(command)} ended with status {done.returncode}")
 
 
 if __name__ == "__main__":

@@ -95,6 +95,14 @@ def test_the_wheel_holds_all_data(installed):
     assert [what for what, path in DATA.items() if not (site / path).is_file()] == []
 
 
+def test_the_metadata_names_the_addresses_that_were_given(dist):
+    for wheel in dist.glob("*.whl"):
+        [metadata] = [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA")]
+        text = zipfile.ZipFile(wheel).read(metadata).decode()
+        urls = re.findall(r"^Project-URL: (.+)$", text, re.MULTILINE)
+        assert sorted(urls) == [f"Download, {URL}", f"Homepage, {URL}"], wheel.name
+
+
 def test_the_wheel_for_any_platform_carries_all_that_is_no_code_and_no_program(dist):
     [wheel] = dist.glob("*-any.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
