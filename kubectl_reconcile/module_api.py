@@ -22,7 +22,7 @@ What stands here:
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
 - backups by Jobs: `BackupStorage` with `backup_claim`, `BackupPlan` with `Every`, `due`, `Due`, `look_again_s`, `slot_suffix`, `with_missed`, `why_missed`; what became of them: `runs_of`, `BackupRun`, `BackupProgress`, `BackupWords`, `kept`, `last_lines`, `last_success`;
 - moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, that of a spec by `schedule_of` or `schedule_if_any`, `latest_slot`, `later`, `seconds_between`;
-- asking in CEL: `CelTest` of a value of a `CelSize`, with `CelError`, `CelFault`; security scans: `findings_among`, or those of a `ScanMemory` that knows what hasn't changed, by `ScanRules` (`ScanRulesError`), each a `ScanFinding` of a `ScanSeverity`, in the kinds that are `SCANNED`; reports: `report_of` a `ReportScope`, from kinds that are `REPORTED`, and `markdown_of` one, or `report_texts` that are no longer than they may be;
+- asking in CEL: `CelTest` of a value of a `CelSize`, with `CelError`, `CelFault`; security scans: `findings_among`, or those of a `ScanMemory` that knows what hasn't changed, by `ScanRules` (`ScanRulesError`), each a `ScanFinding` of a `ScanSeverity`, in the kinds that are `SCANNED`; reports: `report_of` a `ReportScope`, from kinds that are `REPORTED`, and `markdown_of` one, or `report_texts` that are no longer than they may be; how healthy a Checkup is: `CHECKUP_HEALTH`;
 - what our own Jobs run: `IMAGE`; S3 as their place to write to: `S3Place` with `s3_place`, `check_s3`, `s3_arguments`, `s3_environment`, `s3_volumes`, `s3_mounts`, `s3_hinted`;
 - reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `has_condition`, `labels_of`, `annotations_of`, `map_at`, `maps_in`, `text_at`, and the names of labels.
 
@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from kubectl_reconcile import IMAGE
 from kubectl_reconcile.core.annotations import MODULE_LABEL
+from kubectl_reconcile.core.checkup_policy import CHECKUP_HEALTH
 from kubectl_reconcile.core.health.cel_cost import Size as CelSize
 from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
@@ -153,6 +154,7 @@ from kubectl_reconcile.core.scan.namespace import SCANNED, findings_among
 from kubectl_reconcile.core.scan.rules import ScanRules, ScanRulesError
 
 __all__ = [
+    "CHECKUP_HEALTH",
     "COMPONENT_LABEL",
     "IMAGE",
     "INSTANCE_LABEL",

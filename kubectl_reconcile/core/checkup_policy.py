@@ -1,4 +1,4 @@
-"""Who may write Checkups that run pods: only who may create pods in that namespace anyway.
+"""What must be known of Checkups outside their module: how healthy one is, and who may write one that runs pods: only who may create pods in that namespace anyway.
 
 The daemon doesn't know who wrote a Checkup, and makes its Job by its own rights. The API server does know, so it is the one that refuses, by a policy that is installed with the daemon.
 A Checkup that exists may be changed by anybody in everything but its job, so that it can be suspended.
@@ -8,13 +8,21 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubectl_reconcile.core.objects import GroupKind, Manifest, map_at
 
 CHECKUP: Final = GroupKind("checks.reconcile.dev", "Checkup")
 """The kind. The Jobs of a Checkup come and go: a scan looks at what makes them instead."""
+CHECKUP_HEALTH: Final[Sequence[Mapping[str, Any]]] = (
+    {"Failed": {"Degraded": "True"}},
+    {"Failed": {"Passed": "False"}},
+    {"Current": {"Passed": "True"}},
+    {"InProgress": {"Passed": "Unknown"}},
+    {"InProgress": {}},
+)
+"""The health of a Checkup: its verdict."""
 _NAME: Final = "reconcile-checkup-rights"
 _API: Final = "admissionregistration.k8s.io/v1"
 

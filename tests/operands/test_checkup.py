@@ -1,14 +1,15 @@
 """Checkups by Jobs that really run: load on a real server, and what a program of somebody's own leaves behind."""
 
 import pytest
+import yaml
 
-from tests.e2e.conftest import crds, new_daemon  # noqa: F401 - fixtures
+from tests.e2e.conftest import ROOT, crds, new_daemon  # noqa: F401 - fixtures
 
 HEARD_OF = """
 import time, urllib.request
 while True:
     try:
-        urllib.request.urlopen("http://web:8080/", timeout=60).read()
+        urllib.request.urlopen("http://web:PORT/", timeout=60).read()
         break
     except OSError:
         time.sleep(0.1)  # until nodes have heard of the Service
@@ -31,6 +32,7 @@ while True:
     except OSError:
         time.sleep(0.1)  # until the rights are known everywhere
 """
+EXAMPLE = "examples/checkup.yaml"
 API = "checks.reconcile.dev/v1alpha1"
 
 
@@ -51,10 +53,9 @@ def passed(status):
     return next(each for each in status["conditions"] if each["type"] == "Passed")
 
 
-@pytest.mark.usefixtures("crds")
-def test_load_is_sent_to_a_service_and_told(real, new_daemon):  # noqa: F811 - a fixture
-    new_daemon(real.kubectl.kubeconfig, real.namespace).start()
-    ports = [{"port": 8080}]
+def serve(real, port):
+    """Let a Service ``web`` answer at a port, and wait until nodes have heard of it."""
+    ports = [{"port": port, "targetPort": 8080}]
     real.apply(
         {
             "kind": "Pod",
@@ -65,8 +66,15 @@ def test_load_is_sent_to_a_service_and_told(real, new_daemon):  # noqa: F811 - a
         },
         {"kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": ports}},
     )
-    real.run("python", "-c", HEARD_OF, name="client", image="python", pod={"restartPolicy": "Never"})
+    heard_of = HEARD_OF.replace("PORT", str(port))
+    real.run("python", "-c", heard_of, name="client", image="python", pod={"restartPolicy": "Never"})
     real.phase("Succeeded", "client")
+
+
+@pytest.mark.usefixtures("crds")
+def test_load_is_sent_to_a_service_and_told(real, new_daemon):  # noqa: F811 - a fixture
+    new_daemon(real.kubectl.kubeconfig, real.namespace).start()
+    serve(real, 8080)
     load = {"service": "web", "port": 8080, "path": "/?q=1", "ratePerSecond": 10, "durationSeconds": 2}
     spec = {"load": {**load, "timeoutSeconds": 120, "image": "python"}, "passes": "result.errors == 0"}
     real.apply({"apiVersion": API, "kind": "Checkup", "metadata": {"name": "speed"}, "spec": spec})
@@ -78,6 +86,23 @@ def test_load_is_sent_to_a_service_and_told(real, new_daemon):  # noqa: F811 - a
     assert passed(status)["status"] == "True", status
     asked = [line for line in real.logs("web") if "/?q=1" in line]
     assert len(asked) == 20
+
+
+@pytest.mark.usefixtures("crds")
+def test_the_jobs_of_the_example_run_when_they_are_asked_to(real, new_daemon):  # noqa: F811 - a fixture
+    """But for images that stand for programs here, and for the minute of load, all is as it stands in the example."""
+    new_daemon(real.kubectl.kubeconfig, real.namespace).start()
+    serve(real, 80)
+    example = {each["metadata"]["name"]: each for each in yaml.safe_load_all((ROOT / EXAMPLE).read_text())}
+    example["audit"]["spec"]["job"]["template"]["spec"]["containers"][0]["image"] = "system"
+    example["speed"]["spec"]["load"] |= {"image": "python", "durationSeconds": 2, "timeoutSeconds": 120}
+    example["speed"]["spec"]["passes"] = "result.errors == 0"  # how fast this machine is, nobody knows
+    for name in ("audit", "speed"):
+        example[name]["metadata"]["annotations"] = {"checks.reconcile.dev/requested-at": "now"}
+        real.apply(example[name])
+    audit, speed = result_of(real, "audit"), result_of(real, "speed")
+    assert (audit["result"]["open"], passed(audit)["status"]) == (0, "True")
+    assert (speed["result"]["requests"], speed["result"]["errors"], passed(speed)["status"]) == (60, 0, "True")
 
 
 @pytest.mark.usefixtures("crds")

@@ -9,6 +9,7 @@ Pure: expressions can't do anything but look. The library is imported where the 
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Self
@@ -46,7 +47,7 @@ class CelTest:
         except UnreadableError as error:
             raise CelError(f"its cost can't be estimated: {error}") from None
         except ValueError as error:
-            raise CelError(str(error).splitlines()[0]) from None
+            raise CelError(_complaint(str(error))) from None
         if taken > MOST_STEPS:
             message = f"would take too long: about {taken:.2g} steps for an object of usual size; at most {MOST_STEPS} are allowed"
             raise CelError(f"{message}; nest fewer loops, shorten what is repeated")
@@ -67,10 +68,22 @@ class CelTest:
         except LookupError:
             return False
         except Exception as error:  # noqa: BLE001 - whatever an expression stumbles over is its author's to mend
-            raise CelFault(f"{self.text!r} can't be answered: {str(error)[:_REASON]}") from None
+            why = str(error).partition(". ")[0]  # what follows is advice about CEL at large
+            raise CelFault(f"{self.text!r} can't be answered: {why[:_REASON]}") from None
         if not isinstance(found, bool):
             raise CelFault(f"{self.text!r} is neither true nor false but {type(found).__name__}")
         return found
+
+
+_PLACE: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*?)(?: expecting \{.*)?$", re.MULTILINE)
+"""How the library says where an expression stops being one; the list of what might have come instead is long."""
+
+
+def _complaint(text: str) -> str:
+    """Return why an expression isn't CEL, with its place."""
+    if place := _PLACE.search(text):
+        return f"isn't CEL: line {place[1]}, column {place[2]}: {place[3]}"
+    return text.splitlines()[0]
 
 
 @lru_cache(maxsize=1024)

@@ -55,9 +55,9 @@ class CronSchedule:
         try:
             self.after("2026-01-01T00:00:00Z")
         except CronSimError as error:
-            raise ScheduleError(
-                f"must be a schedule as in '30 3 * * *', not {self.expression!r}: {str(error).lower()}"
-            ) from error
+            # cronsim says "Bad day-of-month" also where a month lacks the day.
+            what = "no such day of the month" if "day-of-month" in str(error) else str(error).lower()
+            raise ScheduleError(f"must be a schedule as in '30 3 * * *', not {self.expression!r}: {what}") from error
         except StopIteration as error:
             raise ScheduleError(f"never comes: {self.expression!r} names a day that doesn't exist") from error
 

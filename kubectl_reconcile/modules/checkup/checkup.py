@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import (
+    CHECKUP_HEALTH,
     REPORTED,
     SCANNED,
     Condition,
@@ -29,7 +30,7 @@ from kubectl_reconcile.module_api import (
 from kubectl_reconcile.modules.checkup.measured import measured, status_of, unreadable, wait_s
 from kubectl_reconcile.modules.checkup.record import by_fingerprint, is_same, recorded
 from kubectl_reconcile.modules.checkup.reported import reported
-from kubectl_reconcile.modules.checkup.runs import created_of, synced_in
+from kubectl_reconcile.modules.checkup.runs import created_of, requested_of, synced_in
 from kubectl_reconcile.modules.checkup.spec import CheckupSpec, checkup_spec
 from kubectl_reconcile.modules.checkup.verdict import NOT_STALLED, passed, regressed
 
@@ -45,12 +46,7 @@ _READ = tuple(dict.fromkeys((*SCANNED, *REPORTED)))
     kind="Checkup",
     owns=["batch/v1/Job", "v1/ConfigMap"],
     reads=[Reads(api, kind, whole_namespace=True) for api, kind in _READ],
-    health=[
-        {"Failed": {"Degraded": "True"}},
-        {"Failed": {"Passed": "False"}},
-        {"Current": {"Passed": "True"}},
-        {"InProgress": {}},
-    ],
+    health=CHECKUP_HEALTH,
 )
 def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
     """Look at all workloads, Services, Roles and RoleBindings of the namespace, send requests to a Service, run a Job of your own, or write a report, and say what changed.
@@ -71,7 +67,7 @@ def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
             status=before, conditions=_stalled(obstacle), requeue_after_s=wait_s(before, ctx.now, is_blocked=True)
         )
     slot = _slot(cr, before, calendar, ctx.now)
-    status = before if spec.suspend else _status(spec, before, basis, owned, slot, ctx)
+    status = before if spec.suspend else _status(cr, spec, before, owned, slot, ctx)
     if spec.suspend:
         status.pop("nextScheduleTime", None)
     elif calendar:
@@ -84,12 +80,12 @@ def checkup(cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
 
 
 def _status(
-    spec: CheckupSpec, before: Mapping[str, Any], basis: str, owned: Owned, slot: str, ctx: Context
+    cr: Manifest, spec: CheckupSpec, before: Mapping[str, Any], owned: Owned, slot: str, ctx: Context
 ) -> dict[str, Any]:
     """Return the status with the result that counts now: the one before, unless it is time for another one."""
-    is_other = before.get("basis") != basis
-    synced = synced_in(owned, spec)
-    is_due = bool(slot) or is_other or (bool(synced) and synced != before.get("applied"))
+    basis, occasions = spec.basis, {"applied": synced_in(owned, spec), "requested": requested_of(cr)}
+    noted = {name: occasion for name, occasion in occasions.items() if occasion}
+    is_due = bool(slot) or before.get("basis") != basis or any(before.get(name) != noted[name] for name in noted)
     if (spec.schedule or spec.on_sync) and not is_due:
         return dict(before)
     findings = by_fingerprint(_MEMORY.findings_among(ctx.namespace, owned.around(_KINDS), spec.rules))
@@ -97,7 +93,7 @@ def _status(
         return {name: value for name, value in before.items() if name not in _OF_SCHEDULE or spec.schedule}
     found = recorded(before, basis, findings, now=ctx.now, keep=spec.keep)
     found["history"][-1]["passed"] = passed(found, spec.test).status == "True"
-    found |= {"applied": synced} if synced else {}
+    found |= noted
     if last := slot or (before.get("lastScheduleTime") if spec.schedule else ""):
         found["lastScheduleTime"] = last
     return found

@@ -37,7 +37,9 @@ _DEADLINE_S: Final = 600
 _BASELINE: Final = ScanRules.of({"profile": "baseline"})
 _NO_TOKEN: Final = {"automountServiceAccountToken": False}
 MOST_BYTES: Final = 64 * 1024
-"""How long a result may be. Nodes cut termination messages off at 4 KiB; more goes into the ConfigMap."""
+"""How long a result may be; what is longer than a termination message goes into the ConfigMap."""
+_MOST_OF_MESSAGE: Final = 4096
+"""Where nodes cut termination messages off, in bytes."""
 _SUMMARY_MAX: Final = 200
 _TOLD: Final = 6
 
@@ -115,13 +117,17 @@ class JobWish(Unjudging):
     @staticmethod
     def why_none(said: str) -> tuple[str, str]:
         """Return why there is no result in what was said: in one word, and in a sentence."""
-        if len(said.encode()) > MOST_BYTES:
-            return "TooLarge", f"its result is {len(said.encode())} bytes long; {MOST_BYTES} are the most"
-        hint = f"it may be nested {MOST_NESTED} deep, and JSON has neither NaN nor halves of characters"
-        return (
-            "NotAResult",
-            f"what it left is no JSON object: {shortened(' '.join(said.split()), 100)!r} (hint: {hint})",
-        )
+        size, words = len(said.encode()), " ".join(said.split())
+        if size > MOST_BYTES:
+            return "TooLarge", f"its result is {size} bytes long; {MOST_BYTES} are the most"
+        if words == "{}":
+            return "NotAResult", "what it left is an empty JSON object (hint: give it at least one field)"
+        hint = 'it must be one as in {"open": 3}, and nothing else'
+        if size == _MOST_OF_MESSAGE:
+            hint = f"nodes cut termination messages off after {size} bytes; leave what is longer in the ConfigMap"
+        elif words.startswith("{"):
+            hint = f"it may be nested {MOST_NESTED} deep, and JSON has neither NaN nor halves of characters"
+        return "NotAResult", f"what it left is no JSON object: {shortened(words, 100)!r} (hint: {hint})"
 
 
 def _told_to(container: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ Pure: a spec, live objects and a time in; children, a status and conditions out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from kubectl_reconcile.module_api import (
@@ -18,6 +19,8 @@ from kubectl_reconcile.module_api import (
     Manifest,
     Outcome,
     Owned,
+    annotations_of,
+    condition_of,
     kept_status,
     map_at,
     maps_in,
@@ -29,6 +32,8 @@ from kubectl_reconcile.module_api import (
 from kubectl_reconcile.modules.checkup.job import results_name
 from kubectl_reconcile.modules.checkup.report import SYNC
 from kubectl_reconcile.modules.checkup.runs import (
+    OCCASION,
+    REQUESTED,
     SYNCED,
     CheckRun,
     due_check,
@@ -50,6 +55,8 @@ _OF_HISTORY: Final = ("p50_ms", "p99_ms")
 _COUNTS_OF_HISTORY: Final = ("errors", "requests")
 _MOST_COUNTED: Final = 2**53
 """Up to where the API server takes whole numbers for such."""
+_NOTED: Final = {SYNCED: "applied", REQUESTED: "requested"}
+"""Where the status notes for which occasion of a kind a check was made last."""
 
 
 class Judge(Protocol):
@@ -104,7 +111,7 @@ def _kind(basis: object) -> str:
 def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, ctx: Context) -> Outcome:
     """Begin what is due; tell what became of what was begun."""
     status, calendar = status_of(cr, spec.basis), spec.calendar
-    run = last_run(owned, results_name(ctx), ctx.now, told=status.get("job"))
+    run = _with_last_seen(cr, last_run(owned, results_name(ctx), ctx.now, told=status.get("job")))
     was_told = run is None or status.get("job") == run.name
     if run and run.ended and run.name != status.get("job"):
         status = _recorded(status, spec, check, run)
@@ -121,26 +128,44 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
         status.pop(name, None)
     is_due = bool(due.occasion) and not (spec.suspend or is_at_work or obstacle)
     # What the last run left, or a daemon that was killed before it made the Job, is gone before the next one begins.
-    begins = is_due and not (spec.job and owned.get("ConfigMap", results_name(ctx)))
+    begins = is_due and not (spec.job and _is_of_another(owned.get("ConfigMap", results_name(ctx)), due.occasion))
     kept = (named("batch/v1", "Job", run.name),) if run and not begins else ()
     deadline_s = spec.deadline_seconds or check.deadline_s
     job = job_name(ctx, due.occasion)
     begun = (job_of(ctx, due.occasion, spec.basis, check.template_of(ctx, job), deadline_s),) if begins else ()
     # It goes only once it is known that what it holds was written down.
-    results = (_results(ctx),) if spec.job and (begins or not was_told) else ()
+    occasion = due.occasion if begins else run.occasion if run else ""
+    results = (_results(ctx, occasion),) if spec.job and (begins or not was_told) else ()
     return Outcome(
         children=(*kept, *results, *begun),
         untouched=untouched_in(kept),
         status=status,
-        conditions=tuple(_conditions(status, spec.test, check, run, obstacle)),
+        conditions=(
+            _running(status, run, begun=job if begins else ""),
+            Condition("Stalled", "True", "InTheWay", obstacle) if obstacle else NOT_STALLED,
+            passes(status, spec.test, check, obstacle),
+            has_regressed(status, check),
+        ),
         requeue_after_s=wait_s(status, ctx.now, is_soon=is_at_work or is_due, is_blocked=bool(obstacle)),
     )
 
 
-def _results(ctx: Context) -> Manifest:
-    """Return the ConfigMap that a pod may leave its result in."""
-    metadata = {"name": results_name(ctx), "labels": ctx.labels()}
+def _results(ctx: Context, occasion: str) -> Manifest:
+    """Return the ConfigMap that the pod of an occasion may leave its result in."""
+    metadata = {"name": results_name(ctx), "labels": ctx.labels(), "annotations": {OCCASION: occasion}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def _is_of_another(results: Manifest | None, occasion: str) -> bool:
+    """Tell whether a ConfigMap may hold what the pod of another occasion left; that of a Job which the API server refused is empty, and serves again."""
+    return results is not None and (annotations_of(results).get(OCCASION) != occasion or "data" in results)
+
+
+def _with_last_seen(cr: Manifest, run: CheckRun | None) -> CheckRun | None:
+    """Return a run with what its pod was last seen to wait for, once that is gone: after its deadline a Job takes its pods along."""
+    running = condition_of(cr, "Running") or {}
+    seen = str(running.get("message") or "") if running.get("status") == "True" else ""
+    return run if run is None or run.has_pod or seen in {"", run.working} else replace(run, waits=seen)
 
 
 def unreadable(owned: Owned, spec: CheckupSpec, needed: frozenset[str]) -> str:
@@ -172,7 +197,7 @@ def wait_s(status: Mapping[str, Any], now: str, *, is_soon: bool = False, is_blo
 def _recorded(status: Mapping[str, Any], spec: CheckupSpec, check: Measurement, run: CheckRun) -> dict[str, Any]:
     """Return the status with what became of a run."""
     found = {**status, "job": run.name, "lastResultTime": run.ended, "basis": run.basis}
-    found |= {"applied": run.occasion} if run.occasion.startswith(SYNCED) else {}
+    found |= {name: run.occasion for word, name in _NOTED.items() if run.occasion.startswith(word)}
     found.pop("failure", None)
     result = {} if run.failed else check.result_of(run.said)
     if result:
@@ -191,7 +216,8 @@ def _recorded(status: Mapping[str, Any], spec: CheckupSpec, check: Measurement, 
 
 def _failure(run: CheckRun, check: Measurement) -> dict[str, str]:
     if run.failed:
-        return {"reason": "JobFailed", "message": f"Job {run.name}: {run.failed}"}
+        seen = f"; last seen: {run.waits}" if run.waits and run.waits not in run.failed else ""
+        return {"reason": "JobFailed", "message": shortened(f"Job {run.name}: {run.failed}{seen}", 2 * _MESSAGE_MAX)}
     if not run.said:
         return {"reason": "NoResult", "message": f"Job {run.name}: its pod is gone, or told nothing"}
     reason, message = check.why_none(run.said)
@@ -229,25 +255,24 @@ def _is_number(value: object) -> bool:
 # --- what is told ---------------------------------------------------------------------------------
 
 
-def _conditions(
-    status: Mapping[str, Any], test: CelTest | None, check: Measurement, run: CheckRun | None, obstacle: str
-) -> Iterator[Condition]:
+def _running(status: Mapping[str, Any], run: CheckRun | None, *, begun: str) -> Condition:
+    """Return whether a Job is at work; *begun* is the one that this pass makes."""
     if run and not run.ended:
-        yield Condition("Running", "True", "JobAtWork", run.waits or f"Job {run.name} is at work")
-    else:
-        yield Condition("Running", "False", "Idle", "")
-    yield Condition("Stalled", "True", "InTheWay", obstacle) if obstacle else NOT_STALLED
-    yield passes(status, test, check)
-    yield has_regressed(status, check)
+        return Condition("Running", "True", "JobAtWork", run.waits or run.working)
+    if begun:
+        told = f"Job {begun} is about to begin; if this stays so, the API server refuses it, and an event of this Checkup says why"
+        return Condition("Running", "False", "Beginning", told)
+    upcoming = status.get("nextScheduleTime")
+    return Condition("Running", "False", "Idle", f"the next check is due at {upcoming}" if upcoming else "")
 
 
-def passes(status: Mapping[str, Any], test: CelTest | None, check: Judge) -> Condition:
-    """Return whether the last result passes: by *test*, or without one as *check* has it."""
+def passes(status: Mapping[str, Any], test: CelTest | None, check: Judge, obstacle: str = "") -> Condition:
+    """Return whether the last result passes: by *test*, or without one as *check* has it. An *obstacle* is why there is none yet."""
     if failure := map_at(status, "failure"):
         return Condition("Passed", "False", str(failure.get("reason") or "Failed"), str(failure.get("message") or ""))
     result = map_at(status, "result")
     if not result:
-        return Condition("Passed", "Unknown", "NoResult", "there is no result yet")
+        return Condition("Passed", "Unknown", "NoResult", _why_no_result(status, obstacle))
     is_good, fault = judged(result, test) if test else (check.is_good(result), "")
     if fault:
         return Condition("Passed", "False", "CannotBeJudged", fault)
@@ -255,6 +280,13 @@ def passes(status: Mapping[str, Any], test: CelTest | None, check: Judge) -> Con
         return Condition("Passed", "True", "Passed", check.summary(result))
     told = f"not {test.text!r}: {check.summary(result)}" if test else check.summary(result)
     return Condition("Passed", "False", "NotPassed", shortened(told, _MESSAGE_MAX))
+
+
+def _why_no_result(status: Mapping[str, Any], obstacle: str) -> str:
+    if obstacle:
+        return f"there is no result yet: {obstacle}"
+    upcoming = status.get("nextScheduleTime")
+    return f"there is no result yet; the next check is due at {upcoming}" if upcoming else "there is no result yet"
 
 
 def has_regressed(status: Mapping[str, Any], check: Judge) -> Condition:

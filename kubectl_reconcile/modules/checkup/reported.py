@@ -47,6 +47,7 @@ def reported(cr: Manifest, spec: CheckupSpec, wish: ReportWish, owned: Owned, ct
         children, status = (made,), _recorded(status, spec, wish, counts, ctx.now, is_same=is_same)
         status |= {"configMap": report_name(ctx), **({"lastScheduleTime": due.slot} if due.slot else {})}
         status |= {"applied": due.synced} if due.synced else {}
+        status |= {"requested": due.requested} if due.requested else {}
     elif owned.get("ConfigMap", report_name(ctx)) is not None:
         children = (named("v1", "ConfigMap", report_name(ctx)),)
     if calendar:
@@ -58,7 +59,7 @@ def reported(cr: Manifest, spec: CheckupSpec, wish: ReportWish, owned: Owned, ct
         children=children,
         untouched=untouched_in(children),
         status=status,
-        conditions=(stalled, passes(status, spec.test, wish), has_regressed(status, wish)),
+        conditions=(stalled, passes(status, spec.test, wish, obstacle), has_regressed(status, wish)),
         requeue_after_s=wait_s(status, ctx.now, is_blocked=bool(obstacle)),
     )
 

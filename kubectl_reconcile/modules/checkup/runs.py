@@ -1,7 +1,7 @@
 """Checks that a Job makes: which one is due, and what became of those that were begun.
 
-A run is begun for one *occasion*: a slot of the schedule, that the spec is another one, or that a Sync has applied another revision. An occasion has one name forever, that of its Job, so nobody begins it
-twice, whoever is killed between two steps. One Job is at work at a time; slots that come meanwhile, or that nobody was there for, aren't made up for.
+A run is begun for one *occasion*: a slot of the schedule, that the spec is another one, that a Sync has applied another revision, or that somebody has requested it. An occasion has one name forever,
+that of its Job, so nobody begins it twice, whoever is killed between two steps. One Job is at work at a time; slots that come meanwhile, or that nobody was there for, aren't made up for.
 
 Pure: live objects and a time in, runs out.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubectl_reconcile.module_api import (
@@ -43,6 +43,10 @@ SPEC_CHANGED: Final = "spec"
 """What the occasion is called that the spec is another one; its basis follows."""
 SYNCED: Final = "sync"
 """What the occasion is called that Syncs have applied other revisions; a digest of these follows."""
+REQUESTED: Final = "request"
+"""What the occasion is called that somebody wants a check now; a digest of what they wrote follows."""
+REQUESTED_AT: Final = "checks.reconcile.dev/requested-at"
+"""The annotation of a Checkup by which somebody wants a check now: each new value is one check."""
 LATEST_START_S: Final = 300.0
 """How late a slot may begin; one that is older was missed."""
 _PATIENCE_S: Final = 30.0
@@ -52,7 +56,10 @@ _MESSAGE_MAX: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """One Job: for which *occasion*, of which *basis*, and where it has *ended*, what its pod *said*, or why it *failed*."""
+    """One Job: for which *occasion*, of which *basis*, and where it has *ended*, what its pod *said*, or why it *failed*.
+
+    *waits* is what it waits for; where it *has_pod* no more, that isn't known any longer.
+    """
 
     name: str
     occasion: str
@@ -61,6 +68,12 @@ class CheckRun:
     said: str = ""
     failed: str = ""
     waits: str = ""
+    has_pod: bool = False
+
+    @property
+    def working(self) -> str:
+        """What is told of it while it is at work and waits for nothing."""
+        return f"Job {self.name} is at work"
 
     @property
     def slot(self) -> str:
@@ -126,9 +139,13 @@ def _run(job: Manifest, left: str, pods: Iterable[Manifest], now: str, patience_
         waited = next((each for each in map(why_waiting, pods) if each), "")
         words = _fault(said) or waited
         told_now = shortened(f"{why}{'; ' if why and words else ''}{words}" or "it failed", _MESSAGE_MAX)
-        return CheckRun(name, occasion, basis, str(failed.get("lastTransitionTime") or now), failed=told_now)
-    waits = next((each for each in map(why_waiting, pods) if each), "")
-    return CheckRun(name, occasion, basis, waits=shortened(waits, _MESSAGE_MAX))
+        return CheckRun(
+            name, occasion, basis, str(failed.get("lastTransitionTime") or now), failed=told_now, has_pod=bool(pods)
+        )
+    has_any = bool(pods) or has_condition(job, "FailureTarget")  # then its pods are taken away
+    no_pod = "" if has_any else f"it waits for its pod (hint: kubectl describe job {name} tells why there is none)"
+    waits = next((each for each in map(why_waiting, pods) if each), no_pod)
+    return CheckRun(name, occasion, basis, waits=shortened(waits, _MESSAGE_MAX), has_pod=bool(pods))
 
 
 def _said(pod: Manifest) -> str:
@@ -158,13 +175,15 @@ def _handled_slot(
 class DueCheck:
     """What a check is to be made for now, its *occasion*, nothing where it isn't; what else is to be known of it.
 
-    *slot* is the slot of the schedule that is due; *handled* is the last one that needs no beginning. *synced* is what `synced_in` says.
+    *slot* is the slot of the schedule that is due; *handled* is the last one that needs no beginning. *synced* is what `synced_in` says, *requested*
+    what `requested_of` says.
     """
 
     occasion: str = ""
     slot: str = ""
     handled: str = ""
     synced: str = ""
+    requested: str = ""
 
 
 def due_check(
@@ -176,8 +195,8 @@ def due_check(
         created = created_of(cr, now)
         handled = _handled_slot(status, run, calendar, created, now)
         slot = latest_slot(calendar, max(handled, created, later(now, -LATEST_START_S)), now)
-    synced = synced_in(owned, spec)
-    return DueCheck(_occasion(spec, slot, synced, status, run), slot, handled, synced)
+    due = DueCheck(slot=slot, handled=handled, synced=synced_in(owned, spec), requested=requested_of(cr))
+    return replace(due, occasion=_occasion(spec, due, status, run))
 
 
 def created_of(cr: Manifest, now: str) -> str:
@@ -195,12 +214,18 @@ def synced_in(owned: Owned, spec: CheckupSpec) -> str:
     return f"{SYNCED} {digest}" if revisions else ""
 
 
-def _occasion(spec: CheckupSpec, slot: str, synced: str, status: Mapping[str, Any], run: CheckRun | None) -> str:
+def requested_of(cr: Manifest) -> str:
+    """Return the occasion that somebody wants a check now; nothing where nobody ever has."""
+    token = annotations_of(cr).get(REQUESTED_AT)
+    return f"{REQUESTED} {hashlib.sha256(token.encode()).hexdigest()[:16]}" if token else ""
+
+
+def _occasion(spec: CheckupSpec, due: DueCheck, status: Mapping[str, Any], run: CheckRun | None) -> str:
     """Return what a check is to be made for. Without a schedule, and where Syncs don't count, a spec is one occasion."""
-    if slot:
-        return slot
-    if synced:
-        made = {str(status.get("applied") or ""), run.occasion if run else ""}
-        return "" if synced in made else synced
+    if due.slot:
+        return due.slot
+    made = {*(str(status.get(name) or "") for name in ("applied", "requested")), run.occasion if run else ""}
+    if wanted := next((each for each in (due.synced, due.requested) if each and each not in made), ""):
+        return wanted
     is_other = not (spec.schedule or spec.on_sync) and status.get("basis") != spec.basis
     return f"{SPEC_CHANGED} {spec.basis}" if is_other else ""

@@ -40,7 +40,7 @@ REFUSED = {
     "a word": ("@daily", "UTC", "five fields"),
     "seconds": ("0 30 3 * * *", "UTC", "five fields"),
     "a minute too many": ("60 3 * * *", "UTC", "bad minute"),
-    "a day that never comes": ("0 0 30 2 *", "UTC", "bad day-of-month"),
+    "a day that never comes": ("0 0 30 2 *", "UTC", "no such day of the month"),
     "no step": ("*/0 * * * *", "UTC", "bad minute"),
 }
 

@@ -54,6 +54,22 @@ def test_what_is_not_healthy_is_told_with_its_reason():
     assert "it has no more time" in line["message"]
 
 
+def checkup(name, passed, **spec):
+    conditions = [condition("Passed", passed, message="3 findings")]
+    body = {"metadata": meta(name), "spec": spec, "status": {"conditions": conditions}}
+    return {"apiVersion": "checks.reconcile.dev/v1alpha1", "kind": "Checkup", **body}
+
+
+def test_a_checkup_is_as_healthy_as_its_verdict_but_that_of_a_report_says_nothing():
+    verdicts = [checkup(name, passed, scan={}) for name, passed in (("a", "True"), ("b", "False"), ("c", "Unknown"))]
+    found = report_of([*verdicts, checkup("monday", "False", report={})], SHOP, NOW)
+    assert [(each["object"], each["health"], each["message"]) for each in found["unhealthy"]] == [
+        ("Checkup.checks.reconcile.dev/b", "Failed", "3 findings"),
+        ("Checkup.checks.reconcile.dev/c", "InProgress", "3 findings"),
+    ]
+    assert [(each["count"], each["healthy"]) for each in found["inventory"]] == [(4, 2)]
+
+
 def test_images_are_told_with_their_versions_and_who_runs_them():
     objects = [
         deployment("a", image="reg:5000/nginx:1.29@sha256:ab"),

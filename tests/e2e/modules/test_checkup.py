@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
-from tests.e2e.conftest import until_may
+from tests.e2e.conftest import ROOT, until_may
 from tests.e2e.domains import condition
 
 
@@ -24,6 +25,45 @@ def role(*verbs):
 def found(cluster):
     status = (cluster.get("Checkup", "security") or {}).get("status") or {}
     return {(each["object"], each["check"]) for each in status.get("findings") or ()}
+
+
+@pytest.mark.usefixtures("daemon")
+def test_the_checkups_of_the_example_reach_their_verdict_when_they_are_asked_to(cluster, eventually):
+    """Pods are simulated, so the test says what that of the Job leaves; what asks the Service is among the tests of pods that run."""
+    example = ROOT / "examples" / "checkup.yaml"
+    names = {each["metadata"]["name"] for each in yaml.safe_load_all(example.read_text())}
+    cluster.kubectl("apply", "-n", cluster.namespace, "-f", str(example))
+
+    def passed(name):
+        return condition(cluster.get("Checkup", name), "Passed")
+
+    eventually(lambda: passed("security").get("status") == "True", "the scan passes")
+    assert cluster.get("Checkup", "security")["status"]["result"]["total"] == 0, "the example itself is sound"
+    words = ("annotate", "checkup", "--all", "checks.reconcile.dev/requested-at=now", "-n", cluster.namespace)
+    cluster.kubectl(*words)
+    pod = eventually(lambda: next(iter(cluster.list("Pod")), None), "the audit has a pod")
+    eventually(lambda: cluster.get("Pod", pod["metadata"]["name"])["status"].get("phase") == "Succeeded", "it has run")
+    leave(cluster, pod["metadata"]["name"], '{"open": 0}')
+    eventually(lambda: passed("audit").get("message") == "open 0", "what the audit left passes")
+    eventually(lambda: passed("monday").get("status") == "True", "the report is written")
+    in_the_way = eventually(lambda: condition(cluster.get("Checkup", "speed"), "Stalled"), "there is no Service")
+    assert "there is no Service web" in in_the_way["message"]
+    told = cluster.kubectl("get", "checkups", "-n", cluster.namespace)
+    assert {line.split()[0]: line.split()[1] for line in told.splitlines()[1:]} == {
+        **dict.fromkeys(names, "True"),
+        "speed": "Unknown",
+    }
+    assert "there is no result yet: .spec.load.service: there is no Service web" in told
+
+
+def leave(cluster, pod, words):
+    """Write the termination message of a pod, as a node would."""
+    status = cluster.get("Pod", pod)["status"]
+    (container,) = status["containerStatuses"]
+    container["state"]["terminated"]["message"] = words
+    patch = json.dumps({"status": {"containerStatuses": [container]}})
+    where = ("patch", "pod", pod, "-n", cluster.namespace, "--subresource=status", "--type=merge", "-p", patch)
+    cluster.kubectl(*where)
 
 
 WILDCARD = ("Role.rbac.authorization.k8s.io/web", "rights-wildcard")

@@ -138,6 +138,12 @@ def test_what_makes_no_sense_is_told_with_its_place(spec, field):
     assert refused.value.field == field
 
 
+def test_where_an_expression_stops_being_one_is_told_in_a_few_words():
+    with pytest.raises(SpecError) as refused:
+        World(passes="result.total ==").look()
+    assert str(refused.value) == ".spec.passes: isn't CEL: line 1, column 16: Syntax error: mismatched input '<EOF>'"
+
+
 # --- when ---
 
 

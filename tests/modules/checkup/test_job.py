@@ -170,6 +170,18 @@ def test_a_daemon_that_was_killed_between_config_map_and_job_begins_with_another
     assert (world.maps.keys(), world.begun[1:]) == ({"check-result"}, ["check-20261120140000"])
 
 
+def test_the_config_map_of_a_job_that_the_server_refuses_stays_and_the_status_says_where_to_look():
+    world = job()
+    world.at(SOON)
+    refused = world.begun[0]
+    for _ in range(3):
+        world.jobs.clear()
+        world.at(LATER)
+        assert (world.maps.keys(), set(world.begun)) == ({"check-result"}, {refused})
+    assert world.told("Running") == ("False", "Beginning")
+    assert f"Job {refused} is about to begin; if this stays so, the API server refuses it" in world.message("Running")
+
+
 def test_what_is_suspended_or_blocked_waits_for_no_config_map():
     world = job(schedule="0 * * * *", suspend=True)
     world.maps["check-result"] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta("check-result")}
@@ -196,10 +208,12 @@ def test_what_another_run_left_is_not_the_result_of_this_one():
 
 
 NO_RESULT = {
-    "text": ("all is well", "NotAResult", "is no JSON object: 'all is well'"),
+    "text": ("all is well", "NotAResult", "is no JSON object: 'all is well' (hint: it must be one as in"),
+    "an empty object": ("{}\n", "NotAResult", "is an empty JSON object (hint: give it at least one field)"),
     "a number": ("42", "NotAResult", "no JSON object"),
     "a list": ("[1, 2]", "NotAResult", "no JSON object"),
-    "what a node has cut off": ('{"open": [1, 2', "NotAResult", "no JSON object"),
+    "what somebody has cut off": ('{"open": [1, 2', "NotAResult", "nested 20 deep"),
+    "what a node has cut off": ('{"x": "' + "y" * 4089, "NotAResult", "cut termination messages off after 4096 bytes"),
     "too much": (json.dumps({"x": "é" * MOST_BYTES}), "TooLarge", f"{MOST_BYTES} are the most"),
 }
 
@@ -294,6 +308,51 @@ def test_a_job_that_never_ends_is_ended_by_its_deadline():
     world.end("", ok=False, reason="DeadlineExceeded", message="Job was active longer than specified deadline")
     world.at(SOON)
     assert "DeadlineExceeded" in world.message("Passed")
+
+
+def test_of_a_job_that_worked_until_its_deadline_nothing_is_said_of_waiting():
+    world = job()
+    name = world.begin()
+    world.end("")
+    world.pods[name]["status"] = {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+    world.jobs[name].pop("status")
+    world.at(SOON)
+    assert world.message("Running") == f"Job {name} is at work"
+    world.pods.clear()
+    world.jobs[name]["status"] = {"conditions": [{"type": "FailureTarget", "status": "True"}]}
+    world.at(SOON)
+    world.end("", ok=False, reason="DeadlineExceeded")
+    world.pods.clear()
+    world.at(SOON)
+    assert world.message("Passed") == f"Job {name}: DeadlineExceeded"
+
+
+WAITING = {
+    "its image": ({"reason": "ErrImagePull", "message": "no such image"}, "its pod waits: ErrImagePull: no such image"),
+    "its pod": (None, "it waits for its pod (hint: kubectl describe job"),
+}
+
+
+@pytest.mark.parametrize(("waits", "words"), WAITING.values(), ids=WAITING)
+def test_what_a_job_waited_for_in_vain_is_told_after_its_deadline(waits, words):
+    world = job()
+    name = world.begin()
+    if waits:
+        world.end("")
+        pod = world.pods[name]
+        pod["status"] = {"containerStatuses": [{"name": "main", "state": {"waiting": waits}}]}
+        world.jobs[name].pop("status")
+    world.at(SOON)
+    assert words in world.message("Running")
+    world.pods.clear()
+    world.jobs[name]["status"] = {"conditions": [{"type": "FailureTarget", "status": "True"}]}
+    world.at(SOON)
+    assert words in world.message("Running")
+    world.end("", ok=False, reason="DeadlineExceeded")
+    world.pods.clear()
+    world.at(SOON)
+    assert "DeadlineExceeded" in world.message("Passed")
+    assert f"; last seen: {words}" in world.message("Passed")
 
 
 BAD = {
