@@ -66,6 +66,8 @@ _RESOLVING = "-Dsun.net.inetaddr.ttl=5 -Dsun.net.inetaddr.negative.ttl=1"
 """A pod that is recreated has another address, which the others should learn of soon."""
 SESSION_MS = 9_000
 """For how long a broker may be silent until its partitions are led by others."""
+REGISTRATION_MS = 3_600_000
+"""How long a broker that begins waits for the controllers. One that gives up takes the controller in its process with it, so that on a slow machine the others wait in vain, too."""
 
 
 # --- configuration --------------------------------------------------------------------------------
@@ -79,6 +81,7 @@ def properties(spec: KafkaSpec, ctx: Context, number: int) -> str:
     listeners = {"BROKER": PORT, **({"CONTROLLER": CONTROLLER_PORT} if is_controller else {})}
     lines = {
         "default.replication.factor": usual,
+        "initial.broker.registration.timeout.ms": REGISTRATION_MS,
         "min.insync.replicas": min(2, usual),
         "num.partitions": 1,
         "offsets.topic.replication.factor": usual,
