@@ -33,7 +33,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make release", description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("version", nargs="?", default="")
     parser.add_argument("--release-url", default="", help="where the files of this release will be downloaded from")
-    parser.add_argument("--homepage", default="", help="page of the project (default: the release URL)")
+    parser.add_argument(
+        "--homepage",
+        default="",
+        help="page of the project, for the metadata and krew, which has the release URL otherwise",
+    )
     parser.add_argument("--platform", action="append", help="for these platforms alone (default: all)")
     asked = parser.parse_args()
     wish = Wish(asked.version, asked.release_url, asked.homepage)

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from kubectl_reconcile.go_programs import GoBuildError
 from kubectl_reconcile.source.render.program import build
 from releasing import sbom
 
@@ -63,13 +64,14 @@ def main() -> None:
     parser.add_argument("--platform", action="append", choices=[*PLATFORMS, "all"], help="default: this machine's")
     parser.add_argument("--python", action="append", help="versions of Python to support (default: %(default)s)")
     parser.add_argument("--release-url", default="", help="where the archives will be; without it, no krew manifest")
-    parser.add_argument("--homepage", default="", help="page of the project, for krew (default: the release URL)")
+    parser.add_argument(
+        "--homepage",
+        default="",
+        help="page of the project, for the metadata and krew, which has the release URL otherwise",
+    )
     wanted = parser.parse_args()
     platforms = list(PLATFORMS) if "all" in (wanted.platform or ()) else wanted.platform or [this_platform()]
-    os.environ["RECONCILE_RELEASE_URL"], os.environ["RECONCILE_HOMEPAGE"] = (
-        wanted.release_url,
-        wanted.homepage or wanted.release_url,
-    )
+    os.environ |= {"RECONCILE_RELEASE_URL": wanted.release_url, "RECONCILE_HOMEPAGE": wanted.homepage}
     shutil.rmtree(wanted.out, ignore_errors=True)
     sdist = packages(wanted.out)
     wheels = {name: platform_wheel(sdist, name, wanted.out) for name in platforms}
@@ -118,7 +120,10 @@ def platform_wheel(sdist: Path, platform: str, out: Path) -> Path:
 
 def program_of(platform: str) -> Path:
     """Return the program that renders, for a platform, built if it wasn't yet."""
-    return build(log, platform="" if platform == this_platform() else platform)
+    try:
+        return build(log, platform="" if platform == this_platform() else platform)
+    except GoBuildError as problem:
+        sys.exit(f"{problem.output}\nerror: {problem}".lstrip())
 
 
 def repack(archive: Path) -> None:
@@ -155,6 +160,8 @@ def materials(platform: str) -> sbom.Materials:
 
 def go_version(program: Path) -> str:
     """Return the version of Go that built a program, as it says itself: ``1.26.0``."""
+    if not shutil.which("go"):
+        sys.exit("error: go isn't on PATH, and the bill of materials names its version: install Go")
     said = subprocess.run(["go", "version", str(program)], capture_output=True, text=True, check=True).stdout
     return said.split()[-1].removeprefix("go")
 

@@ -20,10 +20,10 @@ from kubectl_reconcile.cli import reference
 
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
-DIST = (sys.executable, "-m", "releasing.dist")
 HOME = {name: os.environ[name] for name in ("HOME", "UV_CACHE_DIR") if name in os.environ}
 """Where packages that were fetched before are kept; tests have a home of their own."""
-URL = "https://example.com/releases/download"
+URL, HOMEPAGE = "https://example.com/releases/download", "https://example.com"
+DIST = (sys.executable, "-m", "releasing.dist", "--release-url", URL, "--homepage", HOMEPAGE)
 DATA = {
     "the CRDs": "kubectl_reconcile/crds/syncs.reconcile.dev.yaml",
     "the examples": "kubectl_reconcile/examples/shop/base/web.yaml",
@@ -55,7 +55,7 @@ def dist(tmp_path_factory, renders):
     """A release for this machine and this Python."""
     out = tmp_path_factory.mktemp("release") / "dist"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    command = [*DIST, "--out", out, "--python", python, "--release-url", URL]
+    command = [*DIST, "--out", out, "--python", python]
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **HOME}, timeout=300)
     return out
 
@@ -100,7 +100,7 @@ def test_the_metadata_names_the_addresses_that_were_given(dist):
         [metadata] = [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA")]
         text = zipfile.ZipFile(wheel).read(metadata).decode()
         urls = re.findall(r"^Project-URL: (.+)$", text, re.MULTILINE)
-        assert sorted(urls) == [f"Download, {URL}", f"Homepage, {URL}"], wheel.name
+        assert sorted(urls) == [f"Download, {URL}", f"Homepage, {HOMEPAGE}"], wheel.name
 
 
 def test_the_wheel_for_any_platform_carries_all_that_is_no_code_and_no_program(dist):
@@ -202,7 +202,7 @@ def test_the_self_contained_program_needs_nothing_but_python(dist, tmp_path, kub
 def test_the_same_sources_make_the_same_files_wherever_and_whenever(dist, tmp_path):
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     program = [*DIST, "--out", tmp_path / "elsewhere", "--python", python]
-    subprocess.run([*program, "--release-url", URL], check=True, cwd=ROOT, env={**os.environ, **HOME}, timeout=300)
+    subprocess.run(program, check=True, cwd=ROOT, env={**os.environ, **HOME}, timeout=300)
     assert (tmp_path / "elsewhere" / "SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
 
 
