@@ -23,6 +23,7 @@ from kubectl_reconcile.modules.postgres.situation import DatabaseState, Instance
 from kubectl_reconcile.modules.postgres.spec import (
     OWNED_PARAMETERS,
     REPLICATOR,
+    SUPERUSER,
     MyDatabaseSpec,
     parts_of,
     secret_of,
@@ -35,7 +36,6 @@ from kubectl_reconcile.modules.postgres.steps import (
     Purpose,
     restart,
     secret_made,
-    stop,
 )
 
 _TOLD_MAX = 400
@@ -55,12 +55,19 @@ def users(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) 
         known = s.secrets.get(name, ABSENT)
         if known == ABSENT:
             yield secret_made(ctx, user, Purpose.CHANGING, sslmode="require" if spec.tls else "")
-        if known != OK:
-            yield stop(f"Secret {name} {known}", "SecretUnusable")
-        if lacks := _lacks(s.roles.get(user), wanted):
+        if known == OK and (lacks := _lacks(s.roles.get(user), wanted)):
             yield DatabaseStep(
                 NextDo.SET_USER, Purpose.CHANGING, f"{lacks} user {user}", user, parameters={"user": user, **wanted}
             )
+
+
+def secret_refused(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[str, str]:
+    """Return why a user can't be given the password of its Secret, as a word and a sentence, empty where all can: that user stays as it is."""
+    for user, _ in _roles(spec):
+        name = secret_of(ctx, user)
+        if (known := s.secrets.get(name, ABSENT)) not in {OK, ABSENT}:
+            return "SecretUnusable", f"Secret {name} {known}"
+    return "", ""
 
 
 def _roles(spec: MyDatabaseSpec) -> Iterator[tuple[str, dict[str, bool]]]:
@@ -82,8 +89,10 @@ def _lacks(found: Mapping[str, Any] | None, wanted: Mapping[str, bool]) -> str:
 
 
 def databases(spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
-    """Yield what is to be done about databases."""
+    """Yield what is to be done about databases. One whose owner can't be made yet waits."""
     for wanted in spec.databases:
+        if wanted.owner != SUPERUSER and wanted.owner not in s.roles:
+            continue
         found = s.databases.get(wanted.name)
         parameters = {"database": wanted.name, "owner": wanted.owner}
         if found is None:

@@ -37,6 +37,7 @@ from kubectl_reconcile.modules.postgres.contents import (
     confirmed,
     databases,
     parameters_set,
+    secret_refused,
     users,
 )
 from kubectl_reconcile.modules.postgres.failover import failing_over, left_behind, offered
@@ -90,7 +91,7 @@ def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[st
                 f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {slot} has, and volumes can't be"
                 f" made smaller (hint: set it to {volume.size}, or dump the data into another MyDatabase)"
             )  # fmt: skip
-    for refused in (quorum_refused(spec), tls_refused(spec, s)):
+    for refused in (quorum_refused(spec), tls_refused(spec, s), secret_refused(spec, s, ctx)):
         if refused[0]:
             return refused
     return switchover_refused(s, members(spec, s, ctx))

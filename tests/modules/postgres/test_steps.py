@@ -180,6 +180,53 @@ def test_a_secret_of_a_user_that_was_deleted_is_recreated():
     assert world.taken == ["make-secret db-user-shop", "set-user shop"]
 
 
+LACKS = "lacks the key password (hint: put one in, or delete the Secret: it is recreated)"
+
+
+def test_a_users_secret_without_a_password_is_told_and_all_else_goes_on():
+    world = formed(replicas=2, **SHOP)
+    world.worth["db-user-shop"] = LACKS
+    disk = world.disks[world.claim("db-0")["metadata"]["uid"]]
+    disk["roles"]["shop"]["password"] = ""
+    world.kill("db-1")
+    world.cr["spec"]["users"] = [{"name": "shop"}, {"name": "reader"}]
+    world.cr["spec"]["databases"] = [{"name": "orders", "owner": "shop"}, {"name": "more", "owner": "reader"}]
+    outcome = world.settle()
+    degraded = condition(outcome, "Degraded")
+    assert (degraded.reason, degraded.message) == ("SecretUnusable", f"Secret db-user-shop {LACKS}")
+    assert [condition(outcome, each).status for each in ("Available", "Ready")] == ["True", "False"]
+    assert outcome.warnings == (degraded.message,)
+    assert world.taken == ["make-secret db-user-reader", "set-user reader", "make-database more", "delete db-1", "create db-1"]  # fmt: skip
+    world.worth.clear()
+    outcome = world.settle()
+    assert world.taken[5:] == ["set-user shop"]
+    assert condition(outcome, "Ready").status == "True"
+
+
+def test_a_database_waits_for_an_owner_who_cannot_be_made_yet():
+    world = World(users=[{"name": "shop"}, {"name": "reader"}], databases=[{"name": "orders", "owner": "shop"}, {"name": "more", "owner": "reader"}])  # fmt: skip
+    world.secrets["db-user-shop"], world.worth["db-user-shop"] = "", LACKS
+    outcome = world.settle()
+    assert condition(outcome, "Degraded").reason == "SecretUnusable"
+    assert "make-database more" in world.taken
+    assert not {"set-user shop", "make-database orders"} & {*world.taken}
+    world.secrets["db-user-shop"] = "another"
+    world.worth.clear()
+    world.settle()
+    assert world.taken[-2:] == ["set-user shop", "make-database orders"]
+
+
+@pytest.mark.parametrize("worth", [LACKS, "has a password with other characters than printable ASCII"])
+def test_the_superusers_secret_without_a_password_is_told_and_nothing_changes(worth):
+    world = formed(replicas=2, **SHOP)
+    world.worth["db-superuser"] = worth
+    world.cr["spec"]["parameters"] = {"work_mem": "9MB"}
+    outcome = world.settle()
+    assert (condition(outcome, "Degraded").reason, world.taken) == ("SecretUnusable", [])
+    assert condition(outcome, "Degraded").message.startswith("Secret db-superuser ")
+    assert sorted(world.pods) == ["db-0", "db-1"]
+
+
 def test_the_superusers_secret_is_never_recreated():
     world = formed()
     del world.secrets["db-superuser"]
