@@ -93,19 +93,29 @@ _NO_SECRET = re.compile(r"(?i)(_|^)(file|path|dir|name|url|uri|ref|ttl|expiry|en
 def findings_of(manifest: Manifest, profile: Profile) -> Iterator[ScanFinding]:
     """Yield what a scan by *profile* finds in *manifest*; nothing for kinds that it has no checks for."""
     ref = ObjectRef.of(manifest)
-    group_kind = GroupKind(ref.group, ref.kind)
-    if (place := PODS.get(group_kind)) is not None:
-        pod = map_at(manifest, *place) if place else manifest
-        if "spec" not in pod:
+    if (place := PODS.get(ref.group_kind)) is not None:
+        if place and "spec" not in map_at(manifest, *place):
             return  # a Checkup that makes no pods of its own
-        for each, is_baseline in weighed_violations(pod, profile):
-            severity = ScanSeverity.HIGH if is_baseline else ScanSeverity.MEDIUM
-            yield ScanFinding(ref, f"{POD_SECURITY}{each.control}", _below(place, each.path), each.demand, severity)
-        for check, path, demand in _of_pod(pod, ref.kind, profile):
-            yield ScanFinding(ref, check, _below(place, path), demand, _SEVERITIES[check])
+        yield from controls_broken(manifest, ref, profile)
+        yield from findings_of_containers(manifest, ref, profile)
     elif ref.group == _RBAC:
         for check, path, demand in _of_rights(manifest, ref.kind):
             yield ScanFinding(ref, check, path, demand, _SEVERITIES[check])
+
+
+def controls_broken(manifest: Manifest, ref: ObjectRef, profile: Profile) -> Iterator[ScanFinding]:
+    """Yield what of the pods of an object the Pod Security Standards forbid; images and variables don't count there."""
+    place = PODS[ref.group_kind]
+    for each, is_baseline in weighed_violations(map_at(manifest, *place) if place else manifest, profile):
+        severity = ScanSeverity.HIGH if is_baseline else ScanSeverity.MEDIUM
+        yield ScanFinding(ref, f"{POD_SECURITY}{each.control}", _below(place, each.path), each.demand, severity)
+
+
+def findings_of_containers(manifest: Manifest, ref: ObjectRef, profile: Profile) -> Iterator[ScanFinding]:
+    """Yield what is found in the containers of the pods of an object besides."""
+    place = PODS[ref.group_kind]
+    for check, path, demand in _of_containers(map_at(manifest, *place, "spec"), ref.kind, profile):
+        yield ScanFinding(ref, check, _below(place, path), demand, _SEVERITIES[check])
 
 
 def endpoints_finding(ref: ObjectRef, path: str, demand: str) -> ScanFinding:
@@ -121,9 +131,9 @@ _Found = Iterator[tuple[str, str, str]]
 """Check, path and demand."""
 
 
-def _of_pod(pod: Mapping[str, Any], kind: str, profile: Profile) -> _Found:
+def _of_containers(spec: Mapping[str, Any], kind: str, profile: Profile) -> _Found:
     for place in ("initContainers", "containers"):
-        for container in maps_in(map_at(pod, "spec").get(place)):
+        for container in maps_in(spec.get(place)):
             path = f".spec.{place}{named(container)}"
             for check in _OF_CONTAINER:
                 yield from check(container, path, profile)

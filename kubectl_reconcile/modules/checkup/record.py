@@ -100,8 +100,8 @@ def is_same(status: Mapping[str, Any], basis: str, findings: Findings) -> bool:
 
 
 def _digest(findings: Findings) -> str:
-    lines = sorted([(print_.hex(), each.demand, each.severity.value) for print_, each in findings.items()])
-    return hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
+    lines = sorted([print_ + f"{each.severity} {each.demand}\n".encode() for print_, each in findings.items()])
+    return hashlib.sha256(b"".join(lines)).hexdigest()[:16]
 
 
 def recorded(status: Mapping[str, Any], basis: str, findings: Findings, *, now: str, keep: int) -> dict[str, Any]:

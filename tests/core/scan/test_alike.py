@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.scan import alike
-from kubectl_reconcile.core.scan.findings import findings_of
+from kubectl_reconcile.core.scan.findings import controls_broken, findings_of
 from kubectl_reconcile.core.scan.pod_security import Profile
 
 PROFILES = st.sampled_from(Profile)
@@ -78,6 +78,25 @@ def test_what_is_found_beside_other_pods_is_what_is_found_alone(changes, profile
     assert_found_as_alone([*pods, *reversed(pods)], profile)
 
 
+NAMES = st.sampled_from(["web", "a", "b", 'a"]', "", 7, None])
+OWN = st.fixed_dictionaries(
+    {
+        "name": NAMES,
+        "image": st.sampled_from(["nginx", "nginx:1", "nginx@sha256:ab", 7]),
+        "env": st.sampled_from([None, [{"name": "TOKEN", "value": "x"}], [{"name": "A", "value": "x"}]]),
+    }
+)
+
+
+@given(st.lists(st.tuples(st.lists(OWN, min_size=1, max_size=3), st.lists(OWN, max_size=2)), max_size=5), PROFILES)
+def test_of_pods_that_differ_in_names_images_and_variables_each_is_told_its_own(pods, profile):
+    made = []
+    for containers, first in pods:
+        made.append(pod(f"web-{len(made)}"))
+        made[-1]["spec"] |= {"containers": containers, "initContainers": first}
+    assert_found_as_alone(made, profile)
+
+
 @given(JSON, JSON, PROFILES)
 def test_what_tells_a_pod_from_those_like_it_counts_in_no_check(one, other, profile):
     pods = [pod(args=each, command=each, volumeMounts=each) for each in (one, other)]
@@ -103,17 +122,20 @@ def test_the_same_pod_is_judged_by_what_makes_it():
 def test_pods_that_are_alike_are_looked_at_once(profile, monkeypatch):
     looked = []
 
-    def look(manifest, by):
-        looked.append(manifest["metadata"]["name"])
-        return findings_of(manifest, by)
+    def look(manifest, ref, by):
+        looked.append(ref.name)
+        return controls_broken(manifest, ref, by)
 
-    monkeypatch.setattr(alike, "findings_of", look)
+    monkeypatch.setattr(alike, "controls_broken", look)
     together = alike.AlikePods(profile)
     for number in range(20):
         mounts = [{"name": f"token-{number}", "mountPath": "/token"}]
-        one = pod(f"web-{number}", args=[str(number)], volumeMounts=mounts)
+        env = [{"name": f"KEY_{number}", "value": "x"}]
+        one = pod(f"web-{number}", args=[str(number)], volumeMounts=mounts, image=f"app:{number}", env=env)
+        one["spec"]["containers"][0]["name"] = f"app-{number}"
+        one["metadata"]["labels"] = {"app": f"app-{number}"}
         one["spec"] |= {"nodeName": f"node-{number}"}
         one["spec"]["volumes"][0]["name"] = f"token-{number}"
-        assert {each.ref.name for each in together.findings_of(one)} == {f"web-{number}"}
-    together.findings_of(pod("other", image="nginx:1"))
+        assert told(together.findings_of(one)) == told(dict.fromkeys(findings_of(one, profile)))
+    together.findings_of(pod("other", securityContext={}))
     assert looked == ["web-0", "other"]
