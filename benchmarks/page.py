@@ -61,7 +61,7 @@ def row(at: int, version: int = 0) -> dict[str, Any]:
     return {
         "namespace": f"team-{at % 100:02}", "name": f"sync-{at:05}", "state": state, "grade": grade, "revision": f"{version:07x}", "ref": "main",
         "url": f"https://git.example.com/team-{at % 100:02}/apps.git", "path": f"apps/{at:05}", "objects": 12, "health": {"Current": 12},
-        "changedAt": "2026-11-23T12:00:00Z", "message": "12 objects are as Git asks for them",
+        "changedAt": "2026-11-23T12:00:00Z", "message": "12 objects in sync",
     }  # fmt: skip
 
 

@@ -139,7 +139,7 @@ def kill_the_leader(stage: Stage) -> None:
         (found,) = status(stage, f"pod/{victim}")["containerStatuses"]
         return found["restartCount"] > 0 and found["ready"] and serving(stage, 5)
 
-    stage.wait("it is back as the member that it was, and all five serve", is_back)
+    stage.wait("it is back as the same member, and all five serve", is_back)
     read_first(stage, victim)
 
 

@@ -313,7 +313,7 @@ def _event(line: bytes, path: str) -> tuple[str, dict[str, Any]]:
         event = orjson.loads(line)
         type_, object_ = event["type"], event["object"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ServerError(f"the watch of {path} sent something that is no event", reason="BadAnswer") from error
+        raise ServerError(f"the watch of {path} sent something that isn't an event", reason="BadAnswer") from error
     if type_ == "ERROR":
         raise error_of(object_, request=f"the watch of {path}")
     return type_, object_

@@ -251,7 +251,7 @@ def text_at(manifest: Manifest, *path: str) -> str:
 
 
 def maps_in(value: Any) -> list[Mapping[str, Any]]:
-    """Return the maps of a list; empty where *value* is no list."""
+    """Return the maps of a list; empty where *value* isn't a list."""
     if not isinstance(value, list | tuple):
         return []
     return [item for item in value if type(item) is dict or isinstance(item, Mapping)]

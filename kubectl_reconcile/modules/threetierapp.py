@@ -181,7 +181,7 @@ def _check(database: DatabaseSpec) -> None:
             raise SpecError(f"{where}.image", "is required, unless .spec.database.engine is MyDatabase")
         for name, value in given.items():
             if value is not None:
-                raise SpecError(f"{where}.{name}", "is for .spec.database.engine MyDatabase alone")
+                raise SpecError(f"{where}.{name}", "can be set only where .spec.database.engine is MyDatabase")
         return
     for name, value in given.items():
         if value is None:

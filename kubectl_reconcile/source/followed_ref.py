@@ -194,7 +194,7 @@ class FollowedRef:
             if sha:
                 return sha
             if self._refs.is_other_than_commit(ours):
-                raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} is no commit")
+                raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} isn't a commit")
             raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone is damaged")
 
 

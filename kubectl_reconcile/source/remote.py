@@ -183,14 +183,14 @@ def _refused(url: str, why: str, hint: str) -> SourceError:
 def _scheme_of(url: str) -> Scheme:
     hint = "use https://host/path, ssh://user@host/path or user@host:path"
     if not url or not _clean(url) or " " in url or url.startswith("-"):
-        raise _refused(url, "is no URL", hint)
+        raise _refused(url, "isn't a URL", hint)
     if "://" in url:
         return _scheme_of_url(url, hint)
     if url.startswith("/"):
         return Scheme.LOCAL
     if _SCP.fullmatch(url):
         return Scheme.SSH
-    raise _refused(url, "is no URL", hint)
+    raise _refused(url, "isn't a URL", hint)
 
 
 def _scheme_of_url(url: str, hint: str) -> Scheme:
@@ -198,7 +198,7 @@ def _scheme_of_url(url: str, hint: str) -> Scheme:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise _refused(url, f"is no URL: {error}", hint) from None
+        raise _refused(url, f"isn't a URL: {error}", hint) from None
     if parts.scheme == "file" and not parts.netloc:
         return Scheme.LOCAL
     scheme = {"https": Scheme.HTTP, "http": Scheme.HTTP, "ssh": Scheme.SSH}.get(parts.scheme)

@@ -99,9 +99,9 @@ def test_templates_over_syncs(template, tree, expected):
 
 REFUSED = {
     "an open brace": ("{.kind", "a brace isn't closed near '{.kind'"),
-    "an open bracket": ("{.items[}", "{.items[} is no expression"),
+    "an open bracket": ("{.items[}", "{.items[} isn't an expression"),
     "nothing": ("", "a template is missing"),
-    "an empty action": ("{}", "{} is no expression"),
+    "an empty action": ("{}", "{} isn't an expression"),
     "a filter that is none": ("{.items[?(nonsense)]}", "can't be read: unexpected 'nonsense'"),
     "an end without a beginning": ("{end}", "{end} without {range}"),
     "a beginning without an end": ("{range .items[*]}", "{range} without {end}"),

@@ -606,7 +606,7 @@ BROKEN = {
         "no user 'gone'",
     ),
     "nothing in it": ("{}", {}, "no cluster is configured .hint: set KUBECONFIG"),
-    "a server that is no URL": ("{}", {"server": "https://"}, "not a URL"),
+    "a server that isn't a URL": ("{}", {"server": "https://"}, "not a URL"),
     "a password in the server": ("{}", {"server": "https://me:secret@host"}, "not a URL"),
     "a token of two lines": ("{}", {"server": "https://x", "token": "a\nb"}, "line breaks"),
     "a certificate that isn't there": (

@@ -273,7 +273,7 @@ ODD_OWN_ENTRIES = {
     "fields of the metadata that are no map": {"apiVersion": "v1", "fieldsV1": {"f:metadata": 3}},
     "labels that are no map": {"apiVersion": "v1", "fieldsV1": {"f:metadata": {"f:labels": 3}}},
     "fields of the spec that are no map": {"apiVersion": "v1", "fieldsV1": {**LABELLED, "f:spec": 3}},
-    "a port that is no map": {"apiVersion": "v1", "fieldsV1": {**LABELLED, "f:spec": {"f:ports": {'k:{"port":80,"protocol":"TCP"}': 3}}}},
+    "a port that isn't a map": {"apiVersion": "v1", "fieldsV1": {**LABELLED, "f:spec": {"f:ports": {'k:{"port":80,"protocol":"TCP"}': 3}}}},
 }  # fmt: skip
 
 

@@ -143,7 +143,7 @@ def test_what_was_backed_up_comes_back_and_what_fails_says_why(db):
     real.phase("Failed", "never")
 
     backup(real, "cut", storage={"s3": NEVER})  # it waits for its Secret until it is killed
-    real.eventually(lambda: status(real, "cut").get("active") == "cut-once", "its Job is at work")
+    real.eventually(lambda: status(real, "cut").get("active") == "cut-once", "its Job is running")
     pods = real.eventually(lambda: pods_of(real, "cut-once"), "its pod is there")
     real.delete(pods[0], "--grace-period=0", "--force", "--wait=false")
     assert "cut-once failed" in reason(real, "cut", "BackupFailed")

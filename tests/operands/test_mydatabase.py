@@ -206,7 +206,7 @@ def test_clients_get_in_over_tls_alone_where_that_is_required_and_another_certif
     assert (db.uid(), db.condition("Degraded")["status"]) == (uid, "False")
 
     put_certificate(real, certificate(tmp_path / "weak", "rsa:512"))
-    refused = "have db-0 read its certificate again: .spec.tls.secretName: the server doesn't take the certificate, and goes on with the one before"
+    refused = "have db-0 reload its certificate: .spec.tls.secretName: the server doesn't accept the certificate, and goes on with the one before"
     real.eventually(lambda: refused in db.condition("Degraded")["message"], "its refusal is told", timeout_s=240)
     assert over_tls(db, second, shown) == "t"
     put_certificate(real, first)

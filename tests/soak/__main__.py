@@ -197,7 +197,7 @@ class Soak:
     # What must be -----------------------------------------------------------------------------
 
     async def wrong(self) -> str:
-        """Return the first thing in the cluster that isn't as Git asks for, or nothing."""
+        """Return the first thing in the cluster that isn't in sync, or nothing."""
         found = {
             kind: {each["metadata"]["name"]: each for each in (await self.client.list(root))[0]}
             for kind, root in ROOTS.items()
@@ -217,7 +217,7 @@ class Soak:
         return ""
 
     async def settle(self) -> None:
-        """Wait until everything is as Git asks for."""
+        """Wait until everything is in sync."""
         deadline_s, why = time.monotonic() + SETTLED_WITHIN_S, "never looked"
         while why and time.monotonic() < deadline_s:
             try:

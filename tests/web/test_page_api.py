@@ -234,7 +234,7 @@ PRINTED = {
     "lines stay lines": (b"a\n\n b\n", ["a", "", " b"]),
     "the last line may be unfinished": (b"a\nb", ["a", "b"]),
     "what colours terminals is left out": (b"\x1b[31mred\x1b[0m \x1b]0;title\x07x\r\n", ["red x"]),
-    "what is no text is shown as such": (b"\xff\x00a\n", ["\ufffda"]),
+    "what isn't text is shown as such": (b"\xff\x00a\n", ["\ufffda"]),
     "tabs stay": (b"a\tb\n", ["a\tb"]),
     "nothing": (b"", []),
 }

@@ -270,8 +270,8 @@ NONSENSE = {
     "a host that is none": ("Host: [", 403),
     "a port that is none": ("Host: localhost:abc", 403),
     "a port that there isn't": ("Host: localhost:99999", 403),
-    "a token that is no text": ("Authorization: Bearer \xff", 401),
-    "a cookie that is no text": ("Cookie: kubectl-reconcile-80=\xff", 401),
+    "a token that isn't text": ("Authorization: Bearer \xff", 401),
+    "a cookie that isn't text": ("Cookie: kubectl-reconcile-80=\xff", 401),
     "a header that is none": ("Author ization: Bearer x", 400),
     "a header without an end": (f"X: {'x' * 17_000}", 400),
 }

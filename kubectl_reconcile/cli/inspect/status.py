@@ -164,7 +164,7 @@ def _source(sync: Manifest) -> str:
 
 
 def texts(value: Any) -> list[str]:
-    """Return what a list of texts says, whatever is in it; nothing where it is no list."""
+    """Return what a list of texts says, whatever is in it; nothing where it isn't a list."""
     return list(map(str, value)) if isinstance(value, list) else []
 
 

@@ -28,7 +28,7 @@ def wait(
     goal, wanted = Goal(for_), revision.strip().lower()
     if wanted and (goal is Goal.DELETED or not _HASH.fullmatch(wanted)):
         hint = "give four digits of a commit's hash or more, as git log prints it; and not with --for deleted"
-        raise Failure(f'"{revision}" is no commit to wait for', hint, status=ExitStatus.USAGE)
+        raise Failure(f"'{revision}' isn't a commit to wait for", hint, status=ExitStatus.USAGE)
     screens = terminals(color)
     work = functools.partial(_waited, name=sync or "", goal=goal, wanted=wanted, timeout_s=timeout, screens=screens)
     return run_until_interrupted(connection, work)

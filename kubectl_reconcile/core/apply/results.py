@@ -152,7 +152,7 @@ def _reason_of(made: Plan, failed: list[Result], *, stopped: bool) -> ConditionR
 def _sentence(reason: ConditionReason, made: Plan, counts: Counts, faults: list[str]) -> str:
     objects = f"{counts.total} object{'' if counts.total == 1 else 's'}"
     if reason is ConditionReason.SYNCED:
-        return f"{objects} as Git asks for"
+        return f"{objects} in sync"
     if reason is ConditionReason.STOPPED:
         return "the program was told to stop; the next one continues"
     if reason is ConditionReason.HELD:

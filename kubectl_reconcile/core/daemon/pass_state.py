@@ -358,7 +358,7 @@ def _objects_applied(state: PassState, event: on.Applied) -> Step:
         put_back = tuple(on.DriftPutBack(change.ref, drift_note(change)) for change in event.written)
         instructions += [*put_back, on.NotePutBack(put_back)] if put_back else []
     elif state.told in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
-        sentence = f"{(total := len(state.members))} object{'' if total == 1 else 's'} as Git asks for"
+        sentence = f"{(total := len(state.members))} object{'' if total == 1 else 's'} in sync"
         found = Report(ConditionReason.SYNCED, sentence, event.report.revision, Counts(total))
         report = _signed(state, with_drift(found, sync.drift, state.drift))
         state = replace(state, told=report.reason)

@@ -53,7 +53,7 @@ class Path:
         """
         names = tuple(quoted or plain for quoted, plain in _SEGMENT.findall(text))
         if not names or (names[0] in _ROOTS and len(names) == 1):
-            raise TableError(f"{text!r} is no path")
+            raise TableError(f"{text!r} isn't a path")
         return cls(text, names[0], names[1:]) if names[0] in _ROOTS else cls(text, "status", names)
 
     @property

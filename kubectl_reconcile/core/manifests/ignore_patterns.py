@@ -69,7 +69,7 @@ class IgnorePattern:
         takes_back = text.startswith(b"!")
         text = text.removeprefix(b"!")
         if not text:
-            raise NoPatternError("is no pattern")
+            raise NoPatternError("isn't a pattern")
         if len(text) > LONGEST:
             message = f"is longer than {LONGEST} bytes; nothing of this folder is applied"
             raise NoPatternError(message, hides=True)

@@ -395,7 +395,7 @@ def plan_hash(sync: ObjectRef | None, revision: str, changes: Iterable[Change]) 
     """Return the digest of what went in and what comes out.
 
     It covers what the server held before, but for its own bookkeeping: a status that moves doesn't
-    make another plan.
+    create a new plan.
     """
     prints = [fingerprint(change) for change in changes if not change.is_quiet]
     return hashlib.sha256(json.dumps([sync, revision, prints]).encode()).hexdigest()

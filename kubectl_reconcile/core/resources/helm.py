@@ -183,7 +183,7 @@ def _matching(fields: Mapping[str, Any], field: str, pattern: re.Pattern[str], m
 def _list(fields: Mapping[str, Any], field: str, most: int) -> list[Any]:
     found = fields.get(field) or []
     if not isinstance(found, list):
-        raise HelmSpecError(field, "is no list")
+        raise HelmSpecError(field, "isn't a list")
     if len(found) > most:
         raise HelmSpecError(field, f"has more than {most} entries")
     return found
@@ -222,7 +222,7 @@ def _values(values: Any) -> str:
     if values is None:
         return "{}"
     if not isinstance(values, dict):
-        raise HelmSpecError("values", "is no map")
+        raise HelmSpecError("values", "isn't a map")
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     if len(text) > MOST_VALUES_BYTES:
         raise HelmSpecError(

@@ -109,7 +109,7 @@ def _check_text(name: str, text: str) -> None:
         hint = "keep only public keys there; whoever could read it may sign as its owner now, so replace that key"
         raise KeysError(f"entry {name} holds a private key", hint)
     if any(not (letter.isprintable() or letter in "\n\r\t") for letter in text):
-        raise KeysError(f"entry {name} is no text", "give OpenPGP keys in ASCII armour: gpg --export --armor")
+        raise KeysError(f"entry {name} isn't text", "give OpenPGP keys in ASCII armour: gpg --export --armor")
 
 
 def _blocks(name: str, text: str) -> str:

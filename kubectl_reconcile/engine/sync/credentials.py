@@ -108,7 +108,7 @@ def scope_of(secret: Manifest) -> CredentialScope:
     """Return the URLs that a Secret names.
 
     Raises:
-        SourceError: its key ``url`` is no text.
+        SourceError: its key ``url`` isn't text.
     """
     data = secret.get("data") or {}
     named = _decoded(data[_URL_KEY], secret, _URL_KEY) if _URL_KEY in data else ""
@@ -124,7 +124,7 @@ def _decoded(text: str, secret: Manifest, key: str) -> str:
     try:
         return base64.b64decode(text).decode()
     except (binascii.Error, UnicodeDecodeError):
-        message = f"key {key} of Secret {_name(secret)} is no text"
+        message = f"key {key} of Secret {_name(secret)} isn't text"
         raise SourceError(SourceFault.UNAUTHORIZED, message, "") from None
 
 
@@ -142,7 +142,8 @@ def _not_meant(secret: Manifest, scope: CredentialScope, url: str) -> SourceErro
     elif scope == CredentialScope():
         message += f": it doesn't say which repositories it is for, in annotation {URLS} or key {_URL_KEY}"
     if unusable := scope.unusable:
-        message += f"; {unusable} of its entries {'is no URL' if unusable == 1 else 'are no URLs'} of a repository"
+        are = "isn't a URL" if unusable == 1 else "aren't URLs"
+        message += f"; {unusable} of its entries {are} of a repository"
     line = annotate_line(secret, [*known, url])
     if len(line) > _LONGEST_LINE:
         line = f"add the URL to its annotation {URLS}"

@@ -114,7 +114,7 @@ def _entries(holder: Manifest, kind: str) -> dict[str, str]:
     """Return the entries as text.
 
     Raises:
-        KeysError: one is no text.
+        KeysError: one isn't text.
     """
     entries = {str(name): text for name, text in (holder.get("data") or {}).items() if isinstance(text, str)}
     binary = dict(entries if kind == "Secret" else holder.get("binaryData") or {})
@@ -123,6 +123,6 @@ def _entries(holder: Manifest, kind: str) -> dict[str, str]:
             entries[name] = base64.b64decode(text).decode()
         except (binascii.Error, UnicodeDecodeError):
             raise KeysError(
-                f"entry {name} is no text", "give OpenPGP keys in ASCII armour: gpg --export --armor"
+                f"entry {name} isn't text", "give OpenPGP keys in ASCII armour: gpg --export --armor"
             ) from None
     return entries

@@ -79,7 +79,7 @@ def _value(variable: Variable, there: Mapping[tuple[Holder, str], Manifest | str
     try:
         decoded = base64.b64decode(str(text), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        return f"{origin} is no text"
+        return f"{origin} isn't text"
     metadata = map_at(found, "metadata") if not isinstance(found, str) else {}
     return Value(
         decoded,

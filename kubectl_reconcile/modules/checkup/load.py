@@ -130,7 +130,7 @@ class LoadWish:
     @staticmethod
     def why_none(said: str) -> tuple[str, str]:
         """Return why there is no result in what was said: in one word, and in a sentence."""
-        return "NotAResult", f"what its pod told is no result: {shortened(' '.join(said.split()), 100)!r}"
+        return "NotAResult", f"what its pod wrote isn't a result: {shortened(' '.join(said.split()), 100)!r}"
 
     @staticmethod
     def summary(result: Mapping[str, Any]) -> str:

@@ -219,7 +219,7 @@ def _failure(run: CheckRun, check: Measurement) -> dict[str, str]:
         seen = f"; last seen: {run.waits}" if run.waits and run.waits not in run.failed else ""
         return {"reason": "JobFailed", "message": shortened(f"Job {run.name}: {run.failed}{seen}", 2 * _MESSAGE_MAX)}
     if not run.said:
-        return {"reason": "NoResult", "message": f"Job {run.name}: its pod is gone, or told nothing"}
+        return {"reason": "NoResult", "message": f"Job {run.name}: its pod is gone, or left no result"}
     reason, message = check.why_none(run.said)
     return {"reason": reason, "message": f"Job {run.name}: {message}"}
 

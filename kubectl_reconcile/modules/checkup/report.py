@@ -61,7 +61,7 @@ class ReportWish(Unjudging):
         if self.of == "sync" and not _NAME.fullmatch(self.sync):
             raise SpecError(f"{FIELD}.sync", f"must be the name of a Sync of this namespace, not {self.sync!r}")
         if self.of == "namespace" and self.sync:
-            raise SpecError(f"{FIELD}.sync", "goes with of: sync alone")
+            raise SpecError(f"{FIELD}.sync", "can be set only with of: sync")
 
     def missing(self, owned: Owned) -> str:
         """Return what is in the way: there is no such Sync."""

@@ -106,7 +106,7 @@ def checkup_spec(cr: Manifest, ceilings: Mapping[str, int]) -> CheckupSpec:
     if spec.report:
         spec.report.check()
     if spec.deadline_seconds and not (spec.load or spec.job):
-        raise SpecError(".spec.deadlineSeconds", "goes with load and job: nothing else makes a Job")
+        raise SpecError(".spec.deadlineSeconds", "can be set only with load and job: nothing else creates a Job")
     if 0 < spec.deadline_seconds < _LEAST_DEADLINE_S:
         raise SpecError(".spec.deadlineSeconds", f"must be {_LEAST_DEADLINE_S} or more, not {spec.deadline_seconds}")
     return spec

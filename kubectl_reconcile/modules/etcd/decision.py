@@ -69,7 +69,7 @@ def wanted_of(spec: ClusterSpec, s: Situation, template: str, ctx: Context) -> W
     if target.line < base.line:
         return Wanted(
             running, template,
-            f".spec.version: {target} is older than what the cluster has become, {base}, and etcd doesn't read newer data (hint: set it to"
+            f".spec.version: {target} is older than the cluster's version, {base}, and etcd can't read data of a newer version (hint: set it to"
             f" {running}, or restore a backup into a new cluster)",
         )  # fmt: skip
     step = ".".join(map(str, _next_line(base)))
@@ -227,7 +227,7 @@ def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iter
     for slot in sorted(s.volumes.keys() - s.pods.keys(), key=ctx.number_of):
         is_member = s.member(slot) is not None if s.members else bool(s.volumes[slot].member)
         if is_member and not s.volumes[slot].aside:
-            yield EtcdStep(Do.CREATE_POD, why, f"create {slot} on its volume, as the member that it was", slot)
+            yield EtcdStep(Do.CREATE_POD, why, f"create {slot} on its volume, as the same member", slot)
 
 
 def _is_misfit(pod: Pod, s: Situation, wanted: Wanted) -> bool:
@@ -266,10 +266,10 @@ def _leftovers(spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) ->
     why = _why(spec, s, wanted)
     for pod in s.pods_in_order:
         if s.member(pod.slot) is None:
-            yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}, which is no member", pod.slot)
+            yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}, which isn't a member", pod.slot)
     for slot in sorted(s.volumes.keys() - s.pods.keys(), key=ctx.number_of):
         if s.member(slot) is None and not s.volumes[slot].aside:
-            yield EtcdStep(Do.DELETE_VOLUME, why, f"delete the volume of {slot}, which is no member any more", slot)
+            yield EtcdStep(Do.DELETE_VOLUME, why, f"delete the volume of {slot}, which isn't a member any more", slot)
 
 
 def _missing(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
@@ -325,7 +325,7 @@ def _without_pod(spec: ClusterSpec, s: Situation, wanted: Wanted, member: EtcdMe
     if not member.is_started:
         return EtcdStep(Do.CREATE_POD, _why(spec, s, wanted), f"create {slot}, which was added", slot)
     if volume is not None and volume.member == member.id:
-        return EtcdStep(Do.CREATE_POD, Why.RECOVERING, f"create {slot} on its volume, as the member that it was", slot)
+        return EtcdStep(Do.CREATE_POD, Why.RECOVERING, f"create {slot} on its volume, as the same member", slot)
     if _can_spare(s, member):
         text = f"remove {slot}: its data is gone; a new member takes its place"
         return EtcdStep(Do.REMOVE, Why.RECOVERING, text, slot, member.id)
@@ -396,7 +396,7 @@ def _rollout(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> 
     outdated = [each for each in s.voters if wanted.is_outdated(s.pods[each.slot])]
     if not outdated and not wanted.awaits:
         if s.version is not None and s.version.line != wanted.version.line:
-            text = f"all members run {wanted.version}, and agree on it in a moment"
+            text = f"all members run {wanted.version}, and the cluster's version follows in a moment"
             yield EtcdStep(Do.WAIT, Why.UPGRADING, text, reason="VersionNotAgreedOn")
         return
     if s.alarms and not is_growing(spec, s, wanted.is_outdated):
@@ -414,7 +414,7 @@ def _rollout(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> 
 
 
 def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> EtcdStep:
-    what = f"for {wanted.version}" if pod.version != wanted.version else "for what the spec says of pods"
+    what = f"for {wanted.version}" if pod.version != wanted.version else "whose pod spec changed"
     slot = member.slot
     if slot in s.volumes:
         return EtcdStep(Do.DELETE_POD, Why.UPGRADING, f"delete {slot} {what}; it comes back on its volume", slot)

@@ -84,7 +84,7 @@ def backup_of(spec: ClusterSpec, ctx: Context, name: str) -> Manifest:
     """Return the EtcdBackup that a precaution is."""
     wanted = spec.backup
     if wanted is None:
-        raise ValueError("there is no place for a backup")
+        raise ValueError("no place for backups is configured")
     pod: Mapping[str, Any] = {
         "nodeSelector": dict(spec.pod.node_selector),
         "tolerations": [dict(each) for each in spec.pod.tolerations],
@@ -164,7 +164,7 @@ def last_backup(spec: ClusterSpec, owned: Owned, ctx: Context) -> LastBackup | N
     if not text_at(cr, "status", "clusterID") or map_at(cr, "status").get("lastBackup"):
         return None
     name = before_deletion(ctx)
-    found = precautions_of(owned).get(name, Precaution(name, says="it isn't made yet"))
+    found = precautions_of(owned).get(name, Precaution(name, says="it hasn't been created yet"))
     status = map_at(owned.get("EtcdBackup", name) or {}, "status")
     written = {"name": name, **{each: status[each] for each in _DONE if each in status}} if found.is_done else {}
     return LastBackup(backup_of(spec, ctx, name), written, tuple(_last_told(found, cr)))

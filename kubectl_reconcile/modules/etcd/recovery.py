@@ -128,7 +128,7 @@ def offered(s: Situation, noted: Recovery, ctx: Context) -> Iterator[EtcdStep]:
         return
     others = [each.slot for each in in_order(s, ctx) if each.slot != best.slot]
     aside = f"; the volumes of {', '.join(others)} are put aside" if others else ""
-    text = f"let {best.slot}{_amount(s, best.slot)} go on alone, by --force-new-cluster{aside}; what was acknowledged without having reached it is lost"
+    text = f"let {best.slot}{_amount(s, best.slot)} go on alone, by --force-new-cluster{aside}; acknowledged writes that didn't reach it are lost"
     hint = f"kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}"
     situation = f"{lost(s, noted)}; {knowledge(s, noted)}; {text} (hint: if no majority comes back: {hint}; or restore a backup into another cluster)"
     yield EtcdStep(
@@ -195,7 +195,7 @@ def _without_pod_or_data(volume: Volume | None, member: EtcdMember) -> str:
     if volume.aside:
         return "its volume is put aside"
     if volume.member != member.id:
-        return "its volume is another one, and holds nothing of it"
+        return "it has another volume, without its data"
     return "its volume is there, its pod isn't"
 
 

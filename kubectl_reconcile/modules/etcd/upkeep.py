@@ -1,7 +1,7 @@
 """What keeps a cluster's database small: room where its quota is used up, and defragmentation on a schedule.
 
 Where a member's file has reached the quota, it raises the alarm NOSPACE, and etcd refuses writes until the history is cut (*compacted*), the files are rewritten
-without what is free in them (*defragmented*), and the alarm is *disarmed*. What keys were at earlier revisions is lost with the history, so that somebody must approve; an approval
+without what is free in them (*defragmented*), and the alarm is *disarmed*. Earlier revisions of keys are lost with the history, so that somebody must approve; an approval
 holds until the alarm is gone. A larger quota is another way out, and takes none. The alarm is disarmed once all files have room, whoever has made it.
 
 A member answers nobody while it is defragmented: one goes after the other, the leader last, only while all serve and nothing else is to be done, and only where a file
@@ -135,8 +135,8 @@ def making_room(s: Situation, noted: Upkeep, ctx: Context, *, grows: bool) -> It
 
 def _offer(s: Situation, noted: Upkeep, ctx: Context) -> EtcdStep:
     text = (
-        f"make room: compact the history to revision {_revision(s)}, defragment one member at a time, the leader last, and disarm the alarm; what keys were at earlier"
-        " revisions is lost, what they are now is not"
+        f"make room: compact the history to revision {_revision(s)}, defragment one member at a time, the leader last, and disarm the alarm; earlier revisions"
+        " of keys are lost, their current values are kept"
     )
     hint = f"kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}; or raise .spec.etcd.quotaBackendBytes, which is rolled out and loses no data"
     occasion = hashlib.sha256(noted.alarm_since.encode()).hexdigest()[:10]
@@ -155,14 +155,12 @@ def _approved(s: Situation) -> Iterator[EtcdStep]:
         size, used = _size_of(s, member.slot)
         if is_worth_it(size, used, ALARMED_PERCENT):
             if member.id == s.leader and (behind := [each for each in _cramped(s) if each != member.slot]):
-                text = (
-                    f"{', '.join(behind)}, whose files are to shrink before that of the leader, still cut their history"
-                )
+                text = f"{', '.join(behind)}, whose files shrink before the leader's, still compact their history"
                 yield EtcdStep(Do.WAIT, Why.RECOVERING, text, reason="NoSpace")
             text = f"defragment {member.slot}, to make room: {_mebibytes(size - used)} of {_mebibytes(size)} are free"
             yield EtcdStep(Do.DEFRAGMENT, Why.RECOVERING, text, member.slot, member.id, reason="NoSpace")
     hint = "raise .spec.etcd.quotaBackendBytes, which is rolled out, or delete keys"
-    text = f"{_told(s)}; the history is cut, and nothing more is free (hint: {hint})"
+    text = f"{_told(s)}; the history is compacted, and no more space is free (hint: {hint})"
     yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="NoSpace")
 
 

@@ -225,7 +225,7 @@ def _conditions(
     active = next((run for run in runs if not run.progress.has_ended), None)
     last = ended[-1] if ended else None
     if active is not None:
-        yield Condition("Running", "True", "JobAtWork", active.message or f"Job {active.name} is at work")
+        yield Condition("Running", "True", "JobAtWork", active.message or f"Job {active.name} is running")
     else:
         yield Condition("Running", "False", "Idle", "")
     is_done = spec.is_once and last is not None
@@ -247,7 +247,7 @@ def _ready(spec: BackupSpec, last: BackupRun | None, what: Due) -> Condition:
         text = f"revision {last.told.get('revision', 'unknown')} is in {last.told.get('file', 'a file of its Job')}"
         return Condition("Ready", "True", "Suspended" if spec.suspend else "BackedUp", f"{text}{after}")
     if spec.suspend:
-        return Condition("Ready", "True", "Suspended", ".spec.suspend is true: nothing is begun")
+        return Condition("Ready", "True", "Suspended", ".spec.suspend is true: no backup is started")
     if spec.is_once:
         return Condition("Ready", "False", "Running", "the backup is under way")
     return Condition("Ready", "True", "Scheduled", f"the first backup comes at {what.next_slot}")
@@ -259,5 +259,5 @@ def _reason_of(run: BackupRun) -> str:
 
 def _told_of(spec: BackupSpec, run: BackupRun) -> str:
     verb = "was missed" if run.progress is BackupProgress.MISSED else "failed"
-    hint = " (hint: this one is over; delete the EtcdBackup and make another)" if spec.is_once else ""
+    hint = " (hint: this one is over; delete the EtcdBackup and create a new one)" if spec.is_once else ""
     return f"backup {run.name} {verb}: {run.message}{hint}"

@@ -101,7 +101,7 @@ def backup_spec(cr: Manifest) -> BackupSpec:
     if (spec.cluster_ref is None) == (not spec.etcd_endpoints):
         raise SpecError(".spec", "must have either clusterRef or etcdEndpoints")
     if spec.cluster_ref and spec.client_secret:
-        raise SpecError(".spec.clientSecret", "goes with etcdEndpoints alone: of an EtcdCluster it is known")
+        raise SpecError(".spec.clientSecret", "can be set only with etcdEndpoints: that of an EtcdCluster is known")
     if spec.schedule and spec.backup_policy.backup_interval_in_second:
         raise SpecError(".spec.backupPolicy.backupIntervalInSecond", "can't go with schedule; remove one of them")
     if 0 < spec.backup_policy.backup_interval_in_second < 60:

@@ -210,6 +210,6 @@ def _after(cr: Manifest, spec: RestoreSpec, step: RestoreStep) -> RestoreStep:
         (".spec.backup.snapshot", file.rpartition("/")[2], spec.backup.snapshot),
     ):
         if was and now and was != now:
-            text = f"{name}: was {was} when the data was written, and nothing follows from {now} (hint: set it back, or make another EtcdRestore)"
+            text = f"{name}: was {was} when the data was written, and nothing follows from {now} (hint: set it back, or create another EtcdRestore)"
             return RestoreStep(step.phase, "SpecChanged", text, is_for_a_person=True, keep=True, seed=step.seed)
     return step

@@ -143,7 +143,7 @@ def least_in_sync(config: Mapping[str, str]) -> int:
     """Return how many replicas of a topic have to be in sync."""
     found = config.get("min.insync.replicas", "1")
     if not found.isdecimal() or len(found) > len(str(_ID_MAX)):
-        raise KafkaRefusedError("it tells of a min.insync.replicas that is no number of replicas")
+        raise KafkaRefusedError("it tells of a min.insync.replicas that isn't a number of replicas")
     return int(found)
 
 

@@ -204,7 +204,7 @@ def _throttled(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
 
 def _unthrottled(brokers: list[int], s: KafkaState) -> KafkaStep:
     topics = sorted(topic for topic, known in s.topics.items() if known.get("throttled"))
-    text = "take the throttle of moves off again, since nothing moves"
+    text = "remove the throttle, since nothing moves any more"
     given = {"brokers": brokers, "topics": topics}
     return KafkaStep(KafkaDo.UNTHROTTLE, Aim.SCALING, text, parameters=given, holds={"moves": {}})
 
@@ -224,7 +224,7 @@ def leave_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaS
         if pod is not None and pod.is_going:
             yield wait(f"pod {slot} is terminating", "PodTerminating", Aim.SCALING)
         if pod is not None:
-            text = f"delete {slot}, on which nothing stands any more, for {counted(spec.brokers, 'broker')}"
+            text = f"delete {slot}, which holds no partitions any more, for {counted(spec.brokers, 'broker')}"
             yield KafkaStep(KafkaDo.DELETE_POD, Aim.SCALING, text, slot, brokers=(number,))
         if known and known.get("fenced") is False:
             yield wait(f"the cluster still counts on {slot}, which has ended", "BrokerUnfenced", Aim.SCALING)
@@ -235,5 +235,5 @@ def leave_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaS
         if number >= spec.brokers and number not in s.pods and number not in s.registered and s.is_told:
             volume = s.volumes[number]
             if spec.deletion_policy == "Delete" and not volume.is_going:
-                text = f"delete the volume of {volume.slot}, which is no broker any more"
+                text = f"delete the volume of {volume.slot}, which isn't a broker any more"
                 yield KafkaStep(KafkaDo.DELETE_VOLUME, Aim.SCALING, text, volume.slot, brokers=(number,))

@@ -96,7 +96,7 @@ class KafkaSession:
         """Return one answer, which is to be that of the last request."""
         size = struct.unpack(">i", await self._taken(4))[0]
         if not 4 <= size <= _LARGEST:
-            raise KafkaRefusedError("what listens there is no Kafka")
+            raise KafkaRefusedError("what listens there isn't Kafka")
         answer = await self._taken(size)
         if struct.unpack_from(">i", answer)[0] != self._asked:
             raise KafkaRefusedError("it answers what it wasn't asked")

@@ -35,16 +35,16 @@ OWNED_CONFIG: Mapping[str, str] = {
             "listeners", "advertised.listeners", "listener.security.protocol.map", "inter.broker.listener.name",
             "security.inter.broker.protocol", "controller.listener.names", "early.start.listeners", "control.plane.listener.name",
         ),
-        "listeners are looked after here",
+        "listeners are set by the module",
     ),
     **dict.fromkeys(
         ("controller.quorum.voters", "controller.quorum.bootstrap.servers", "controller.quorum.auto.join.enable"),
-        "controllers are looked after here",
+        "controllers are set by the module",
     ),
-    "broker.session.timeout.ms": "how soon a broker is given up is looked after here",
+    "broker.session.timeout.ms": "how soon a broker is given up is set by the module",
     "auto.create.topics.enable": "topics are those of .spec.topics and those that somebody makes, none by mistake",
-    "unclean.leader.election.enable": "with it records that were acknowledged get lost",
-    "auto.leader.rebalance.enable": "leaders are looked after here",
+    "unclean.leader.election.enable": "acknowledged records would get lost with it",
+    "auto.leader.rebalance.enable": "leaders are set by the module",
     **dict.fromkeys(
         ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second"),
         ".spec.rebalance says how fast partitions move",
@@ -53,10 +53,10 @@ OWNED_CONFIG: Mapping[str, str] = {
 """Keys of the brokers' configuration that aren't the spec's to set, each with the reason."""
 
 OWNED_PREFIXES: Mapping[str, str] = {
-    "controller.quorum.": "controllers are looked after here",
-    "listener.name.": "listeners are looked after here",
-    "ssl.": "there are no listeners with TLS here",
-    "sasl.": "there are no listeners with SASL here",
+    "controller.quorum.": "controllers are set by the module",
+    "listener.name.": "listeners are set by the module",
+    "ssl.": "listeners with TLS aren't supported",
+    "sasl.": "listeners with SASL aren't supported",
 }
 
 OWNED_TOPIC_CONFIG: Mapping[str, str] = {
@@ -64,7 +64,7 @@ OWNED_TOPIC_CONFIG: Mapping[str, str] = {
         ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"),
         ".spec.rebalance says how fast partitions move",
     ),
-    "unclean.leader.election.enable": "with it records that were acknowledged get lost",
+    "unclean.leader.election.enable": "acknowledged records would get lost with it",
 }
 
 DYNAMIC = frozenset(
@@ -184,7 +184,9 @@ def _check_config(where: str, config: Mapping[str, Any], owned: Mapping[str, str
     for key, value in sorted(config.items()):
         here = f"{where}[{key}]"
         if not _CONFIG.fullmatch(key) or len(key) > 200:
-            raise SpecError(here, "is no key of Kafka's configuration: letters, digits, dots, dashes and underscores")
+            raise SpecError(
+                here, "isn't a key of Kafka's configuration: use letters, digits, dots, dashes and underscores"
+            )
         if reason := owned.get(key):
             raise SpecError(here, f"can't be set, since {reason} (hint: remove it)")
         if not isinstance(value, str) or not value or not value.isprintable() or len(value) > _VALUE_MAX:

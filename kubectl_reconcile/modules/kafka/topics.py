@@ -70,7 +70,7 @@ def refused_topics(spec: KafkaSpec, s: KafkaState) -> Iterator[tuple[str, str]]:
 
 def _made(spec: KafkaSpec, wish: TopicWish) -> KafkaStep:
     replicas = spec.replicas_of(wish)
-    text = f"make topic {wish.name} with {counted(wish.partitions, 'partition')}, {counted(replicas, 'replica')} each"
+    text = f"create topic {wish.name} with {counted(wish.partitions, 'partition')}, {counted(replicas, 'replica')} each"
     given = {"topic": wish.name, "partitions": wish.partitions, "replicas": replicas, "set": dict(wish.config)}
     return KafkaStep(
         KafkaDo.MAKE_TOPIC,
@@ -138,7 +138,7 @@ def settings_text(changed: Mapping[str, str], dropped: list[str]) -> str:
     return ", ".join(
         (
             *(f"{name} to {value}" for name, value in changed.items()),
-            *(f"{name} to what it is by itself" for name in dropped),
+            *(f"{name} to its default" for name in dropped),
         )
     )
 

@@ -133,7 +133,7 @@ def access_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Cont
         if instance.answer and instance.answer.get("hba") != hba_digest(text):
             who = "everybody with a password" + (", over TLS alone" if "hostssl" in text else "")
             rules = "; ".join((*(each.line() for each in spec.hba), who))
-            said = shortened(f"tell {instance.slot} who gets in: {rules}", _TOLD_MAX)
+            said = shortened(f"tell {instance.slot} who may connect: {rules}", _TOLD_MAX)
             given = {"instance": instance.slot, "hba": text}
             yield DatabaseStep(NextDo.SET_ACCESS, Purpose.CHANGING, said, str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
 

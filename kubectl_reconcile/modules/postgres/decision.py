@@ -123,7 +123,7 @@ def _under_way(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Conte
         if volume.major and volume.major != str(spec.version):
             text = (
                 f".spec.version: the volume of {slot} holds data of PostgreSQL {volume.major}, which {spec.version} doesn't read; nothing is changed (hint: set it to"
-                f" {volume.major}, make another MyDatabase of version {spec.version}, and dump the data into that)"
+                f" {volume.major}, create another MyDatabase of version {spec.version}, and dump the data into that)"
             )  # fmt: skip
             yield stop(text, "VersionRefused")
     if len(s.writable) > 1:
@@ -254,7 +254,7 @@ def _dropped(slot: str, s: DatabaseState, ctx: Context) -> DatabaseStep:
     name = slot_id(slot)
     if map_at(s.slots, name).get("active"):
         return wait(f"replication slot {name} is in use", "SlotInUse", s)
-    text = f"drop replication slot {name}, by which the primary keeps what nobody fetches any more"
+    text = f"drop replication slot {name}, which makes the primary keep WAL that nobody fetches any more"
     return DatabaseStep(NextDo.DROP_SLOT, Purpose.SCALING, text, str(ctx.number_of(slot)), parameters={"slot": name})
 
 
@@ -271,7 +271,7 @@ def _slots(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context)
 
 
 def _slot_made(slot: str, ctx: Context) -> DatabaseStep:
-    text = f"make replication slot {slot_id(slot)}, so that the primary keeps what {slot} hasn't got yet"
+    text = f"make replication slot {slot_id(slot)}, so that the primary keeps the WAL that {slot} hasn't got yet"
     return DatabaseStep(
         NextDo.MAKE_SLOT, Purpose.SCALING, text, str(ctx.number_of(slot)), parameters={"slot": slot_id(slot)}
     )
@@ -299,10 +299,10 @@ def _outdated(_spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Conte
         heirs = [each.slot for each in s.ordered if each.slot != instance.slot and s.is_healthy(each)]
         heirs.sort(key=s.has_room, reverse=True)
         if instance.slot == s.named_primary and heirs and (instance.template != template or instance.pending):
-            what = "what the spec says of pods" if instance.template != template else ", ".join(instance.pending)
+            what = "a changed pod spec" if instance.template != template else ", ".join(instance.pending)
             yield from handed_over(s, heirs[0], f", for {what}", ctx)
         if instance.template != template:
-            text = f"delete {instance.slot} for what the spec says of pods; it comes back on its volume"
+            text = f"delete {instance.slot}, whose pod spec changed; it comes back on its volume"
             yield DatabaseStep(NextDo.DELETE_POD, Purpose.CHANGING, text, instance.slot)
         if instance.pending:
             yield restart(instance)

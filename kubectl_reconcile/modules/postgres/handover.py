@@ -50,7 +50,7 @@ def switchover_refused(s: DatabaseState, there: list[str]) -> tuple[str, str]:
     others = ", ".join(each for each in there if each != s.named_primary) or "none: set .spec.replicas to 2 first"
     return (
         "SwitchoverRefused",
-        f"annotation {SWITCHOVER}: {wish[:60]!r} is no replica that is to stay (hint: there is {others})",
+        f"annotation {SWITCHOVER}: {wish[:60]!r} isn't a replica that will stay (hint: there is {others})",
     )
 
 
@@ -183,7 +183,7 @@ def standing_by(spec: MyDatabaseSpec, s: DatabaseState, slot: str, template: str
         yield DatabaseStep(NextDo.CREATE_POD, Purpose.CHANGING, f"create {slot} on its volume, as a standby", slot, begin=Begin.REPLICA)  # fmt: skip
     elif instance is None:
         others = ", ".join(each.slot for each in s.ordered) or "none"
-        yield stop(f"the volume of {slot} is gone in the midst of a handover to {s.handover.to} (hint: promote an instance by pg_promote(): there is {others})", "DataLost")  # fmt: skip
+        yield stop(f"the volume of {slot} was lost during a handover to {s.handover.to} (hint: promote an instance by pg_promote(): there is {others})", "DataLost")  # fmt: skip
     elif instance.is_going:
         yield wait(f"pod {slot} is terminating", "PodTerminating", s)
     elif not instance.answer:

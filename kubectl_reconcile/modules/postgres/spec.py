@@ -206,7 +206,7 @@ def _check_parameters(parameters: Mapping[str, Any]) -> None:
     for name, value in sorted(parameters.items()):
         where = f".spec.parameters[{name}]"
         if not _PARAMETER.fullmatch(name):
-            raise SpecError(where, "is no name of a parameter: small letters, digits and underscores")
+            raise SpecError(where, "isn't a parameter's name: use lower-case letters, digits and underscores")
         if reason := OWNED_PARAMETERS.get(name) or (
             "kubectl-reconcile manages recovery" if name.startswith("recovery_") else ""
         ):
@@ -221,7 +221,7 @@ def _check_names(where: str, names: Iterable[str]) -> None:
         field_ = f"{where}[{at}].name"
         if not re.fullmatch(NAME, name) or len(name) > NAME_MAX:
             raise SpecError(
-                field_, f"must be small letters, digits and underscores, {NAME_MAX} at most, beginning with a letter and not ending with an underscore, not {name!r}"
+                field_, f"must be lower-case letters, digits and underscores, {NAME_MAX} at most, beginning with a letter and not ending with an underscore, not {name!r}"
             )  # fmt: skip
         if name in _RESERVED or name.startswith("pg_"):
             raise SpecError(field_, f"{name} is a name that PostgreSQL or kubectl-reconcile needs itself")

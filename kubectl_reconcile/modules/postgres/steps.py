@@ -150,7 +150,7 @@ def ended(instance: Instance, s: DatabaseState) -> Iterator[DatabaseStep]:
         text = f"delete {instance.slot}, which has ended{fault}; it comes back on its volume"
         yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
     if instance.has_ended:
-        text = f"{instance.slot} has ended right after it was made, and is recreated in half a minute: {instance.fault}"
+        text = f"{instance.slot} ended right after it was created, and is recreated in half a minute: {instance.fault}"
         yield wait(text, "InstanceFails", s)
 
 

@@ -125,7 +125,7 @@ def _refs(lines: Iterable[bytes], names: frozenset[str]) -> dict[str, str]:
         if sha == "unborn":
             continue
         if not _HASH.fullmatch(sha) or not name:
-            raise UnclearError("the server lists something that is no ref")
+            raise UnclearError("the server lists something that isn't a ref")
         found |= {name: sha} if name in names else {}
         for attribute in attributes:
             kind, _, value = attribute.partition(":")

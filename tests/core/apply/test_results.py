@@ -36,8 +36,8 @@ def refused(name="a", why="no such thing"):
 HOLD = Hold("deletions", "3 of 4 members would be deleted", (ref("x"), ref("y")))
 PROBLEM = Problem("a.yaml", 3, "no kind")
 REPORTS = {
-    "nothing to do": (plan(change(Op.UNCHANGED)), [], False, "Synced", "1 object as Git asks for"),
-    "no object at all": (plan(), [], False, "Synced", "0 objects as Git asks for"),
+    "nothing to do": (plan(change(Op.UNCHANGED)), [], False, "Synced", "1 object in sync"),
+    "no object at all": (plan(), [], False, "Synced", "0 objects in sync"),
     "a refusal is named": (plan(change(Op.UPDATE)), [refused()], False, "ApplyFailed", f"{ref('a')}: no such thing"),
     "further refusals are counted": (
         plan(change(Op.UPDATE), change(Op.UPDATE, "b")), [refused(), refused("b", "no such kind")], False,
@@ -52,7 +52,7 @@ REPORTS = {
     ),
     "a warning is no harm": (
         plan(problems=(Problem("a.yaml", 3, "odd", severity=Severity.WARNING),)), [], False,
-        "Synced", "0 objects as Git asks for",
+        "Synced", "0 objects in sync",
     ),
     "a problem is worse than a hold": (
         plan(problems=(PROBLEM,), holds=(HOLD,)), [], False, "ProblemsInSource", f"{PROBLEM} (and 1 more)",

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.resources.verification import Verification
 NOW_S = 1000.0
 WEB, DB, NEW = (ObjectRef("", "ConfigMap", "shop", name) for name in ("web", "db", "new"))
 BASE = ObjectRef(SYNC.group, SYNC.kind, "shop", "base")
-SYNCED = Report(ConditionReason.SYNCED, "2 objects as Git asks for", "3f9c2e1", Counts(2, created=2))
+SYNCED = Report(ConditionReason.SYNCED, "2 objects in sync", "3f9c2e1", Counts(2, created=2))
 
 
 def sync(*, generation=1, annotations=None, **spec):

@@ -119,7 +119,7 @@ PROBLEMS = {
     "dots for a name": (with_metadata(name=".."), "can't be part of a URL"),
     "a name too long": (with_metadata(name="a" * 254), "metadata.name has 254 characters; at most 253 are allowed"),
     "capitals in a namespace": (with_metadata(namespace="Shop"), ':6: metadata.namespace "Shop" is no DNS label'),
-    "a label that is no text": (
+    "a label that isn't text": (
         GOOD + "  labels:\n    a: x\n    enabled: true\n",
         'apps/x.yaml:7: label "enabled" is a boolean, not text (hint: quote it: "true")',
     ),

@@ -148,7 +148,7 @@ REFUSED = {
     "a tag of one's own": ("a: !foo x", "tag !foo has no meaning in a manifest"),
     "a set": ("a: !!set {x}", "tag !!set has no meaning in a manifest"),
     "a tag that doesn't fit": ("a: !!int x", '"x" is no int (hint: remove the tag !!int)'),
-    "binary that is no text": ("a: !!binary //8=", "!!binary must be the base64 of UTF-8 text"),
+    "binary that isn't text": ("a: !!binary //8=", "!!binary must be the base64 of UTF-8 text"),
     "an alias without an anchor": ("a: *b", "alias *b has no anchor &b before it in this document"),
     "an alias to another document": ("a: &b 1\n---\na: *b", "x.yaml:3: alias *b has no anchor"),
     "an anchor within itself": ("a: &a [*a]", "anchor &a contains itself"),

@@ -65,7 +65,7 @@ NOT_COVERED = {
     "a line break": ("https://git.example.com", "https://git.example.com/a\nhttps://evil.example.com"),
     "a tab that readers drop": ("https://git.example.com", "https://git.exa\tmple.com/a"),
     "an encoded line break": ("https://git.example.com", "https://git.example.com/a%0a"),
-    "what is no text": ("https://git.example.com", "https://git.example.com/%ff%fe"),
+    "what isn't text": ("https://git.example.com", "https://git.example.com/%ff%fe"),
     "scp with a step up": ("git@git.example.com:a", "git@git.example.com:a/../b"),
     "scp that looks like a port": ("ssh://git.example.com:2222", "git.example.com:2222/a"),
     "a file": ("https://git.example.com", "file:///git.example.com/a"),

@@ -50,7 +50,7 @@ def test_get_shows_syncs_in_a_table(plugin, shop):
     assert head.split() == ["NAME", "READY", "REF", "REVISION", "OBJECTS", "AGE", "STATUS"]
     sha = shop.status["lastAppliedRevision"]
     assert row.split()[:5] == ["shop", "True", "(default)", sha[:7], "2"]
-    assert row.endswith("2 objects as Git asks for")
+    assert row.endswith("2 objects in sync")
 
 
 def test_get_in_forms_for_scripts(plugin, kept_by_hand, namespace):
@@ -102,7 +102,7 @@ def test_get_goes_on_when_its_watch_has_died_in_silence(kept_by_hand, cluster, k
 
 
 GET_REFUSED = {
-    "a template that is none": (["-o", "jsonpath={.items[0}"], "{.items[0} is no expression"),
+    "a template that is none": (["-o", "jsonpath={.items[0}"], "{.items[0} isn't an expression"),
     "an unknown format": (["-o", "xml"], "'xml' is not one of 'wide', 'name', 'json', 'yaml', 'jsonpath='"),
     "a name and everything": (["shop", "-A"], "drop -A and -l, or drop the names"),
     "a watch for a script": (["-w", "-o", "json"], "--watch shows rows of a table"),

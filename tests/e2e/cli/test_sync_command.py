@@ -242,7 +242,7 @@ def test_a_daemon_s_sync_that_writes_nothing_tells_no_earlier_pass_s_counts(plug
     for _ in range(2):
         idle = plugin("sync", "shop")
         assert idle.status == 0
-        assert "1 object as Git asks for" in idle.out
+        assert "1 object in sync" in idle.out
         assert not COUNTED.search(idle.out)
     assert re.search(r"(?m)^Objects: +1$", plugin("status", "shop").out)
 
@@ -274,7 +274,7 @@ def test_status_shows_syncs_as_the_daemon_left_them(plugin, follow, cluster, git
     assert re.search(rf"(?m)^shop +True +{sha[:7]} +1 ", table.out)
     one = plugin("status", "shop")
     assert git_server.url in one.out
-    assert "1 object as Git asks for" in one.out
+    assert "1 object in sync" in one.out
     assert json.loads(plugin("status", "shop", "-o", "json").out)["status"]["lastAppliedRevision"] == sha
     assert cluster.kubectl("get", "sync", "shop", "-n", cluster.namespace).splitlines()[1].split()[:2] == [
         "shop",

@@ -498,7 +498,7 @@ def test_drift_while_no_daemon_ran_is_put_back_also_where_git_stood_still(
     daemon.start()
     eventually(
         lambda: cluster.names("ConfigMap") >= {"item-0", "item-1", "item-2"} and colors(cluster) == {"red"},
-        "both are as Git asks for",
+        "both are in sync",
     )
 
 

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.usefixtures("daemon")
 PREFIX = "reconcile.dev/"
 HOSTILE = {
     "a source outside the repository": {"source": "../../etc/x"},
-    "a source that is no path": {"source": "\x1b[31m-rf :/*\n"},
+    "a source that isn't a path": {"source": "\x1b[31m-rf :/*\n"},
     "values that can't be meant": {
         "wave": "9" * 5000, "depends-on": "a/b/c/d/e,,,", "hook": "never", "hook-run": "{", "replace": "?", "prune": "True",
         "conflicts": "?", "moved-from": "/", "moved-to": "///", "paused": "?", "abandon": "?", "approve-actions": ",,*,",

@@ -61,12 +61,12 @@ def test_a_snapshot_goes_to_a_bucket_where_one_is_named_and_to_one_place_alone()
 
 def test_nobody_runs_the_newer_version_before_the_snapshot_is_there():
     world = upgraded()
-    world.backups_say = "Job db-before-3-6-16-once is at work"
+    world.backups_say = "Job db-before-3-6-16-once is running"
     outcome = world.settle()
     found = condition(outcome, "Upgrading")
     assert (found.status, condition(outcome, "Ready").reason) == ("True", "BackingUp")
     assert (
-        "EtcdBackup db-before-3-6-16, a snapshot before 3.6.16: Job db-before-3-6-16-once is at work" in found.message
+        "EtcdBackup db-before-3-6-16, a snapshot before 3.6.16: Job db-before-3-6-16-once is running" in found.message
     )
     world.objects.pop(("Pod", "db-1"))
     world.run()

@@ -56,7 +56,7 @@ def test_volumes_that_are_gone_are_named_and_who_is_left_may_go_on():
     (action,) = world.held
     assert (action.verb, action.parameters["slot"], action.needs_approval) == ("recover", "db-0", True)
     assert "db-0 (revision 42) go on alone" in action.summary
-    assert "what was acknowledged without having reached it is lost" in action.summary
+    assert "acknowledged writes that didn't reach it are lost" in action.summary
     found = condition(outcome, "Degraded")
     assert (found.status, found.reason) == ("True", "QuorumLost")
     assert "db-1, db-2 of 3 members don't serve" in found.message

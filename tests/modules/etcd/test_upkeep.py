@@ -45,7 +45,7 @@ def test_a_quota_that_is_used_up_is_told_and_room_is_made_once_somebody_approves
     (action,) = world.held
     assert (action.verb, action.needs_approval) == ("make-room", True)
     assert "compact the history to revision 42, defragment one member at a time, the leader last" in action.summary
-    assert "what keys were at earlier revisions is lost, what they are now is not" in action.summary
+    assert "earlier revisions of keys are lost, their current values are kept" in action.summary
     found = condition(outcome, "Degraded")
     assert (found.status, found.reason) == ("True", "NoSpace")
     assert "db-0: 64.0 MiB of 64.0 MiB, 64.0 MiB of them in use" in found.message

@@ -199,7 +199,7 @@ def test_a_wish_for_what_is_no_replica_is_refused_and_all_else_goes_on(to):
     outcome = world.settle()
     degraded = condition(outcome, "Degraded")
     assert (degraded.reason, degraded.message) == (
-        "SwitchoverRefused", f"annotation {ASKED}: '{to}' is no replica that is to stay (hint: there is db-1, db-2)",
+        "SwitchoverRefused", f"annotation {ASKED}: '{to}' isn't a replica that will stay (hint: there is db-1, db-2)",
     )  # fmt: skip
     assert world.taken == ["make-secret db-user-shop", "set-user shop"]
 

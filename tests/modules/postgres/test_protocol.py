@@ -51,7 +51,7 @@ BAD_CHALLENGES = {
 
 @pytest.mark.parametrize("challenge", BAD_CHALLENGES.values(), ids=BAD_CHALLENGES)
 def test_a_challenge_that_is_none_gets_no_proof(challenge):
-    with pytest.raises(ProtocolError, match="its challenge is none"):
+    with pytest.raises(ProtocolError, match="its challenge isn't valid"):
         Proof("pencil", NONCE).proved(challenge)
 
 

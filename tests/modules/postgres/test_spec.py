@@ -30,7 +30,7 @@ REFUSED = {
     "a user that PostgreSQL has": ({"users": [{"name": "postgres"}]}, ".spec.users[0].name: postgres is a name that"),
     "a user of PostgreSQL's own": ({"users": [{"name": "pg_x"}]}, ".spec.users[0].name: pg_x is a name that"),
     "a user twice": ({"users": [{"name": "a"}, {"name": "a"}]}, ".spec.users[1].name: a is there twice"),
-    "a user in capitals": ({"users": [{"name": "Shop"}]}, ".spec.users[0].name: must be small letters, digits and underscores"),
+    "a user in capitals": ({"users": [{"name": "Shop"}]}, ".spec.users[0].name: must be lower-case letters, digits and underscores"),
     "a database of nobody's": (
         {"databases": [{"name": "a", "owner": "b"}]}, ".spec.databases[0].owner: must be postgres or one of .spec.users, not 'b'",
     ),

@@ -56,7 +56,7 @@ def test_another_certificate_is_read_without_a_restart():
     world.taken.clear()
     world.server["tls"]["stale"] = True
     (step,) = world.step().actions
-    assert step.summary == "have db-0 read its certificate again"
+    assert step.summary == "have db-0 reload its certificate"
     world.settle()
     assert world.taken == ["set-tls db-0"]
 
@@ -67,12 +67,11 @@ def test_a_certificate_that_a_server_refuses_to_read_again_is_told_until_it_show
     world.settle()
     world.server["tls"]["shown"] = False
     (step,) = world.ask().actions
-    assert step.summary == "have db-0 read its certificate again"
+    assert step.summary == "have db-0 reload its certificate"
     failed = ActionJournal.of(world.cr).ended(step, world.now, ActionProgress.FAILED, f"{step.key}: it goes on with the one before")  # fmt: skip
     world.cr["metadata"]["annotations"][ACTIONS] = failed.text()
     assert (
-        condition(world.ask(), "Degraded").message
-        == "have db-0 read its certificate again: it goes on with the one before"
+        condition(world.ask(), "Degraded").message == "have db-0 reload its certificate: it goes on with the one before"
     )
     world.server["tls"]["shown"] = True
     assert condition(world.settle(), "Degraded").status == "False"

@@ -114,7 +114,7 @@ def _outside(text: str) -> Iterator[tuple[str, str]]:
 def _words(action: str) -> Iterator[tuple[str, str]]:
     words = list(_WORD.finditer(action))
     if not words or _WORD.sub("", action).strip():
-        raise JsonPathError(f"{{{action}}} is no expression")
+        raise JsonPathError(f"{{{action}}} isn't an expression")
     ranging = bool(words) and words[0][0] == "range"
     for word in words[1:] if ranging else words:
         if word["text"] is not None:

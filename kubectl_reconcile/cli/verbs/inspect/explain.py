@@ -15,7 +15,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded
     epilog=f"""{EXIT_STATUSES}
 \b
 Verdicts of a field:
-  same      as Git asks for           left     left to its owner by a rule,
+  same      in sync           left     left to its owner by a rule,
   drift     changed in the cluster             or because it is contended
   git       changed in Git            other    Git doesn't mention it
   both      changed in both           default  nobody owns it

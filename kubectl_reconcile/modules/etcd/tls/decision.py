@@ -68,11 +68,11 @@ def _authority_made(tls: EtcdTls, s: Situation, ctx: Context) -> Iterator[EtcdSt
     if authority.state is SecretState.OK and not has_ended:
         return
     if authority.state is SecretState.ABSENT and not s.is_formed and not s.pods:
-        text = f"make Secret {authority.name}: an authority of the cluster's own"
+        text = f"make Secret {authority.name}, the cluster's own certificate authority"
         yield _step(Do.MAKE_AUTHORITY, Why.CREATING, text, AUTHORITY, authority.name, "Certifying")
         return
     ended = f"it ended at {authority.until}" if has_ended else "it is gone"
-    text = f"make another authority in Secret {authority.name}: {authority.why or ended}; what members trust besides stays trusted until nothing is signed by it"
+    text = f"create a new authority in Secret {authority.name}: {authority.why or ended}; members go on trusting the others until nothing is signed by them"
     yield _step(Do.MAKE_AUTHORITY, Why.RECOVERING, text, AUTHORITY, authority.name, "AuthorityLost")
 
 
@@ -197,7 +197,7 @@ def taken(spec: ClusterSpec, s: Situation, ctx: Context) -> Iterator[EtcdStep]:
     every: tuple[EtcdAuthority | EtcdCertificate, ...] = (tls.authority, *tls.certificates)
     for each in every:
         if each.state is SecretState.FOREIGN:
-            text = f"Secret {each.name} is there, and isn't this cluster's own; it is left alone (hint: delete it, and it is made; or move it out of the way)"
+            text = f"Secret {each.name} exists and doesn't belong to this cluster; it is left alone (hint: delete it, and it is recreated)"
             yield EtcdStep(Do.STOP, Why.SETTLED, text, each.name, reason="SecretTaken")
 
 
@@ -213,12 +213,12 @@ def cut_off(spec: ClusterSpec, s: Situation, ctx: Context) -> Iterator[EtcdStep]
         volume = s.volumes.get(pod.slot)
         if s.is_formed and (volume is None or volume.is_going):
             text = (
-                f"{pod.slot} trusts no authority that there is a key of, and keeps its data in memory: ended, it would lose it (hint: put Secret {tls.authority.name} back"
+                f"{pod.slot} trusts only authorities whose keys are lost, and keeps its data in memory: it would lose it if it ended (hint: put Secret {tls.authority.name} back"
                 " from a copy; or delete the pod, whose data is lost)"
             )
             yield EtcdStep(Do.STOP, Why.RECOVERING, text, pod.slot, reason="AuthorityLost")
             continue
-        text = f"delete {pod.slot}, which trusts no authority that there is a key of; it comes back on its volume"
+        text = f"delete {pod.slot}, which trusts only authorities whose keys are lost; it comes back on its volume"
         yield EtcdStep(Do.DELETE_POD, Why.RECOVERING, text, pod.slot, reason="AuthorityLost")
 
 

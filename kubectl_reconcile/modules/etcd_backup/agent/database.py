@@ -53,7 +53,7 @@ def check_size(size: int) -> None:
     """
     if size <= DIGEST_SIZE or size % _SECTOR != DIGEST_SIZE:
         raise DamagedError(
-            f"{size} bytes are no whole snapshot: it ends with {DIGEST_SIZE} bytes of digest after whole sectors"
+            f"{size} bytes aren't a whole snapshot: it ends with {DIGEST_SIZE} bytes of digest after whole sectors"
         )
 
 
@@ -61,19 +61,19 @@ def revision_of(data: Bytes) -> int:
     """Return the revision that a snapshot holds; a store that nobody has written to is at 1.
 
     Raises:
-        DamagedError: it is no database of etcd.
+        DamagedError: it isn't an etcd database.
     """
     try:
         return _revision(data)
     except (struct.error, IndexError) as error:
-        raise DamagedError(f"it is no database of bbolt: {error}") from error
+        raise DamagedError(f"it isn't a bbolt database: {error}") from error
 
 
 def _revision(data: Bytes) -> int:
     meta = _meta(data)
     buckets = dict(_items(data, meta, meta.root))
     if b"key" not in buckets or b"meta" not in buckets:
-        raise DamagedError("it is no database of etcd: it lacks the buckets key and meta")
+        raise DamagedError("it isn't an etcd database: it lacks the buckets key and meta")
     compacted = (
         _main(value)
         for name, value in _bucket(data, meta, buckets[b"meta"])
@@ -91,7 +91,7 @@ def _meta(data: Bytes) -> _Meta:
         if flags & _META and (magic, version) == (_MAGIC, _VERSION) and checksum == _fnv(fields[:-8]):
             found.append(_Meta(page_size, root, transaction))
     if not found:
-        raise DamagedError("it is no database of bbolt: neither of its first two pages is a valid one")
+        raise DamagedError("it isn't a bbolt database: neither of its first two pages is a valid one")
     return max(found, key=lambda each: each.transaction)
 
 
@@ -130,7 +130,7 @@ def _items(data: Bytes, meta: _Meta, number: int, depth: int = 0) -> Iterator[tu
     page = _page(data, meta, number)
     _, flags, _, _ = _HEADER.unpack(page[: _HEADER.size])
     if depth > _DEEPEST:
-        raise DamagedError("its pages go round in a circle")
+        raise DamagedError("its pages form a cycle")
     if flags & _BRANCH:
         for child in _children(page):
             yield from _items(data, meta, child, depth + 1)
@@ -149,7 +149,7 @@ def _last_key(data: Bytes, meta: _Meta, value: bytes) -> int:
         if not flags & _BRANCH:
             return max((_main(key) for key, _ in _leaves(page)), default=0)
         page = _page(data, meta, _children(page)[-1])
-    raise DamagedError("its pages go round in a circle")
+    raise DamagedError("its pages form a cycle")
 
 
 def _children(page: bytes) -> list[int]:

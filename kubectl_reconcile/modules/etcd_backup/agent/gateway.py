@@ -145,7 +145,7 @@ def _parts(endpoint: str, answer: http.client.HTTPResponse) -> Iterator[bytes]:
         try:
             yield base64.b64decode(part.get("blob") or "", validate=True)
         except binascii.Error as error:
-            raise GatewayError(f"{endpoint}: sends what is no base64") from error
+            raise GatewayError(f"{endpoint}: sends invalid base64") from error
     if left != 0:
         raise GatewayError(f"{endpoint}: ends before the snapshot does")
 

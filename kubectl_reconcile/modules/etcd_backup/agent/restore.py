@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="etcd-restore", description=__doc__)
     parser.add_argument("part", choices=list(_PARTS))
     add_place_arguments(parser)
-    parser.add_argument("--snapshot", default="", help="the file; the newest without")
+    parser.add_argument("--snapshot", default="", help="the file to restore; the newest if left out")
     parser.add_argument("--sha256", default="")
     parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--data", type=Path, default=Path(), help="where the member keeps its data")

@@ -146,7 +146,7 @@ def carried_of(
 
 def _next(each: AskedRebalance, s: KafkaState, seen: Assignment | None, busy: str) -> RebalanceStep:
     if each.spec is None:
-        raise ValueError("a rebalance whose spec makes no sense isn't carried on")
+        raise ValueError("a rebalance whose spec is invalid isn't carried on")
     record, kept = each.record, kept_in(each.config_map) if each.record else None
     now = RebalanceSituation(
         seen,

@@ -180,7 +180,7 @@ def _plan(spec: RebalanceSpec, seen: Assignment, now: RebalanceSituation) -> Reb
         return _refused(RefusedWish(asked, "CantBe", _told(spec, proposal.problems)))
     kept = kept_of(proposal, spec.digest)
     if not proposal.moves:
-        text = "all stands as wished: nothing to move"
+        text = "everything is where it should be: nothing to move"
         return RebalanceStep(RebalancePhase.READY, RebalanceDo.KEEP, text, "AsWished", proposal=proposal, kept=kept)
     text = "a proposal is there"
     return RebalanceStep(

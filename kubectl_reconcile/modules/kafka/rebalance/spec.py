@@ -65,7 +65,7 @@ def rebalance_spec(cr: Manifest) -> RebalanceSpec:
         raise SpecError(".spec.goals", "must name at least one of rack, disk, replicas, leaders")
     if spec.mode == MoveMode.FULL.value and spec.brokers:
         raise SpecError(
-            ".spec.brokers", "goes with mode add-brokers or remove-brokers, not with full (hint: take it away)"
+            ".spec.brokers", "can be set only with mode add-brokers or remove-brokers, not with full (hint: remove it)"
         )
     if spec.mode != MoveMode.FULL.value and not spec.brokers:
         raise SpecError(".spec.brokers", f"must name the brokers that mode {spec.mode} is about")
@@ -75,7 +75,7 @@ def rebalance_spec(cr: Manifest) -> RebalanceSpec:
         if not _TOPIC.fullmatch(each):
             raise SpecError(
                 f".spec.excludeTopics[{at}]",
-                f"must be a topic's name, or how names begin with a * after it, not {each!r}",
+                f"must be a topic's name, or a prefix followed by *, not {each!r}",
             )
     return spec
 

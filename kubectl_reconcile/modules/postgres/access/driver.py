@@ -35,11 +35,11 @@ async def offer_tls(session: PostgresSession, io: Io, name: str) -> None:
         await asyncio.sleep(_PAUSE_S)
     if shown:
         raise PostgresError(
-            ".spec.tls.secretName: the server doesn't take the certificate, and goes on with the one before (hint: its log says why)"
+            ".spec.tls.secretName: the server doesn't accept the certificate, and goes on with the one before (hint: its log says why)"
         )
     await session.ask("alter system reset ssl")
     await session.ask("select pg_reload_conf()")
-    raise PostgresError(".spec.tls.secretName: the server doesn't take the certificate (hint: its log says why)")
+    raise PostgresError(".spec.tls.secretName: the server doesn't accept the certificate (hint: its log says why)")
 
 
 async def shows(session: PostgresSession, io: Io, name: str) -> bool:

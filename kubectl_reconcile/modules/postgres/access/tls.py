@@ -64,7 +64,7 @@ def _due(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[Datab
         known = map_at(instance.answer, "tls")
         is_better = (known.get("stale") or known.get("shown") is False) and not is_expired
         if known.get("seen") and (is_better or not known.get("on")):
-            what = "read its certificate again" if known.get("on") else "offer TLS"
+            what = "reload its certificate" if known.get("on") else "offer TLS"
             given = {"instance": instance.slot}
             yield DatabaseStep(NextDo.SET_TLS, Purpose.CHANGING, f"have {instance.slot} {what}", str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
 

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     add_retention_arguments(keep)
     keep.set_defaults(do=_kept)
     fetch = parts.add_parser("fetch", help="make a folder of a backup")
-    fetch.add_argument("--file", default="", help="the backup; the newest without")
+    fetch.add_argument("--file", default="", help="the backup to restore; the newest if left out")
     fetch.add_argument("--data", type=Path, required=True, help="the folder that a server will read")
     fetch.add_argument("--major", required=True, help="the major version that will")
     fetch.add_argument("--restore", default="", help="who restores: the same whenever it will be retried")

@@ -37,7 +37,7 @@ def archived(copy: Path) -> Iterator[bytes]:
     for path in sorted(copy.rglob("*")):
         info = tarfile.TarInfo(path.relative_to(copy).as_posix())
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
-            raise DamagedError(f"{info.name} is no file: tablespaces can't be backed up")
+            raise DamagedError(f"{info.name} isn't a file: tablespaces can't be backed up")
         if path.is_dir():
             info.type, info.mode = tarfile.DIRTYPE, 0o700
             yield packer.compress(info.tobuf())
@@ -82,7 +82,7 @@ class CopyContent:
             if each.get("Checksum-Algorithm") != "SHA256" or each.get("Checksum") != found.sha256:
                 raise DamagedError(f"{name} isn't as it was copied")
         if not any(name.startswith(_LOG) for name in self.files):
-            raise DamagedError("it lacks the log that it takes to start")
+            raise DamagedError("it lacks the WAL that it needs to start")
         if strays := [each for each in self.files if each not in {*wanted, _LIST} and not each.startswith(_LOG)]:
             raise DamagedError(f"{strays[0]} isn't among what was copied")
 
@@ -133,17 +133,17 @@ def content_of(file: Path) -> CopyContent:
                     continue
                 content = tar.extractfile(member) if member.isreg() else None
                 if content is None or member.name in files:
-                    raise DamagedError(f"{member.name} is no plain file, or is there twice")
+                    raise DamagedError(f"{member.name} isn't a plain file, or is there twice")
                 files[member.name], kept_part = _read(content, member.name)
                 kept.update(kept_part)
             while whole.read(_AT_ONCE):
                 pass  # its checksum comes last
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        raise DamagedError(f"it is no whole archive: {error}") from error
+        raise DamagedError(f"it isn't a whole archive: {error}") from error
     try:
         listed = json.loads(kept.get(_LIST, b""))
     except ValueError as error:
-        raise DamagedError("it is no copy of a server that pg_basebackup has made") from error
+        raise DamagedError("it isn't a copy that pg_basebackup made") from error
     return CopyContent(
         files, listed if isinstance(listed, Mapping) else {}, kept.get(_VERSION, b"").decode(errors="replace").strip()
     )

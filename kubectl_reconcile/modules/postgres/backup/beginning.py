@@ -80,7 +80,7 @@ def restoring(wanted: FromBackup, s: DatabaseState, seed: str, ctx: Context) -> 
             yield stop(found.obstacle, "ClaimNotFound")
         yield DatabaseStep(NextDo.RESTORE, Purpose.CREATING, f"restore {what} to the volume of {seed}", seed)
     elif found.has_failed and found.is_other:
-        text = f"delete Job {job}, which failed, since .spec says something else now"
+        text = f"delete Job {job}, which failed, since .spec has changed"
         yield DatabaseStep(NextDo.FORGET_RESTORE, Purpose.CREATING, text, seed)
     elif found.has_failed:
         hint = (

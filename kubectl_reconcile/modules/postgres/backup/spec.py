@@ -70,7 +70,9 @@ class BackupWish:
         self.target.check(TARGET_FIELD)
         schedule_if_any(self.schedule, self.time_zone, BACKUP_FIELD)
         if not self.schedule and not self.immediate:
-            raise SpecError(BACKUP_FIELD, "must have a schedule, immediate: true, or both: else there is never one")
+            raise SpecError(
+                BACKUP_FIELD, "must have a schedule, immediate: true, or both: otherwise no backup is ever made"
+            )
         if self.retain.age and not _AGE.fullmatch(self.retain.age):
             raise SpecError(
                 f"{BACKUP_FIELD}.retain.age", f"must be days or hours as in 30d or 12h, not {self.retain.age!r}"

@@ -185,12 +185,14 @@ def _condition(wanted: BackupWish, runs: Sequence[BackupRun], what: Due, obstacl
         return Condition("BackupHealthy", "False", reason, f"backup {last.name} {verb}: {last.message}{after}")
     if active is not None:
         state = "True" if last is not None else "Unknown"
-        return Condition("BackupHealthy", state, "Running", active.message or f"Job {active.name} is at work")
+        return Condition("BackupHealthy", state, "Running", active.message or f"Job {active.name} is running")
     if last is not None:
         text = f"the last one is {last.told.get('file', f'that of Job {last.name}')}{after}"
         return Condition("BackupHealthy", "True", "Suspended" if wanted.suspend else "BackedUp", text)
     if wanted.suspend:
-        return Condition("BackupHealthy", "Unknown", "Suspended", f"{'.spec.backup.suspend'} is true: nothing is begun")
+        return Condition(
+            "BackupHealthy", "Unknown", "Suspended", f"{'.spec.backup.suspend'} is true: no backup is started"
+        )
     text = (
         obstacle.message
         if obstacle

@@ -181,9 +181,9 @@ class Proof:
         try:
             salt, rounds = base64.b64decode(said["s"], validate=True), int(said["i"])
         except (KeyError, ValueError) as error:
-            raise ProtocolError("its challenge is none") from error
+            raise ProtocolError("its challenge isn't valid") from error
         if not challenge.isascii() or not said.get("r", "").startswith(self.nonce) or rounds < 1:
-            raise ProtocolError("its challenge is none")
+            raise ProtocolError("its challenge isn't valid")
         if rounds > ROUNDS_MAX:
             raise ProtocolError(
                 f"its challenge takes {rounds} rounds of hashing, more than {ROUNDS_MAX} (hint: set the password again, with a smaller scram_iterations)"

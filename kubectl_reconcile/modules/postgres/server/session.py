@@ -91,7 +91,7 @@ class PostgresSession:
                     proved.check(message.payload[4:])
                     is_checked = True
                 case _:
-                    raise ProtocolError("it wants no SCRAM-SHA-256, and nothing else is told to it")
+                    raise ProtocolError("it doesn't ask for SCRAM-SHA-256, and passwords are proven in no other way")
 
     async def _next(self) -> ServerMessage:
         """Return the next message that isn't an error or a notice.

@@ -47,7 +47,7 @@ def port_of(word: str) -> int:
         ValueError: it is none.
     """
     if not (word.isascii() and word.isdigit() and 0 < int(word[:6]) < 1 << 16):
-        raise ValueError(f"{word[:40]!r} is no port")
+        raise ValueError(f"{word[:40]!r} isn't a port")
     return int(word)
 
 
