@@ -57,7 +57,7 @@ VERBS = {
     "doctor": Verb("inspect.doctor", "Check that everything is in place. Writes nothing."),
     "accept": Verb("change.accept", "Write drift into the files that ask for the objects."),
     "adopt": Verb("change.accept", "Write manifests for live objects, to add them to a Sync."),
-    "daemon": Verb("operate.daemon", "Follow all Syncs of a cluster, until told to end."),
+    "daemon": Verb("operate.daemon", "Follow all Syncs of a cluster until stopped."),
     "install": Verb("operate.install", "Install CRDs, rights and the daemon in a cluster."),
     "uninstall": Verb("operate.install", "Remove the daemon and its rights from a cluster."),
     "modules": Verb("operate.modules", "List, show, create and test domain modules."),

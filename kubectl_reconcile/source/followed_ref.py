@@ -41,7 +41,7 @@ class FollowedRef:
         if ref.name:
             check_ref(ref.name)
         if ref.kind is RefKind.COMMIT and not HASH.fullmatch(ref.name):
-            raise SourceError(SourceFault.REFUSED, f"{ref} is no full hash", "give all 40 digits, in lower case")
+            raise SourceError(SourceFault.REFUSED, f"{ref} isn't a full hash", "give all 40 digits, in lower case")
         self._clone = Clone(repository, cache_dir, limits)
         self._refs = ClonedRefs(self._clone)
         longest_s = self._clone.limits.seconds

@@ -164,10 +164,10 @@ class GitSource(FollowedRef):
         """Return if the commit *sha* is in the clone, or a damaged clone should have it.
 
         Raises:
-            SourceError: it isn't there, or the text is no full hash.
+            SourceError: it isn't there, or the text isn't a full hash.
         """
         if not HASH.fullmatch(sha):
-            raise SourceError(SourceFault.REFUSED, f'"{sha}" is no full hash of a commit')
+            raise SourceError(SourceFault.REFUSED, f"'{sha}' isn't a full hash of a commit")
         if not self._refs.has(sha) and not self._promised(sha):
             message = f"{self.repository}: the local clone has no commit {sha[:7]}"
             raise SourceError(SourceFault.NO_SUCH_REF, message, "was the branch rewritten?")

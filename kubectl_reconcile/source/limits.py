@@ -129,6 +129,6 @@ class GitLimits:
 
 def _number(name: str, text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        message = f"{variable(CEILINGS[name].flag)} is no number above zero"
+        message = f"{variable(CEILINGS[name].flag)} isn't a number above zero"
         raise SourceError(SourceFault.REFUSED, message, f"it stands for {CEILINGS[name].flag} of the daemon")
     return int(text)

@@ -141,7 +141,7 @@ def check_ref(name: str) -> str:
     """Return *name* of a branch, tag or commit if git would accept it.
 
     Raises:
-        SourceError: it is no name of a ref (``REFUSED``).
+        SourceError: it isn't a name of a ref (``REFUSED``).
     """
     bad = re.search(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)", name)
     if (
@@ -153,7 +153,7 @@ def check_ref(name: str) -> str:
         or not _clean(name)
     ):
         raise SourceError(
-            SourceFault.REFUSED, f'"{name}" is no name of a branch, tag or commit', "see git check-ref-format"
+            SourceFault.REFUSED, f"'{name}' isn't a name of a branch, tag or commit", "see git check-ref-format"
         )
     return name
 
@@ -162,7 +162,7 @@ def check_path(path: str) -> str:
     """Return *path* within a repository in its plain form: ``./apps/`` becomes ``apps``, the root ``""``.
 
     Raises:
-        SourceError: it leads out of the repository, or is no path at all (``REFUSED``).
+        SourceError: it leads out of the repository, or isn't a path at all (``REFUSED``).
     """
     parts = [part for part in path.split("/") if part not in {"", "."}]
     if path.startswith("/") or ".." in parts or not _clean(path) or "\\" in path:

@@ -294,7 +294,7 @@ def _below(clone: Clone, folders: CommitFolders, top: Entry) -> tuple[list[Entry
         if file.count("/") > deepest:
             raise _too_much(where, f"{file[:80]}… is below more than {limits.depth} folders", "depth")
         if len(file) > LONGEST_PATH_BYTES:
-            raise _too_much(where, f"{file[:80]}… is no path that a file can have")
+            raise _too_much(where, f"{file[:80]}… isn't a path that a file can have")
         if _counts(mode, file, path):
             found.append(entry)
     return found, count, files

@@ -234,7 +234,7 @@ async def live_sync(request: web.Request) -> tuple[Session, Manifest]:
     """Return the Sync that a request is about, read as who asks, and their session.
 
     Raises:
-        Refused: that is no name.
+        Refused: that isn't a name.
         NotInstalled, NoSuchSync: there is none.
         ApiError: the server refuses, or doesn't answer.
     """
@@ -246,7 +246,7 @@ async def live_object(request: web.Request) -> tuple[Session, Manifest]:
     """Return the object that a request is about, read as who asks, and their session.
 
     Raises:
-        Refused: that is no name.
+        Refused: that isn't a name.
         NoSuchKind: the cluster serves no such kind.
         ApiError: there is no such object, or the server refuses.
     """

@@ -74,7 +74,7 @@ def _on_a_page(error: Exception, hint: str) -> str:
     if isinstance(error, NoSuchSync):
         return f"namespace {error.elsewhere[0]} has one of that name" if error.elsewhere else ""
     if isinstance(error, NotInstalled):
-        return "kubectl reconcile install brings them"
+        return "kubectl reconcile install creates them"
     return hint
 
 

@@ -129,7 +129,7 @@ def test_what_an_object_depends_on_can_be_written(text, ref):
 BAD = {
     "a wave in words": ({"wave": "soon"}, "must be an integer, not 'soon'", MemberOptions()),
     "a wave beyond all bounds": ({"wave": "9" * 5000}, "must be an integer", MemberOptions()),
-    "a target that is no object": ({"depends_on": "web"}, "Deployment.apps/shop/web", MemberOptions()),
+    "a target that isn't an object": ({"depends_on": "web"}, "Deployment.apps/shop/web", MemberOptions()),
     "a target without a name": ({"depends_on": "Deployment.apps/shop/"}, "Deployment.apps/shop/web", MemberOptions()),
     "too many slashes": ({"depends_on": "a/b/c/d"}, "Deployment.apps/shop/web", MemberOptions()),
     "no kind": ({"depends_on": "/shop/web"}, "Deployment.apps/shop/web", MemberOptions()),

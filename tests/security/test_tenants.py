@@ -157,7 +157,9 @@ def test_a_variable_brings_nothing_that_the_syncs_account_may_not_read(world, at
     patiently(lambda: refusal in sync.condition("Synced").get("message", ""), "the Secret may not be read")
     for name in ("../../team-b/secrets/vault", "vault?x=", "%2e%2e"):
         wants(name)
-        patiently(lambda name=name: f"{name!r} is no name of a Secret" in json.dumps(sync.status), f"{name} is refused")
+        patiently(
+            lambda name=name: f"{name!r} isn't a name of a Secret" in json.dumps(sync.status), f"{name} is refused"
+        )
     assert VALUE not in said_of(sync, daemon)
     assert bakery.goes_on()
 

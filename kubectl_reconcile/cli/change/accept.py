@@ -138,7 +138,7 @@ def adopt(
         raise click.UsageError("--local and --branch exclude each other")
     namespace, slash, name = sync.rpartition("/")
     if not name or "/" in namespace or bool(slash) != bool(namespace):
-        raise click.UsageError(f"--sync {sync!r} is no Sync: write NAME, or NAMESPACE/NAME")
+        raise click.UsageError(f"--sync {sync!r} isn't a Sync: write NAME, or NAMESPACE/NAME")
     origin = Origin(name, namespace=namespace, local=local or "")
     work = functools.partial(
         _adopt,

@@ -70,9 +70,9 @@ def grant(
     if not origin.is_sync and not origin.name:
         raise click.UsageError("-f and --repo need --name: the Sync whose account is meant")
     if service_account and origin.is_sync:
-        raise click.UsageError("--service-account goes with -f or --repo; a Sync names its own account")
+        raise click.UsageError("--service-account needs -f or --repo; a Sync names its own account")
     if yes and not write:
-        raise click.UsageError("--yes goes with --apply")
+        raise click.UsageError("--yes needs --apply")
     try:
         account = Account.parse(daemon)
     except ValueError as error:

@@ -50,11 +50,11 @@ def diff(
     if all_namespaces and (origin != Origin() or watch or until_stable):
         raise click.UsageError("-A is for all that the Syncs follow; drop SYNC and the flags that name a source")
     if watch and (origin.file in {"", "-"} and not origin.local):
-        raise click.UsageError("--watch watches files: it goes with -f FOLDER or --local FOLDER")
+        raise click.UsageError("--watch watches files: it needs -f FOLDER or --local FOLDER")
     if accept and (all_namespaces or watch or until_stable or (origin.file in {"", "-"} and not origin.local)):
-        raise click.UsageError("--accept writes files: it goes with -f FOLDER --name NAME, or with --local FOLDER")
+        raise click.UsageError("--accept writes files: it needs -f FOLDER --name NAME, or with --local FOLDER")
     if fail_on and (watch or accept):
-        raise click.UsageError("--fail-on new-findings goes without --watch and --accept")
+        raise click.UsageError("--fail-on new-findings can't be combined with --watch or --accept")
     scope = functools.partial(_scope_of, profile=Profile(scan) if scan else None)
     view = PlanView(current_time(), show_secrets, show_managed_fields)
     show = functools.partial(_show, view=view, look=look)

@@ -120,7 +120,7 @@ def _lines(said: StreamedEvent, options: EventsOptions) -> Iterator[Line]:
 
 
 def _wrapped(text: str, room: int, taken: int) -> list[str]:
-    """Return *text* in lines of *room* characters, the first of which has *taken* less; 0 is no limit."""
+    """Return *text* in lines of *room* characters, the first of which has *taken* less; 0 means no limit."""
     if not room or len(text) + taken <= room:
         return [text]
     if taken >= room:

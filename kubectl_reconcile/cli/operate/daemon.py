@@ -102,7 +102,7 @@ def _page(ui: str, urls: tuple[str, ...]) -> Page | None:
     """Return what serves the page at *ui*, as being at *urls*; None where none is wanted."""
     if not ui:
         if urls:
-            raise click.UsageError("--ui-url goes with --ui")
+            raise click.UsageError("--ui-url needs --ui")
         return None
     module = importlib.import_module(
         "kubectl_reconcile.cli.operate.page_in_cluster"

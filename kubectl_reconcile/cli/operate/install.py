@@ -42,7 +42,7 @@ def install(
 ) -> int:
     """Install CRDs, rights and the daemon."""
     if ui_url and not ui:
-        raise click.UsageError("--ui-url goes with --ui")
+        raise click.UsageError("--ui-url needs --ui")
     try:
         urls = origins_of(ui_url) if ui else None
     except ValueError as error:

@@ -130,7 +130,7 @@ def _loaded(file: Path) -> tuple[Module, ...]:
     """Return the modules of a Python file that the user names: it is run as the user."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
-        raise Failure(f"{file} is no Python file", status=ExitStatus.USAGE)
+        raise Failure(f"{file} isn't a Python file", status=ExitStatus.USAGE)
     python_module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = python_module
     try:

@@ -19,7 +19,7 @@ Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class DurationType(click.ParamType[float]):
-    """A duration as kubectl takes it: ``30s``, ``1m30s``, or bare seconds; 0 is no limit."""
+    """A duration as kubectl takes it: ``30s``, ``1m30s``, or bare seconds; 0 means no limit."""
 
     name = "duration"
     _FORM = re.compile(r"(?=[\d.])(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
@@ -32,7 +32,7 @@ class DurationType(click.ParamType[float]):
             return float(value)
         found = self._FORM.fullmatch(value)
         if not found or not any(found.groups()):
-            self.fail(f"{value!r} is no duration; write it as 30s, 5m or 1h30m", param, ctx)
+            self.fail(f"{value!r} isn't a duration; write it as 30s, 5m or 1h30m", param, ctx)
         hours, minutes, seconds, millis = (float(part or 0) for part in found.groups())
         return hours * 3600 + minutes * 60 + seconds + millis / 1000
 
@@ -69,7 +69,7 @@ def cluster_options() -> tuple[Decorator, ...]:
             type=DURATION,
             metavar="DURATION",
             hidden=True,
-            help="How long one request may take, such as 5s or 2m; 0 is no limit.",
+            help="How long one request may take, such as 5s or 2m; 0 means no limit.",
         ),
         click.option(
             "--certificate-authority",

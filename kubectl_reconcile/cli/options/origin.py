@@ -104,7 +104,7 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
         recursive = values.pop("recursive")
         if "/" in words["sync"] or is_path(words["sync"]):  # the name of an object, or the path of a file
             if "objects" not in values:
-                raise click.UsageError(f"{words['sync']!r} is no name of a Sync; its namespace goes with -n")
+                raise click.UsageError(f"{words['sync']!r} isn't a name of a Sync; its namespace goes with -n")
             values["objects"] = (words["sync"], *values["objects"])
             words["sync"] = ""
         return command(origin=replace(_checked(words), recursive=recursive), **values)
@@ -121,11 +121,11 @@ def _checked(given: dict[str, str]) -> Origin:
     if sync and (file or repo):
         raise click.UsageError(f"a Sync says where its manifests are; to use {sync} for others, write --name {sync}")
     if given["kept_under"] and not (file or repo):
-        raise click.UsageError("--name goes with -f or --repo; a Sync is named without it")
+        raise click.UsageError("--name needs -f or --repo; a Sync is named without it")
     if given["field_manager"] and not (file or repo):
-        raise click.UsageError("--field-manager goes with -f or --repo; a Sync has its own field manager")
+        raise click.UsageError("--field-manager needs -f or --repo; a Sync has its own field manager")
     if given["render"] and not (file or repo):
-        raise click.UsageError("--render goes with -f or --repo; a Sync says how its files are rendered")
+        raise click.UsageError("--render needs -f or --repo; a Sync says how its files are rendered")
     if (given["revision"] or given["local"]) and (file or repo):
         raise click.UsageError("--revision and --local are for what a Sync follows; with --repo use --ref")
     if given["revision"] and given["local"]:

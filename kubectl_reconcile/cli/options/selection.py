@@ -87,7 +87,7 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_selection(**values: Any) -> Any:
         words = {name: values.pop(name) for name in ("objects", "kinds", "selector", "only")}
         if bad := next((each for each in words["objects"] if "/" not in each and not is_path(each)), ""):
-            raise click.UsageError(f"{bad!r} is no object; write TYPE/NAME, as in deploy/web, or the path of a file")
+            raise click.UsageError(f"{bad!r} isn't an object; write TYPE/NAME, as in deploy/web, or the path of a file")
         return command(chosen=Chosen(**words), **values)
 
     return given(options, with_selection)

@@ -85,7 +85,7 @@ _INVARIANTS: Final[Mapping[str, Callable[[PassState], bool]]] = {
     ),
     "members are known before the source was ever read": lambda state: state.source.is_read or not state.members,
     "the source answered and was never read": lambda state: state.source.is_read or not state.source.is_open,
-    "the source may have news since nobody asked it": lambda state: state.source.validates(),
+    "the source may have changed: it wasn't checked": lambda state: state.source.validates(),
     "the set is due, and settled": lambda state: not (state.is_due and state.settled),
     "what is settled isn't Synced": lambda state: (
         state.settled is None or state.settled.reason is ConditionReason.SYNCED

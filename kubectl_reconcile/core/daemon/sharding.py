@@ -104,7 +104,7 @@ def _weight(identity: str, key: str) -> bytes:
 
 @dataclass(slots=True)
 class Share:
-    """What one replica may work on. *me* is None while it is no member of anything.
+    """What one replica may work on. *me* is None while it isn't a member of anything.
 
     *acknowledged* is the stamp of the newest group that it has acknowledged as the member that it is now.
     """

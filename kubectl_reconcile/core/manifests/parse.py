@@ -366,7 +366,7 @@ def _name_faults(tree: Manifest, metadata: Manifest, where: _Where) -> Iterator[
         )
     elif not _SUBDOMAIN.fullmatch(_filled(name)) and not _named_freely(tree.get("apiVersion")):
         hint = "lower-case letters, digits, - and . only; it starts and ends with a letter or digit"
-        yield _Fault(where, f"metadata.name {shown(name)} is no DNS name", hint)
+        yield _Fault(where, f"metadata.name {shown(name)} isn't a DNS name", hint)
 
 
 def _named_freely(api_version: Any) -> bool:
@@ -385,7 +385,7 @@ def _namespace_faults(metadata: Manifest, where: _Where) -> Iterator[_Fault]:
         )
     elif not _LABEL.fullmatch(_filled(namespace)):
         hint = "lower-case letters, digits and - only, at most 63"
-        yield _Fault(where, f"metadata.namespace {shown(namespace)} is no DNS label", hint)
+        yield _Fault(where, f"metadata.namespace {shown(namespace)} isn't a DNS label", hint)
 
 
 def _text_map_faults(metadata: Manifest, key: str, where: _Where) -> Iterator[_Fault]:

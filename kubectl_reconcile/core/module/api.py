@@ -242,7 +242,7 @@ def module(
     it doesn't by its conditions: rules as those of popular kinds are, ``[{"Failed": {"phase": "Broken"}}, {"Current": {"phase": "Up"}}]``.
 
     Raises:
-        ValueError: the name is no DNS label of at most 40 characters, a kind isn't ``[group/]version/Kind``, or *health* can't be meant so.
+        ValueError: the name isn't a DNS label of at most 40 characters, a kind isn't ``[group/]version/Kind``, or *health* can't be meant so.
     """
     called = name or kind.lower()
     if len(called) > SUFFIX_MAX or not DNS_LABEL.fullmatch(called):

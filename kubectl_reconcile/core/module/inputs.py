@@ -113,7 +113,7 @@ class Reads:
         if self.whole_namespace:
             if self.selector or self.of is not None or self.on_request:
                 raise ValueError(
-                    "whole_namespace is all objects of a kind; it goes without selector, of and on_request"
+                    "whole_namespace is all objects of a kind; it can't be combined with selector, of or on_request"
                 )
             return
         if not self.selector and self.of is None:

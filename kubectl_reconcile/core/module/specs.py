@@ -4,7 +4,7 @@ A *view* is a frozen dataclass whose fields are the wire's in snake case (``cont
 ``containerPort``); its defaults stand for what is absent. A field may be ``int``, ``float``, ``str``,
 ``bool``, ``Mapping``, a ``Literal`` of texts, another view, ``tuple[…, ...]`` of any of these, or one of them ``| None``; ``Annotated``
 with `Between` bounds a number. Fields that a view doesn't name are left alone, null is absent, and
-``true`` is no number.
+``true`` isn't a number.
 
 Pure: nothing is changed, nothing is kept but what was learned of a view's fields.
 """

@@ -202,7 +202,7 @@ def _told(asked: str, answers: Answers) -> str:
     if asked in answers.found:
         return "nothing is there"
     why = answers.absent.get(asked)
-    return f"is told that nothing is there{f': {why}' if why else ''}"
+    return f"is told that there is nothing{f': {why}' if why else ''}"
 
 
 def problems_of(path: str, answers: Answers) -> Iterator[Problem]:

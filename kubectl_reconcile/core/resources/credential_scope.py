@@ -4,7 +4,7 @@ Vocabulary: an *address* is a repository's URL taken apart; its *steps* are the 
 another that is the same place or below it: same scheme, host and port, and all its steps, each in full. A *scope* is the addresses that
 one Secret names.
 
-Rules: what can't be read in one way only is no address, so it covers nothing and nothing covers it. Host names have no case, paths have. A port
+Rules: what can't be read in one way only isn't an address, so it covers nothing and nothing covers it. Host names have no case, paths have. A port
 that is the scheme's own may be left out. A user counts with SSH alone, where an address without one covers all.
 ``host:shop`` is below the home folder there, as ``ssh://host/~/shop`` is; ``ssh://host/shop`` is not.
 

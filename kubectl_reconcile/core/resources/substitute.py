@@ -133,9 +133,9 @@ def _source(fields: Mapping[str, Any], variable: str, field: str) -> ValueSource
     [(holder, ref)] = named.items()
     name, key = ref.get("name") or "", ref.get("key") or variable
     if not _OBJECT.fullmatch(name):
-        raise SubstituteSpecError(field, f"{name!r} is no name of a {holder}")
+        raise SubstituteSpecError(field, f"{name!r} isn't a name of a {holder}")
     if not _KEY.fullmatch(key):
-        raise SubstituteSpecError(field, f"{key!r} is no key of a {holder}")
+        raise SubstituteSpecError(field, f"{key!r} isn't a key of a {holder}")
     return ValueSource(holder, name, key)
 
 

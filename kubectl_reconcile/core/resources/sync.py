@@ -255,7 +255,7 @@ def _service_account(spec: Manifest) -> str:
     """Return the account's name. One with a colon in it could be read as an account of another namespace."""
     name: str = spec.get("serviceAccountName") or DEFAULT_ACCOUNT
     if len(name) > _LONGEST_NAME or not _SUBDOMAIN.fullmatch(name):
-        raise SyncSpecError("spec.serviceAccountName", f"{name!r} is no name of a ServiceAccount")
+        raise SyncSpecError("spec.serviceAccountName", f"{name!r} isn't a name of a ServiceAccount")
     return name
 
 
@@ -271,11 +271,11 @@ def duration_s(text: str, field: str = "duration") -> float:
     """Return a duration as Kubernetes writes it (``90s``, ``1h30m``) in seconds.
 
     Raises:
-        SyncSpecError: *text* is no duration, or is zero.
+        SyncSpecError: *text* isn't a duration, or is zero.
     """
     found = _DURATION.fullmatch(text)
     if not found or not any(found.groups()):
-        raise SyncSpecError(field, f"{text!r} is no duration; write it as 30s, 5m or 1h30m")
+        raise SyncSpecError(field, f"{text!r} isn't a duration; write it as 30s, 5m or 1h30m")
     hours, minutes, seconds = (float(part or 0) for part in found.groups())
     if not (total := hours * 3600 + minutes * 60 + seconds):
         raise SyncSpecError(field, "a duration can't be zero")

@@ -200,7 +200,8 @@ def _blob(place: str, type_: str, text: str) -> bytes:
     """
     if type_ not in _TYPES:
         raise KeysError(
-            f"{place}: {type_[:40]!r} is no type of an SSH key", "types are ssh-ed25519, ssh-rsa, ecdsa-sha2-… and sk-…"
+            f"{place}: {type_[:40]!r} isn't a type of an SSH key",
+            "types are ssh-ed25519, ssh-rsa, ecdsa-sha2-… and sk-…",
         )
     try:
         blob = base64.b64decode(text, validate=True)

@@ -211,7 +211,7 @@ def children(node: Tree) -> Tree:
 
 
 def node_of(below: Tree, *, member: bool) -> Tree | None:
-    """Return the node with these children; None if it is no member and has none."""
+    """Return the node with these children; None if it isn't a member and has none."""
     if not below:
         return {} if member else None
     return {".": {}, **below} if member else below

@@ -45,7 +45,7 @@ class IgnoreRule:
         """
         steps = tuple(_pointer_steps(text) if text.startswith("/") else _path_steps(text))
         if not steps:
-            raise ValueError(f"{text!r} is no field: write /spec/replicas or .spec.containers[name=web].image")
+            raise ValueError(f"{text!r} isn't a field: write /spec/replicas or .spec.containers[name=web].image")
         return cls(steps, manager, text)
 
     @classmethod

@@ -45,7 +45,7 @@ _CLOCKS_AGREE_S = 3.0
 _CLOCKS_CLASH_S = 15.0
 """Beyond this, the Lease of a living daemon looks expired."""
 _AT_ONCE = 8
-_BRINGS = "kubectl reconcile install brings them"
+_BRINGS = "kubectl reconcile install creates them"
 
 
 class Grade(StrEnum):

@@ -85,7 +85,7 @@ class Selection:
             labels = Selector.parse(wanted.selector)
         except ValueError as error:
             raise SelectionError(
-                f"{wanted.selector!r} is no label selector: {error}", "as in -l app=web,tier!=db"
+                f"{wanted.selector!r} isn't a label selector: {error}", "as in -l app=web,tier!=db"
             ) from None
         named = (each.partition("/") for each in wanted.objects)
         return cls(

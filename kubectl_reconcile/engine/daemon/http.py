@@ -75,7 +75,7 @@ async def listened_on(address: str, flag: str) -> AsyncIterator[tuple[str, int]]
 def _split(address: str) -> tuple[str, int]:
     host, separator, port = address.rpartition(":")
     if not separator or not port.isdigit() or int(port) > 65535:
-        raise ListenError(f"{address!r} is no address to listen on; write it as 127.0.0.1:8080")
+        raise ListenError(f"{address!r} isn't an address to listen on; write it as 127.0.0.1:8080")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - as in Go, no host means all of them
 
 

@@ -29,6 +29,6 @@ def set_ceilings(given: Mapping[str, int]) -> None:
 
 def _number(flag: str, text: str) -> int:
     if text and (not text.isascii() or not text.isdecimal() or int(text) < 1):
-        message = f"{variable(flag)} is no number above zero"
+        message = f"{variable(flag)} isn't a number above zero"
         raise SourceError(SourceFault.REFUSED, message, f"it stands for {flag} of the daemon")
     return int(text or 0)

@@ -60,7 +60,7 @@ class _Hooked:
         finalizing = bool(cr["metadata"].get("deletionTimestamp"))
         url, timeout_s = self.hooks["finalize" if finalizing and "finalize" in self.hooks else "sync"]
         if not isinstance(io, ModuleIo):
-            raise HookError("hooks are called by the engine alone")
+            raise HookError("only the engine calls hooks")
         question = {
             "controller": {"kind": "CompositeController", "metadata": {"name": self.name}},
             "parent": cr,

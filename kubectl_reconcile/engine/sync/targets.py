@@ -43,7 +43,7 @@ class NotInstalled(Exception):  # noqa: N818 - says what isn't there
     """The cluster doesn't know the kind Sync; *hint* says how it learns of it."""
 
     def __init__(self, server: str) -> None:
-        self.hint = "kubectl reconcile install brings CRDs and daemon; sync --install brings the CRDs alone"
+        self.hint = "kubectl reconcile install creates CRDs and daemon; sync --install only the CRDs"
         super().__init__(f"the cluster {server} doesn't know Syncs yet: the CRD syncs.{SYNC.group} isn't installed")
 
 

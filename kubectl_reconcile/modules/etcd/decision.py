@@ -6,7 +6,7 @@ The order, each line only where those above are settled:
    should long have gone, and a volume that goes without a pod.
 2. No members yet: one seed, and never a second one where data of an earlier one is left. Where a backup is to be restored: a volume, and then a
    seed on what was written to it.
-3. Members and pods are made to agree. A pod that is no member goes, and so does the volume of a slot that has neither. A member without a
+3. Members and pods are made to agree. A pod that isn't a member goes, and so does the volume of a slot that has neither. A member without a
    pod gets one: a new one always, one that ran before on its own volume. Only a member whose data is gone, goes with its pod, or is
    refused by its own etcd, is removed; a later step adds another.
 4. Members not known, or fewer than a majority that serve: no membership changes. What has a volume gets its pod back. Where no majority will

@@ -49,7 +49,7 @@ class Quorum:
     least: int = 0
 
     def setting(self, primary: str) -> str:
-        """Return what a primary is told: ``synchronous_standby_names``. One that is no member waits for one more."""
+        """Return what a primary is told: ``synchronous_standby_names``. One that isn't a member waits for one more."""
         names = ", ".join(f'"{each}"' for each in self.members if each != primary)
         return f"ANY {self.least + (primary not in self.members)} ({names})" if self.least else ""
 

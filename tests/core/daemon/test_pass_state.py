@@ -570,7 +570,7 @@ IMPOSSIBLE = {
     },
     "members are known before the source was ever read": {"source": SourceState()},
     "the source answered and was never read": {"source": SourceState(is_open=True), "members": frozenset()},
-    "the source may have news since nobody asked it": {"source": replace(OPEN, is_stale=True)},
+    "the source may have changed: it wasn't checked": {"source": replace(OPEN, is_stale=True)},
     "the set is due, and settled": {"is_due": True},
     "what is settled isn't Synced": {"settled": Report(ConditionReason.HELD, "x")},
     "drift is left that is to be put back": {"drift": {WEB: "somebody deleted it"}},

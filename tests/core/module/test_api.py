@@ -178,7 +178,7 @@ INVALID = {
     "null": ({"size": None}, ".spec.size: is required"),
     "text for a number": ({"size": "3"}, '.spec.size: must be a whole number, not "3"'),
     "a fraction": ({"size": 1.5}, ".spec.size: must be a whole number, not 1.5"),
-    "true is no number": ({"size": True}, ".spec.size: must be a whole number, not true"),
+    "true isn't a number": ({"size": True}, ".spec.size: must be a whole number, not true"),
     "too small": ({"size": -1}, ".spec.size: must be between 0 and 9, not -1"),
     "too large": ({"size": 10}, ".spec.size: must be between 0 and 9, not 10"),
     "a number for text": ({"size": 1, "image": 2}, ".spec.image: must be text, not 2"),

@@ -404,7 +404,7 @@ def test_a_precondition_is_compared_with_the_facts(precondition, why):
 FAULTS = {
     "no driver": (a_module(lambda *_: Outcome(actions=(STEP,))), "has no `act`"),
     "the same key twice": (acting(STEP, STEP), "wants action step-1 twice"),
-    "a key that is no label": (acting(Action("Step 1", "step", "")), "must be a DNS label"),
+    "a key that isn't a label": (acting(Action("Step 1", "step", "")), "must be a DNS label"),
 }
 
 

@@ -764,7 +764,7 @@ def test_a_verdict_under_a_ceasefire_holds_only_as_long_as_that():
 
 
 BAD_OPTIONS = {
-    "a wave that is no number is taken as 0": ({"wave": "soon"}, "must be an integer, not 'soon'", {"a": Op.CREATE}),
+    "a wave that isn't a number is taken as 0": ({"wave": "soon"}, "must be an integer, not 'soon'", {"a": Op.CREATE}),
     "a flag with a capital": ({"prune": "False"}, '"true" or "false", not \'False\'', {}),
     "a move from nowhere": ({"moved_from": "old"}, "NAMESPACE/NAME", {}),
     "a policy that there isn't": ({"conflicts": "Win"}, "Override, Yield or Fail", {}),

@@ -124,8 +124,8 @@ def test_each_lookup_is_named_with_what_it_was_told():
     assert [each.message.removeprefix("it looks up ") for each in found] == [
         "Secret shop/db in the cluster, and is told what is there",
         "Node a in the cluster, and nothing is there",
-        "every Secret of shop in the cluster, and is told that nothing is there: the cluster serves no Secret",
-        "every Pod in the cluster, and is told that nothing is there",
+        "every Secret of shop in the cluster, and is told that there is nothing: the cluster serves no Secret",
+        "every Pod in the cluster, and is told that there is nothing",
     ]
     assert not any(each.is_error for each in found)
     assert list(problems_of("web/Chart.yaml", answers)) == []

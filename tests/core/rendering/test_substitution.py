@@ -95,7 +95,7 @@ def test_names_and_namespaces_may_have_variables_in_them_and_are_looked_at_again
     bad = substituted([named], Values({"ENV": Value("No Name")}), lambda *_: 3)
     assert bad.manifests == ()
     assert [problem.line for problem in bad.problems] == [3, 3]
-    assert 'metadata.name "No Name-web" is no DNS name' in str(bad.problems[0])
+    assert 'metadata.name "No Name-web" isn\'t a DNS name' in str(bad.problems[0])
     hidden = substituted([named], Values({"ENV": Value("S3 CRET", secret=True)}), lambda *_: 3)
     assert [problem.message for problem in hidden.problems] == [
         "metadata.name has the value of a Secret in it, ENV, and is seen by everybody",

@@ -142,7 +142,7 @@ REFUSED = {
     "an interval that is none": (
         {"source": {"git": {"url": URL, "interval": "soon"}}},
         "spec.source.git.interval",
-        "'soon' is no duration; write it as 30s, 5m or 1h30m",
+        "'soon' isn't a duration; write it as 30s, 5m or 1h30m",
     ),
     "keys nowhere": (
         {"source": {"git": {"url": URL, "verify": {}}}},
@@ -157,7 +157,7 @@ REFUSED = {
     "a timeout that is none": (
         {"timeout": "5"},
         "spec.timeout",
-        "'5' is no duration; write it as 30s, 5m or 1h30m",
+        "'5' isn't a duration; write it as 30s, 5m or 1h30m",
     ),
     "a policy that there isn't": (
         {"conflicts": "Win"},
@@ -173,7 +173,7 @@ REFUSED = {
     "an account of another namespace": (
         {"serviceAccountName": "kube-system:root"},
         "spec.serviceAccountName",
-        "'kube-system:root' is no name of a ServiceAccount",
+        "'kube-system:root' isn't a name of a ServiceAccount",
     ),
     "fewer deletions than none": (
         {"maxDeletes": -1},

@@ -353,8 +353,8 @@ def test_a_no_for(desired, owned):
 
 
 BARE = {
-    "whose metadata is no object": {"type": "object", "properties": {"metadata": TEXT}},
-    "that is no object": {"type": "array", "items": TEXT},
+    "whose metadata isn't an object": {"type": "object", "properties": {"metadata": TEXT}},
+    "that isn't an object": {"type": "array", "items": TEXT},
 }
 
 

@@ -225,4 +225,4 @@ def test_adopt_says_where_the_sync_is(apart, plugin):
     assert re.search(r"hint: namespace (\S+) has one: --sync \1/shop\n", wrong.err)
     for odd in ("a/b/c", "/shop", "gitops/", "/"):
         refused = plugin("adopt", "cm/loose", "--sync", odd)
-        assert (refused.status, f"{odd!r} is no Sync: write NAME, or NAMESPACE/NAME" in refused.err) == (2, True)
+        assert (refused.status, f"{odd!r} isn't a Sync: write NAME, or NAMESPACE/NAME" in refused.err) == (2, True)

@@ -188,7 +188,7 @@ REFUSED = {
     "an unknown verb": (["dif"], ExitStatus.USAGE, "unknown verb 'dif'; did you mean diff?"),
     "an unknown flag": (["diff", "--bad"], ExitStatus.USAGE, "no such option '--bad'"),
     "an unknown format": (["diff", "-o", "xml"], ExitStatus.USAGE, "'xml' is not one of"),
-    "a time that is none": (["diff", "--request-timeout", "soon"], ExitStatus.USAGE, "'soon' is no duration"),
+    "a time that is none": (["diff", "--request-timeout", "soon"], ExitStatus.USAGE, "'soon' isn't a duration"),
     "two sources": (["diff", "-f", ".", "--repo", "https://example.com/x"], ExitStatus.USAGE, "exclude each other"),
     "a Sync and a folder": (["diff", "shop", "-f", "."], ExitStatus.USAGE, "write --name shop"),
     "a ref of nothing": (["diff", "--ref", "main"], ExitStatus.USAGE, "say what of --repo to use"),

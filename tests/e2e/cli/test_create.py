@@ -66,7 +66,7 @@ REFUSED = {
     "no such path": (["--path", "nowhere"], ExitStatus.SOURCE, "there is no nowhere at "),
     "no such branch": (["--branch", "nobody"], ExitStatus.SOURCE, 'it has no branch "nobody"'),
     "two refs": (["--branch", "a", "--tag", "b"], ExitStatus.USAGE, "exclude each other"),
-    "an interval that is none": (["--interval", "soon"], ExitStatus.USAGE, "'soon' is no duration"),
+    "an interval that is none": (["--interval", "soon"], ExitStatus.USAGE, "'soon' isn't a duration"),
     "a path that leads out": (["--path", "../../etc"], ExitStatus.SOURCE, "is not within the repository"),
     "a Secret that isn't there": (["--secret", "nobody"], ExitStatus.SOURCE, "/nobody"),
 }

@@ -132,7 +132,7 @@ def test_crds_that_are_missing_or_another_version(own_cluster, crds_of, plugin, 
     cluster.delete("CustomResourceDefinition", name)
     found, status = findings(ours)
     assert (found["crds"]["grade"], status) == ("fail", ExitStatus.FAILED)
-    assert found["crds"]["advice"] == "kubectl reconcile install brings them"
+    assert found["crds"]["advice"] == "kubectl reconcile install creates them"
     assert "daemon" not in found
 
 

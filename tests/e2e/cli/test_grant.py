@@ -422,10 +422,10 @@ def test_a_sync_that_is_kept_by_hand_is_told_to_need_no_account(plugin, tmp_path
 
 MISUSED = {
     "files without a name": (["-f", "."], "-f and --repo need --name"),
-    "an account for a Sync that says its own": (["shop", "--service-account", "x"], "--service-account goes with -f"),
-    "yes to nothing": (["shop", "--yes"], "--yes goes with --apply"),
-    "a daemon without a namespace": (["shop", "--daemon", "gitops"], "--daemon: 'gitops' is no NAMESPACE/NAME"),
-    "an object": (["deploy/web"], "'deploy/web' is no name of a Sync"),
+    "an account for a Sync that says its own": (["shop", "--service-account", "x"], "--service-account needs -f"),
+    "yes to nothing": (["shop", "--yes"], "--yes needs --apply"),
+    "a daemon without a namespace": (["shop", "--daemon", "gitops"], "--daemon: 'gitops' isn't a NAMESPACE/NAME"),
+    "an object": (["deploy/web"], "'deploy/web' isn't a name of a Sync"),
     "a sort of right that there isn't": (["shop", "--allow", "everything"], "'everything' is not one of"),
 }
 

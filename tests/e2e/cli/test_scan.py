@@ -130,7 +130,7 @@ def test_new_findings_are_listed_by_object_and_place_and_end_a_pipeline_that_ask
     ("flags", "complaint"),
     [
         (("--fail-on", "new-findings"), "no Checkup looks at the namespaces that change"),
-        (("--scan", "baseline", "--fail-on", "new-findings", "--watch"), "goes without --watch and --accept"),
+        (("--scan", "baseline", "--fail-on", "new-findings", "--watch"), "can't be combined with --watch or --accept"),
         (("--scan", "tight"), "'tight' is not one of 'baseline', 'restricted'"),
     ],
 )

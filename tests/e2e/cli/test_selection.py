@@ -116,9 +116,9 @@ def test_an_object_that_does_not_change_itself_is_selected_by_its_labels_with_wh
 
 BAD = {
     "a kind that there isn't": (["-k", "nokind"], "the server has no kind 'nokind'"),
-    "a selector that is none": (["-l", "=="], "'==' is no label selector"),
+    "a selector that is none": (["-l", "=="], "'==' isn't a label selector"),
     "a word that is none of the choices": (["--only", "moved"], "'moved' is not one of create, update, delete, drift"),
-    "an object without a name": (["cm/web", "web"], "'web' is no object; write TYPE/NAME"),
+    "an object without a name": (["cm/web", "web"], "'web' isn't an object; write TYPE/NAME"),
 }
 
 

@@ -292,7 +292,7 @@ def test_what_the_account_may_not_read_is_a_problem_until_it_is_granted_and_noth
     found = {"theirs": "red,blue", "place": place, "nodes": "NodeList", "nothing": "none0"}
     assert cluster.get("ConfigMap", "lists")["data"] == found
     [warned] = [each for each in sync.status["warnings"] if "Nothing" in each]
-    assert warned.endswith("is told that nothing is there: the cluster serves no Nothing example.com/v9")
+    assert warned.endswith("is told that there is nothing: the cluster serves no Nothing example.com/v9")
     kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
     eventually(is_lacking, said)
     assert cluster.members("ConfigMap", "shop") == {"lists", "db"}

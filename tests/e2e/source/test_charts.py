@@ -515,7 +515,7 @@ def test_what_helm_passes_over_is_a_warning(render):
     said = "\n".join(map(str, found.problems))
     assert "web/templates/odd.yaml: Job old is a hook of crd-install, which Helm doesn't know and leaves out" in said
     assert "the chart sub in it asks for Kubernetes >1.50, and this is v1.33.4" in said
-    assert "it looks up Secret shop/db in the cluster, and is told that nothing is there" in said
+    assert "it looks up Secret shop/db in the cluster, and is told that there is nothing" in said
     assert "it looks up every Pod in the cluster" in said
     assert SECRET not in said
     assert found.revision.unrendered == ()

@@ -232,7 +232,7 @@ def test_a_command_takes_its_ceilings_from_variables(monkeypatch):
     monkeypatch.setenv("KUBECTL_RECONCILE_MAX_REVISION", "3")
     assert GitLimits.of_environment() == GitLimits(files=7, revision_bytes=3 * MEBIBYTE)
     monkeypatch.setenv("KUBECTL_RECONCILE_GIT_MAX_FILES", "many")
-    assert "KUBECTL_RECONCILE_GIT_MAX_FILES is no number" in refused(GitLimits.of_environment)
+    assert "KUBECTL_RECONCILE_GIT_MAX_FILES isn't a number" in refused(GitLimits.of_environment)
 
 
 def test_each_ceiling_has_a_flag_with_its_default_and_its_variable():

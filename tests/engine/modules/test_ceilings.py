@@ -23,5 +23,5 @@ def test_a_variable_says_what_a_flag_does(monkeypatch):
 @pytest.mark.parametrize("text", ["0", "many", "-3", "½"])
 def test_what_is_no_number_is_told_with_its_name(monkeypatch, text):
     monkeypatch.setenv("KUBECTL_RECONCILE_LOAD_MAX_RATE", text)
-    with pytest.raises(SourceError, match="KUBECTL_RECONCILE_LOAD_MAX_RATE is no number above zero"):
+    with pytest.raises(SourceError, match="KUBECTL_RECONCILE_LOAD_MAX_RATE isn't a number above zero"):
         ceilings()

@@ -215,7 +215,7 @@ REFUSED = {
         some(partition_index=at, replicas=[0], adding_replicas=[], removing_replicas=[]) for at in range(PARTITIONS_TOLD + 1)])]}, f"{PARTITIONS_TOLD} are the most"),
     "too many settings": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=4, resource_name="", configs=configured(
         **{f"key.{at}": "" for at in range(501)}))]}, "too many settings"),
-    "a minimum in sync that is no number": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=2, resource_name="orders", configs=configured(
+    "a minimum in sync that isn't a number": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=2, resource_name="orders", configs=configured(
         **{"min.insync.replicas": "many"}))]}, "no number of replicas"),
 }  # fmt: skip
 

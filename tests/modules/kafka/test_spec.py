@@ -26,7 +26,7 @@ REFUSED = {
     ),
     "a setting of two lines": ({"config": {"a.b": "1\nnode.id=7"}}, ".spec.config[a.b]: must be text of one line"),
     "a setting that is a number": ({"config": {"num.io.threads": 8}}, ".spec.config[num.io.threads]: must be text of one line, in quotes"),
-    "a key of two words": ({"config": {"a b": "1"}}, ".spec.config[a b]: is no key of Kafka's configuration"),
+    "a key of two words": ({"config": {"a b": "1"}}, ".spec.config[a b]: isn't a key of Kafka's configuration"),
     "more in sync than there are": ({"config": {"min.insync.replicas": "4"}}, ".spec.config[min.insync.replicas]: must be at most 3"),
     "nobody in sync": ({"config": {"min.insync.replicas": "0"}}, ".spec.config[min.insync.replicas]: must be a number of replicas, 1"),
     "more replicas than brokers": (topic(replicas=4), ".spec.topics[0].replicas: must be at most 3, as many as there are brokers, not 4 (hint"),

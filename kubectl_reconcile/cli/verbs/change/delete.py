@@ -28,7 +28,7 @@ Examples:
     default="5m",
     show_default=True,
     metavar="DURATION",
-    help="How long to wait; 0 is no limit.",
+    help="How long to wait; 0 means no limit.",
 )
 @colour
 @common

@@ -261,8 +261,8 @@ def outlook(each: ExplainedField, facts: ExplainFacts) -> str:
 
 _KNOWN: Final[Mapping[FieldState, str]] = {
     FieldState.SAME: "no drift: it is as asked for",
-    FieldState.GIT: "no drift: {source} changed, and the next sync brings it",
-    FieldState.BOTH: "drift, and {source} changed too; the next sync brings what is asked for now",
+    FieldState.GIT: "no drift: {source} changed, and the next sync applies it",
+    FieldState.BOTH: "drift, and {source} changed too; the next sync applies the new value",
     FieldState.ADOPT: "it was never applied from here; the next sync takes it over",
     FieldState.LEFT: "left alone: {rule}",
     FieldState.OTHER: "no drift: it isn't in {source}, so it is its owner's business",

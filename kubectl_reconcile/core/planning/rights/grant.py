@@ -52,7 +52,7 @@ class Account:
         """
         namespace, slash, name = text.partition("/")
         if not (namespace and slash and name) or "/" in name:
-            raise ValueError(f"{text!r} is no NAMESPACE/NAME of a ServiceAccount")
+            raise ValueError(f"{text!r} isn't a NAMESPACE/NAME of a ServiceAccount")
         return cls(namespace, name)
 
     @property

@@ -96,7 +96,7 @@ class _Requests:
         worker = self._worker(request)
         container = _container(worker, request)
         if request.headers.get("Upgrade", "").lower() != "websocket":
-            raise web.HTTPBadRequest(text="commands run over WebSocket alone (hint: kubectl 1.31 or newer)")
+            raise web.HTTPBadRequest(text="commands run only over WebSocket (hint: kubectl 1.31 or newer)")
         socket = web.WebSocketResponse(protocols=PROTOCOLS, max_msg_size=_LARGEST_MESSAGE)
         await socket.prepare(request)
 
@@ -111,7 +111,7 @@ class _Requests:
         """Carry connections to ports of a pod."""
         worker = self._worker(request)
         if request.headers.get("Upgrade", "").lower() != "websocket":
-            raise web.HTTPBadRequest(text="ports are forwarded over WebSocket alone (hint: kubectl 1.31 or newer)")
+            raise web.HTTPBadRequest(text="ports are forwarded only over WebSocket (hint: kubectl 1.31 or newer)")
         try:
             ports = portforward.ports_of(request.query.getall("port", []))
         except ValueError as error:
