@@ -118,7 +118,7 @@ PROBLEMS = {
     "a slash in a name": (with_metadata(name="a/b"), ':5: metadata.name "a/b" can\'t be part of a URL'),
     "dots for a name": (with_metadata(name=".."), "can't be part of a URL"),
     "a name too long": (with_metadata(name="a" * 254), "metadata.name has 254 characters; at most 253 are allowed"),
-    "capitals in a namespace": (with_metadata(namespace="Shop"), ':6: metadata.namespace "Shop" isn't a DNS label'),
+    "capitals in a namespace": (with_metadata(namespace="Shop"), ':6: metadata.namespace "Shop" isn\'t a DNS label'),
     "a label that isn't text": (
         GOOD + "  labels:\n    a: x\n    enabled: true\n",
         'apps/x.yaml:7: label "enabled" is a boolean, not text (hint: quote it: "true")',
@@ -144,9 +144,9 @@ PROBLEMS = {
     "items that are none": ("apiVersion: v1\nkind: List\nitems: x\n", ": text, not an object"),
     "a bad item, with its line": (
         "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata:\n    name: A\n",
-        ':7: metadata.name "A" isn't a DNS name',
+        ':7: metadata.name "A" isn\'t a DNS name',
     ),
-    "escape sequences in a name": (with_metadata(name="\x1b[2J"), '"\\x1b[2J" isn't a DNS name'),
+    "escape sequences in a name": (with_metadata(name="\x1b[2J"), '"\\x1b[2J" isn\'t a DNS name'),
 }
 
 
