@@ -261,7 +261,7 @@ async def test_a_watch_cut_off_in_an_event_is_unreachable(through_faults, faults
 async def test_nonsense_in_a_watch_is_a_server_error(through_faults, faults, maps):
     faults.answer("watch=true", 200, b'{"type": "ADDED"')
     faults.answer("watch=true", 200, b"<html>\n")
-    for complaint in ("middle of a line", "no event"):
+    for complaint in ("middle of a line", "isn't an event"):
         with pytest.raises(ServerError, match=complaint):
             async for _ in through_faults.watch(maps):
                 pass

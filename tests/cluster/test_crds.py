@@ -94,7 +94,7 @@ def test_a_sync_that_makes_sense_is_taken(kubectl, spec):
 
 
 NO_URL = "must be a repository's address"
-NO_REF = "is no name that git allows for a branch or tag"
+NO_REF = "isn't a name that git allows for a branch or tag"
 NO_COMMIT = "must be a full commit hash"
 NO_DURATION = "must be a duration such as 30s, 5m or 1h30m"
 CREDENTIALS = "must not contain credentials; put them into a Secret and name it in secretRef"

@@ -136,7 +136,7 @@ INVALID = {
     "a StatefulSet without an image": ({"database": {}}, r"\.spec\.database\.image: is required, unless"),
     "a StatefulSet with a volume": (
         {"database": {"image": "x", "storage": {"size": "1Gi"}}},
-        r"\.spec\.database\.storage: is for \.spec\.database\.engine MyDatabase alone",
+        r"\.spec\.database\.storage: can be set only where \.spec\.database\.engine is MyDatabase",
     ),
     "a MyDatabase without a version": (
         {"database": {**POSTGRES, "version": None}},

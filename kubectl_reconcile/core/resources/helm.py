@@ -84,9 +84,9 @@ class ChartPin:
             HelmSpecError: a field is malformed; it names the field.
         """
         url = _chart_field(
-            fields, "repository", _REPOSITORY, "is no address of a Helm repository, as in https://charts.example.com"
+            fields, "repository", _REPOSITORY, "isn't an address of a Helm repository, as in https://charts.example.com"
         ).rstrip("/")
-        name = _chart_field(fields, "name", _CHART, "is no name of a chart: lower-case letters, digits, - and .")
+        name = _chart_field(fields, "name", _CHART, "isn't a name of a chart: lower-case letters, digits, - and .")
         version = _chart_field(fields, "version", _EXACT, "isn't one version: write it exactly, as in version: 1.2.3")
         digest = fields.get("digest") or ""
         if digest and (not isinstance(digest, str) or not _DIGEST.fullmatch(digest)):
@@ -140,7 +140,7 @@ class HelmSpec:
         """
         return cls(
             release_name=release_name(fields.get("releaseName") or ""),
-            namespace=_matching(fields, "namespace", _NAMESPACE, _LONGEST_NAME, "is no name of a namespace"),
+            namespace=_matching(fields, "namespace", _NAMESPACE, _LONGEST_NAME, "isn't a name of a namespace"),
             values_files=tuple(_path(name, index) for index, name in enumerate(_list(fields, "valuesFiles", MOST_VALUES_FILES))),
             ignore_missing=bool(fields.get("ignoreMissingValuesFiles", False)),
             values=_values(fields.get("values")),

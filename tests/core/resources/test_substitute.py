@@ -37,9 +37,9 @@ REFUSED = {
     "two sources": (
         {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s"}, "configMapKeyRef": {"name": "s"}}}, "exclude each other",
     ),
-    "a path for a name": ({"name": "A", "valueFrom": {"secretKeyRef": {"name": "../../b/secrets/c"}}}, "is no name of a Secret"),
-    "a query for a name": ({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c?x=y"}}}, "is no name of a ConfigMap"),
-    "a path for a key": ({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "../x"}}}, "is no key of a Secret"),
+    "a path for a name": ({"name": "A", "valueFrom": {"secretKeyRef": {"name": "../../b/secrets/c"}}}, "isn't a name of a Secret"),
+    "a query for a name": ({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c?x=y"}}}, "isn't a name of a ConfigMap"),
+    "a path for a key": ({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "../x"}}}, "isn't a key of a Secret"),
     "another type": ({"name": "A", "value": "x", "type": "List"}, "'List' is none of String, Integer, Number, Boolean"),
     "a number": ({"name": "A", "value": 3}, "must be text of at most 32 KiB"),
     "a long value": ({"name": "A", "value": "x" * 40_000}, "must be text of at most 32 KiB"),

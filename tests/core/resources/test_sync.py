@@ -244,7 +244,7 @@ def test_a_repository_is_asked_no_sooner_than_whoever_runs_the_daemon_allows():
 
 @pytest.mark.parametrize("text", ["", "5", "1d", "m", "-1m", "1m1h", "1.5h"])
 def test_no_duration_is(text):
-    with pytest.raises(SyncSpecError, match="is no duration"):
+    with pytest.raises(SyncSpecError, match="isn't a duration"):
         duration_s(text)
 
 

@@ -199,7 +199,7 @@ def test_a_server_that_refuses_the_push_says_so(plugin, shop, git_server, git, c
 REFUSED = {
     "no such commit": (["--to", "deadbeef"], ExitStatus.SOURCE, 'it has no "deadbeef"'),
     "no such name": (["--to", "nobody"], ExitStatus.SOURCE, 'it has no "nobody"'),
-    "an option in disguise": (["--to=--upload-pack=x"], ExitStatus.SOURCE, "is no name of a branch, tag or commit"),
+    "an option in disguise": (["--to=--upload-pack=x"], ExitStatus.SOURCE, "isn't a name of a branch, tag or commit"),
 }
 
 

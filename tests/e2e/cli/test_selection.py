@@ -321,7 +321,7 @@ def test_each_save_of_a_chart_shows_what_it_looks_up_as_it_is_then(
 
 def test_only_files_can_be_watched():
     done = run("diff", "shop", "--watch", "--server", "https://127.0.0.1:1")
-    assert (done.returncode, "it goes with -f FOLDER or --local FOLDER" in done.stderr) == (ExitStatus.USAGE, True)
+    assert (done.returncode, "it needs -f FOLDER or --local FOLDER" in done.stderr) == (ExitStatus.USAGE, True)
 
 
 # --- all Syncs --------------------------------------------------------------------------------------------------------

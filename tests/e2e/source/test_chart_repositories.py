@@ -352,10 +352,10 @@ REFUSED = {
     "a wildcard": ({"version": "1.2.x"}, "write it exactly"),
     "the newest": ({"version": ""}, "chart.version: is required"),
     "no digest of the kind": ({"digest": "md5:abc"}, "write sha256: and the 64 hexadecimal digits"),
-    "a user in the URL": ({"repository": "https://a:b@charts.example.com"}, "is no address of a Helm repository"),
-    "a file": ({"repository": "file:///charts"}, "is no address of a Helm repository"),
-    "an image": ({"repository": "oci://registry.example.com/charts"}, "is no address of a Helm repository"),
-    "a name that leads out": ({"name": "../web"}, "is no name of a chart"),
+    "a user in the URL": ({"repository": "https://a:b@charts.example.com"}, "isn't an address of a Helm repository"),
+    "a file": ({"repository": "file:///charts"}, "isn't an address of a Helm repository"),
+    "an image": ({"repository": "oci://registry.example.com/charts"}, "isn't an address of a Helm repository"),
+    "a name that leads out": ({"name": "../web"}, "isn't a name of a chart"),
 }
 
 

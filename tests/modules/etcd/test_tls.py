@@ -354,7 +354,7 @@ def test_a_secret_of_somebody_else_is_left_alone_and_told(kind):
     outcome = world.settle()
     found = condition(outcome, "Degraded")
     assert (found.status, found.reason) == ("True", "SecretTaken")
-    assert f"Secret db-{kind} is there, and isn't this cluster's own; it is left alone (hint: " in found.message
+    assert f"Secret db-{kind} exists and doesn't belong to this cluster; it is left alone (hint: " in found.message
     assert not world.pods
     del world.secrets[kind]
     world.foreign.clear()

@@ -105,7 +105,7 @@ def test_where_nothing_more_is_free_people_are_told_and_the_alarm_stays():
     world.approve()
     outcome = world.settle()
     assert world.taken == ROOM[:2]
-    assert "nothing more is free" in condition(outcome, "Degraded").message
+    assert "no more space is free" in condition(outcome, "Degraded").message
     assert "raise .spec.etcd.quotaBackendBytes" in condition(outcome, "Degraded").message
     assert condition(outcome, "Alarm").status == "True"
     world.compacted = False  # somebody deletes keys
@@ -124,7 +124,7 @@ def test_a_member_that_still_cuts_its_history_comes_before_the_leader():
     world.fill("db-1", 4, 60)
     outcome = world.settle()
     assert world.taken == ["make-room ", "compact ", "defragment db-2"]
-    assert "db-1, whose files are to shrink before that of the leader" in condition(outcome, "Recovering").message
+    assert "db-1, whose files shrink before the leader's" in condition(outcome, "Recovering").message
     world.fill("db-1", 4, free=60)
     world.settle()
     assert world.taken[3:] == ["defragment db-1", "defragment db-0", "disarm "]

@@ -43,12 +43,12 @@ def signed(data):
 
 
 SPOILT = {
-    "cut off": (WHOLE[:-600], "no whole snapshot"),
-    "without a digest": (WHOLE[:-32], "no whole snapshot"),
-    "nothing": (b"", "no whole snapshot"),
+    "cut off": (WHOLE[:-600], "a whole snapshot"),
+    "without a digest": (WHOLE[:-32], "a whole snapshot"),
+    "nothing": (b"", "a whole snapshot"),
     "another byte": (WHOLE[:9000] + bytes([WHOLE[9000] ^ 1]) + WHOLE[9001:], "digest"),
     "a sector less": (WHOLE[: -32 - 512] + WHOLE[-32:], "digest"),
-    "something else, well signed": (signed(bytes(4096 + 32)), "no database of bbolt"),
+    "something else, well signed": (signed(bytes(4096 + 32)), "isn't a bbolt database"),
     "older than what etcd has": (WHOLE, "it holds 201, and should hold at least 202"),
 }
 

@@ -260,7 +260,7 @@ def test_once_is_once_and_suspended_is_never():
     world.end("nightly-once", words="lost", ok=False)
     outcome = world.step()
     assert world.begun == ["nightly-once"]
-    assert "make another" in world.condition(outcome).message
+    assert "create a new one" in world.condition(outcome).message
 
 
 def test_the_history_is_bounded_and_its_jobs_go_with_it():

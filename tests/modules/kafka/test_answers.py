@@ -216,7 +216,7 @@ REFUSED = {
     "too many settings": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=4, resource_name="", configs=configured(
         **{f"key.{at}": "" for at in range(501)}))]}, "too many settings"),
     "a minimum in sync that isn't a number": ("DescribeConfigs", lambda: {"results": [some(error_code=0, error_message=None, resource_type=2, resource_name="orders", configs=configured(
-        **{"min.insync.replicas": "many"}))]}, "no number of replicas"),
+        **{"min.insync.replicas": "many"}))]}, "isn't a number of replicas"),
 }  # fmt: skip
 
 

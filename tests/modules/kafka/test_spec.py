@@ -22,7 +22,7 @@ REFUSED = {
     "a listener": ({"config": {"listener.name.x.ssl": "1"}}, ".spec.config[listener.name.x.ssl]: can't be set, since listeners are"),
     "records that get lost": (
         {"config": {"unclean.leader.election.enable": "true"}},
-        ".spec.config[unclean.leader.election.enable]: can't be set, since with it records",
+        ".spec.config[unclean.leader.election.enable]: can't be set, since acknowledged records would get lost",
     ),
     "a setting of two lines": ({"config": {"a.b": "1\nnode.id=7"}}, ".spec.config[a.b]: must be text of one line"),
     "a setting that is a number": ({"config": {"num.io.threads": 8}}, ".spec.config[num.io.threads]: must be text of one line, in quotes"),

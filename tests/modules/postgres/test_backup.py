@@ -513,8 +513,8 @@ def without_list(copy):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (spoilt_byte, "isn't as it was copied"), (missing, "base/1/1259 is missing"), (without_log, "lacks the log"),
-        (stray, "isn't among what was copied"), (without_list, "no copy of a server"),
+        (spoilt_byte, "isn't as it was copied"), (missing, "base/1/1259 is missing"), (without_log, "lacks the WAL"),
+        (stray, "isn't among what was copied"), (without_list, "isn't a copy that pg_basebackup made"),
     ],
 )  # fmt: skip
 def test_a_copy_that_isnt_as_listed_is_no_backup(tmp_path, spoil, words):

@@ -26,7 +26,7 @@ REFUSED = {
     ),
     "a parameter that is a number": ({"parameters": {"jit": 1}}, ".spec.parameters[jit]: must be text of one line, in quotes"),
     "a parameter of two lines": ({"parameters": {"jit": "on\nx = 1"}}, ".spec.parameters[jit]: must be text of one line"),
-    "a name that is no parameter's": ({"parameters": {"a b": "1"}}, ".spec.parameters[a b]: isn't a name of a parameter"),
+    "a name that is no parameter's": ({"parameters": {"a b": "1"}}, ".spec.parameters[a b]: isn't a parameter's name"),
     "a user that PostgreSQL has": ({"users": [{"name": "postgres"}]}, ".spec.users[0].name: postgres is a name that"),
     "a user of PostgreSQL's own": ({"users": [{"name": "pg_x"}]}, ".spec.users[0].name: pg_x is a name that"),
     "a user twice": ({"users": [{"name": "a"}, {"name": "a"}]}, ".spec.users[1].name: a is there twice"),

@@ -534,7 +534,7 @@ def test_an_account_of_another_name_lets_the_daemon_act_as_it_and_as_nobody_else
 
 @pytest.mark.parametrize("text", ["", "ops", "ops/", "/gitops", "a/b/c"])
 def test_what_is_no_account_is_refused(text):
-    with pytest.raises(ValueError, match="is no NAMESPACE/NAME of a ServiceAccount"):
+    with pytest.raises(ValueError, match="isn't a NAMESPACE/NAME of a ServiceAccount"):
         Account.parse(text)
 
 
