@@ -15,7 +15,7 @@ WHEN = datetime(2026, 11, 24, 23, 59, tzinfo=UTC)
 VERSIONS = {
     "none": ("", "no version was given: write VERSION=x.y.z, as in 0.1.1, 0.2.0 or 1.0.0"),
     "a tag's name": ("v0.2.0", "'v0.2.0' isn't of the form x.y.z"),
-    "no version": ("next", "'next' is no version (PEP 440)"),
+    "no version": ("next", "'next' isn't a version (PEP 440)"),
     "two numbers": ("0.2", "'0.2' isn't of the form x.y.z"),
     "a candidate": ("0.2.0rc1", "'0.2.0rc1' isn't of the form x.y.z"),
     "a local one": ("0.2.0+mine", "'0.2.0+mine' isn't of the form x.y.z"),
@@ -46,8 +46,8 @@ def test_the_first_release_may_be_of_the_version_that_the_sources_have():
 
 AGAINST = {
     "no address": (replace(WISH, release_url=""), THERE, "no RELEASE_URL was given"),
-    "an address without a host": (replace(WISH, release_url="https:///x"), THERE, "RELEASE_URL=https:///x is no address"),
-    "a page that isn't encrypted": (replace(WISH, homepage="http://x"), THERE, "HOMEPAGE=http://x is no address"),
+    "an address without a host": (replace(WISH, release_url="https:///x"), THERE, "RELEASE_URL=https:///x isn't an address"),
+    "a page that isn't encrypted": (replace(WISH, homepage="http://x"), THERE, "HOMEPAGE=http://x isn't an address"),
     "changed files": (WISH, replace(THERE, changed=tuple("abcdefg")), "files differ from the last commit: a, b, c, d, e and 2 more: commit"),
     "no entry": (WISH, replace(THERE, changelog="## [Unreleased]\n\n### Added\n\n## [0.1.0]\n- All.\n"), "CHANGELOG.md has no entry below"),
     "no heading": (WISH, replace(THERE, changelog="- A thing.\n"), "CHANGELOG.md has no entry below ## [Unreleased]"),

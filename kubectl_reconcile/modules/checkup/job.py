@@ -126,8 +126,8 @@ class JobWish(Unjudging):
         if size == _MOST_OF_MESSAGE:
             hint = f"nodes cut termination messages off after {size} bytes; leave what is longer in the ConfigMap"
         elif words.startswith("{"):
-            hint = f"it may be nested {MOST_NESTED} deep, and JSON has neither NaN nor halves of characters"
-        return "NotAResult", f"what it left is no JSON object: {shortened(words, 100)!r} (hint: {hint})"
+            hint = f"it may be nested {MOST_NESTED} deep, and JSON has neither NaN nor unpaired surrogates"
+        return "NotAResult", f"its result isn't a JSON object: {shortened(words, 100)!r} (hint: {hint})"
 
 
 def _told_to(container: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class CheckRun:
     @property
     def working(self) -> str:
         """What is told of it while it is at work and waits for nothing."""
-        return f"Job {self.name} is at work"
+        return f"Job {self.name} is running"
 
     @property
     def slot(self) -> str:

@@ -64,7 +64,7 @@ def test_a_deeper_ignore_file_wins_and_counts_for_its_folder_only():
 def test_a_line_that_is_no_pattern_is_a_problem_and_the_others_count():
     ignore = SourceIgnore({"apps": b"a.yaml\n!\nb.yaml"})
     assert [str(problem) for problem in ignore.problems] == [
-        'apps/.reconcileignore:2: "!" isn\'t a pattern (hint: write it in .gitignore\'s syntax)'
+        "apps/.reconcileignore:2: \"!\" isn't a pattern (hint: write it in .gitignore's syntax)"
     ]
     assert ignore.matches("apps/b.yaml")
 

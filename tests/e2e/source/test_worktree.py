@@ -100,7 +100,7 @@ def test_reconcileignore_counts_for_its_folder(folder):
     )
     source = WorktreeSource(folder)
     assert list(source.revision().files) == ["x.yaml"]
-    assert problems_of(source) == ['.reconcileignore:2: "!" isn\'t a pattern (hint: write it in .gitignore\'s syntax)']
+    assert problems_of(source) == [".reconcileignore:2: \"!\" isn't a pattern (hint: write it in .gitignore's syntax)"]
 
 
 def test_a_file_that_changed_since_the_revision_is_not_read_as_if_it_hadn_t(folder):

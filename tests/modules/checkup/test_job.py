@@ -208,10 +208,10 @@ def test_what_another_run_left_is_not_the_result_of_this_one():
 
 
 NO_RESULT = {
-    "text": ("all is well", "NotAResult", "is no JSON object: 'all is well' (hint: it must be one as in"),
+    "text": ("all is well", "NotAResult", "isn't a JSON object: 'all is well' (hint: it must be one as in"),
     "an empty object": ("{}\n", "NotAResult", "is an empty JSON object (hint: give it at least one field)"),
-    "a number": ("42", "NotAResult", "no JSON object"),
-    "a list": ("[1, 2]", "NotAResult", "no JSON object"),
+    "a number": ("42", "NotAResult", "isn't a JSON object"),
+    "a list": ("[1, 2]", "NotAResult", "isn't a JSON object"),
     "what somebody has cut off": ('{"open": [1, 2', "NotAResult", "nested 20 deep"),
     "what a node has cut off": ('{"x": "' + "y" * 4089, "NotAResult", "cut termination messages off after 4096 bytes"),
     "too much": (json.dumps({"x": "é" * MOST_BYTES}), "TooLarge", f"{MOST_BYTES} are the most"),
@@ -317,7 +317,7 @@ def test_of_a_job_that_worked_until_its_deadline_nothing_is_said_of_waiting():
     world.pods[name]["status"] = {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}
     world.jobs[name].pop("status")
     world.at(SOON)
-    assert world.message("Running") == f"Job {name} is at work"
+    assert world.message("Running") == f"Job {name} is running"
     world.pods.clear()
     world.jobs[name]["status"] = {"conditions": [{"type": "FailureTarget", "status": "True"}]}
     world.at(SOON)

@@ -48,7 +48,10 @@ BAD = {
     "no goal": ({"goals": []}, ".spec.goals: must name at least one"),
     "a goal twice": ({"goals": ["disk", "disk"]}, ".spec.goals: names disk twice"),
     "an unknown mode": ({"mode": "half"}, ".spec.mode: must be one of full, add-brokers, remove-brokers"),
-    "brokers with mode full": ({"brokers": [1]}, ".spec.brokers: can be set only with mode add-brokers or remove-brokers"),
+    "brokers with mode full": (
+        {"brokers": [1]},
+        ".spec.brokers: can be set only with mode add-brokers or remove-brokers",
+    ),
     "no brokers to add": ({"mode": "add-brokers"}, ".spec.brokers: must name the brokers"),
     "a broker twice": ({"mode": "add-brokers", "brokers": [1, 1]}, ".spec.brokers: names 1 twice"),
     "a pattern": ({"excludeTopics": ["a", "b.*c"]}, ".spec.excludeTopics[1]: must be a topic's name"),
