@@ -57,7 +57,7 @@ def a_rebalance(namespace=DEFAULT, **spec):
 WISHES_REFUSED = {
     "a goal of nobody's": ({"goals": ["cpu"]}, 'supported values: "rack", "disk", "replicas", "leaders"'),
     "no goal": ({"goals": []}, "spec.goals"),
-    "brokers with mode full": ({"brokers": [1]}, "goes with mode add-brokers or remove-brokers"),
+    "brokers with mode full": ({"brokers": [1]}, "can be set only with mode add-brokers or remove-brokers"),
     "no brokers to empty": ({"mode": "remove-brokers"}, "must name the brokers that the mode is about"),
     "a pattern": ({"excludeTopics": ["b.*c"]}, "spec.excludeTopics[0]"),
 }
