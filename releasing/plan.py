@@ -48,7 +48,7 @@ def _of_version(wanted: str, there: Repository) -> Iterator[str]:
     try:
         version = Version(wanted)
     except InvalidVersion:
-        yield f"{wanted!r} is no version (PEP 440): write it as x.y.z, without a v before it"
+        yield f"{wanted!r} isn't a version (PEP 440): write it as x.y.z, without a v before it"
         return
     if not re.fullmatch(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}", wanted):
         yield f"{wanted!r} isn't of the form x.y.z, the only one that PyPI, Helm, krew and Semantic Versioning read alike"
@@ -77,7 +77,7 @@ def _of_addresses(wish: Wish) -> Iterator[str]:
         )
     for name, url in (("RELEASE_URL", wish.release_url), ("HOMEPAGE", wish.homepage)):
         if url and not re.fullmatch(r"https://[\w.-]+(:\d+)?(/[^\s?#]*)?", url):
-            yield f"{name}={url} is no address that starts with https:// and names a host"
+            yield f"{name}={url} isn't an address that starts with https:// and names a host"
 
 
 def _of_files(wanted: str, there: Repository) -> Iterator[str]:

@@ -212,7 +212,7 @@ PLACED = {
     "a rule of health": (
         {"health": {"rules": [{"apiVersion": "v1", "kind": "Pod", "current": "1 +"}]}},
         "spec.health.rules[0].current",
-        "1 +",
+        "isn't CEL: line 1, column 4",
     ),
     "whom to take over": ({"takeOver": ["*"]}, "spec.takeOver", "names no field manager"),
     "a field of another type": ({"source": "here"}, "spec", "of another type than its CRD asks for"),
