@@ -168,6 +168,21 @@ def test_stopped_midway_what_is_in_flight_is_taken_back_and_what_was_moved_stays
     assert (world.throttled, world.in_flight()) == ({}, {})
 
 
+def test_an_approval_ends_with_a_stop_even_if_the_same_moves_are_proposed_again():
+    world = lopsided().wish()
+    world.until("ProposalReady")
+    first = world.agree()
+    world.change_wish(stopped=True)
+    world.until("Stopped")
+    world.change_wish(stopped=False)
+    world.until("ProposalReady")
+    world.settle()
+    assert world.phase() == "ProposalReady"
+    second = world.agree()
+    assert (second.summary, second.key == first.key) == (first.summary, False)
+    world.until("Ready")
+
+
 def test_deleted_midway_it_stays_until_what_is_in_flight_is_taken_back():
     world = lopsided().wish(maxMovesInFlight=2)
     world.until("ProposalReady")

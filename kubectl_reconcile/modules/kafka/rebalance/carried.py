@@ -158,6 +158,7 @@ def _next(each: AskedRebalance, s: KafkaState, seen: Assignment | None, busy: st
         throttled=any(known.get("throttled") for known in s.registered.values()),
         busy=busy,
         refused=_refused(each),
+        stopped=record.stopped if record else 0,
     )
     step = next_rebalance_step(each.spec, now, is_going=each.is_going)
     if step.do is RebalanceDo.KEEP and step.kept and sum(map(len, written(step.kept).values())) > KEPT_MAX:
@@ -260,6 +261,7 @@ def rebalance_maps(
 
 
 def _record(spec: KafkaSpec, asked: AskedRebalance, step: RebalanceStep) -> RebalanceRecord:
+    stopped = asked.record.stopped if asked.record else 0
     goes_on = asked.is_begun and step.do not in {RebalanceDo.NOTHING, RebalanceDo.KEEP} and step.kept is not None
     return RebalanceRecord(
         asked.uid,
@@ -271,6 +273,7 @@ def _record(spec: KafkaSpec, asked: AskedRebalance, step: RebalanceStep) -> Reba
         is_begun=step.do is RebalanceDo.BEGIN or goes_on,
         proposal=_proposal(spec, asked, step, step.kept),
         asked=step.asked if step.phase is RebalancePhase.NOT_READY else "",
+        stopped=asked.generation if step.phase is RebalancePhase.STOPPED else stopped,
     )
 
 

@@ -77,7 +77,7 @@ class RebalanceSituation:
 
     *seen* is None where brokers say nothing. *busy* is what else the cluster is at, in a few words: nothing is begun meanwhile. *ended* is the phase in which the
     proposal *kept* came to its end, if it has: Ready or Stopped. *throttled* is whether brokers have a throttle now, *begun* whether it was written down that *kept* is carried out.
-    *refused* is what was worked out last, where that was no proposal.
+    *refused* is what was worked out last, where that was no proposal. *stopped* is the generation as of which it was last stopped, 0 if it never was.
     """
 
     seen: Assignment | None
@@ -89,6 +89,7 @@ class RebalanceSituation:
     throttled: bool = False
     busy: str = ""
     refused: RefusedWish | None = None
+    stopped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,14 @@ def next_rebalance_step(spec: RebalanceSpec, now: RebalanceSituation, *, is_goin
         return _stop(now.seen, now, RebalancePhase.STOPPING)
     if kept is None or now.ended is RebalancePhase.STOPPED:
         return _plan(spec, now.seen, now)
-    if kept.wish != spec.digest:
+    if kept.wish != _wish(spec, now):
         return _wish_again(spec, now.seen, now)
     return _pursue(spec, now.seen, now, kept)
+
+
+def _wish(spec: RebalanceSpec, now: RebalanceSituation) -> str:
+    """Return a hash of what is wished. It is another one after a stop, since an approval ends with that, even if the same moves are proposed again."""
+    return digest_of([spec.digest, now.stopped]) if now.stopped else spec.digest
 
 
 def _wish_again(spec: RebalanceSpec, seen: Assignment, now: RebalanceSituation) -> RebalanceStep:
@@ -178,7 +184,7 @@ def _plan(spec: RebalanceSpec, seen: Assignment, now: RebalanceSituation) -> Reb
     proposal = propose(seen, spec.wish)
     if proposal.problems:
         return _refused(RefusedWish(asked, "CantBe", _told(spec, proposal.problems)))
-    kept = kept_of(proposal, spec.digest)
+    kept = kept_of(proposal, _wish(spec, now))
     if not proposal.moves:
         text = "everything is where it should be: nothing to move"
         return RebalanceStep(RebalancePhase.READY, RebalanceDo.KEEP, text, "AsWished", proposal=proposal, kept=kept)

@@ -24,7 +24,7 @@ _STATE_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RebalanceRecord:
-    """How far the KafkaRebalance with this *uid* is, as of this *generation*. *proposal* are the totals of what was proposed, *digest* is what is approved; *asked* is the digest of what the wish was refused on, if it was."""
+    """How far the KafkaRebalance with this *uid* is, as of this *generation*. *proposal* are the totals of what was proposed, *digest* is what is approved; *asked* is the digest of what the wish was refused on, if it was. *stopped* is the generation as of which it was last stopped, 0 if it never was."""
 
     uid: str
     generation: int
@@ -35,6 +35,7 @@ class RebalanceRecord:
     is_begun: bool = False
     proposal: Mapping[str, Any] = field(default_factory=dict)
     asked: str = ""
+    stopped: int = 0
 
     @property
     def has_ended(self) -> bool:
@@ -65,6 +66,7 @@ def map_of(cluster: Context, rebalance: str, record: RebalanceRecord, kept: Kept
         "begun": record.is_begun,
         "proposal": dict(record.proposal),
         **({"asked": record.asked} if record.asked else {}),
+        **({"stopped": record.stopped} if record.stopped else {}),
     }
     moves = written(kept) if kept and kept.moves else {}
     packed = {name: text for name, text in moves.items() if name == PACKED}
@@ -97,6 +99,7 @@ def record_of(config_map: Manifest | None, uid: str) -> RebalanceRecord | None:
             found["begun"] is True,
             dict(found["proposal"]),
             str(found.get("asked", "")),
+            int(found.get("stopped", 0)),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
