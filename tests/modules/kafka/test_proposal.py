@@ -66,6 +66,12 @@ def test_what_was_proposed_and_done_leaves_nothing_to_propose(data):
         assert propose(after(seen, proposal), wish).moves == ()
 
 
+def test_moves_that_only_show_once_others_are_made_are_part_of_the_proposal():
+    seen = cluster((1,), (1,), (1,), (1, 2, 3), (1, 3), (1, 3), racks="aabb", sizes=(0, 8, 14, 18, 5, 5))
+    wish = Wish((RACK, DISK, REPLICAS))
+    assert propose(after(seen, propose(seen, wish)), wish).moves == ()
+
+
 @given(st.data())
 def test_excluded_topics_stay_as_they_are(data):
     seen = data.draw(clusters())

@@ -9,8 +9,8 @@ Pure: the same cluster and the same wish give the same proposal, in whatever ord
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from kubectl_reconcile.modules.kafka.partitions.assignment import (
     Assignment,
@@ -26,6 +26,9 @@ from kubectl_reconcile.modules.kafka.partitions.fewer import use_fewer
 from kubectl_reconcile.modules.kafka.partitions.homes import empty, spread
 from kubectl_reconcile.modules.kafka.partitions.leaders import even_leaders
 from kubectl_reconcile.modules.kafka.partitions.wish import BalanceGoal, MoveMode, Wish, matches, problems_of, staying
+
+_ROUNDS = 4
+"""How often it is looked whether more is found from where the moves found so far lead: else the next proposal would find it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,25 @@ def propose(seen: Assignment, wish: Wish) -> MoveProposal:
     before = loads_of(seen)
     if problems := problems_of(seen, wish):
         return MoveProposal(seen.digest, (), before, before, tuple(problems))
-    board = _board(seen, wish)
-    stuck = _work_out(board, seen, wish)
-    if stuck:
-        return MoveProposal(seen.digest, (), before, before, (_no_room(board, seen, wish, stuck),))
-    return proposal_of(
-        seen, {board.keys[index]: tuple(board.replicas[index]) for index in board.moved()}, _notes(seen, wish)
-    )
+    wanted: dict[Key, tuple[int, ...]] = {}
+    there = seen
+    for _ in range(1 if wish.mode is MoveMode.REMOVE_BROKERS else _ROUNDS):
+        board = _board(there, wish)
+        if stuck := _work_out(board, there, wish):
+            return MoveProposal(seen.digest, (), before, before, (_no_room(board, there, wish, stuck),))
+        moved = {board.keys[index]: tuple(board.replicas[index]) for index in board.moved()}
+        if not moved:
+            break
+        wanted |= moved
+        there = _moved(there, moved, board.room)
+    return proposal_of(seen, wanted, _notes(seen, wish))
+
+
+def _moved(seen: Assignment, wanted: Mapping[Key, tuple[int, ...]], room: Mapping[int, int | None]) -> Assignment:
+    """Return the cluster once partitions stand as *wanted*. What they leave isn't *room* for others: it is free only once all have moved."""
+    there = with_replicas(seen, wanted)
+    brokers = {number: replace(each, usable_bytes=room[number]) for number, each in there.brokers.items()}
+    return replace(there, brokers=brokers)
 
 
 def proposal_of(seen: Assignment, wanted: dict[Key, tuple[int, ...]], notes: Iterable[str] = ()) -> MoveProposal:
