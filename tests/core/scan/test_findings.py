@@ -1,12 +1,13 @@
 """What a scan finds in one object, check by check, whatever the object looks like."""
 
 import copy
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.scan.findings import findings_of
+from kubectl_reconcile.core.scan.findings import CHECKS, POD_SECURITY, findings_of
 from kubectl_reconcile.core.scan.pod_security import CONTROLS, Profile
 
 SOUND = {
@@ -182,3 +183,16 @@ def _places(tree):
     for key, value in items:
         yield tree, key
         yield from _places(value)
+
+
+@pytest.mark.parametrize("page", ["scan.md", "checkups.md"])
+def test_the_documentation_names_each_check(page):
+    text = (Path(__file__).parents[3] / "docs" / page).read_text()
+    assert [each for each in CHECKS if not each.startswith(POD_SECURITY) and f"`{each}`" not in text] == []
+
+
+def test_the_documentation_names_each_control_of_the_pod_security_standards():
+    text = (Path(__file__).parents[3] / "docs" / "scan.md").read_text()
+    assert [
+        each for each in CHECKS if each.startswith(POD_SECURITY) and f"`{each.removeprefix(POD_SECURITY)}`" not in text
+    ] == []
