@@ -20,7 +20,7 @@ WRONG = {
 }
 REFUSED = {
     "goals of which one is there twice": ({"goals": ["disk", "disk"]}, ".spec.goals: duplicate entries for key [="),
-    "brokers, though all are meant": ({"brokers": [1]}, "(hint: take it away)"),
+    "brokers, though all are meant": ({"brokers": [1]}, "(hint: remove it)"),
     "nobody to fill": ({"mode": "add-brokers"}, "must name the brokers that the mode is about"),
     "a topic that can't be one": ({"excludeTopics": ["a b"]}, "spec.excludeTopics[0]"),
 }
