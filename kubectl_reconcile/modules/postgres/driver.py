@@ -222,9 +222,10 @@ async def _look(io: Io, name: str, password: str | None, question: str) -> dict[
         async with _session(io, name, password, _LOOKING) as session:
             answer = answer_of(await session.ask(question), _INSTANCE_SHAPE)
             closed = {"closed": await _closed(session, answer)} if answer["recovery"] else {}
-            known = answer["tls"]
+            full, known = await _is_full(session, answer), answer["tls"]
+            # Last of all: the session may be lost by this, see `shows`.
             shown = {"shown": await shows(session, io, name)} if known.get("on") and not known.get("stale") else {}
-            return {**answer, **closed, "tls": {**known, **shown}, "full": await _is_full(session, answer), "error": ""}
+            return {**answer, **closed, "tls": {**known, **shown}, "full": full, "error": ""}
     except (SilentPodError, PostgresError, ProtocolError) as error:
         return {
             "full": _says_full(error),
