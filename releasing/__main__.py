@@ -7,7 +7,6 @@ from them and tried, and only what works is committed and tagged. If a step fail
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from releasing.dist import digest
 from releasing.plan import Repository, Wish, left_to_do, problems, version_in, with_release, with_version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -86,7 +86,7 @@ def check(dist: Path, version: str) -> None:
     _say("checking what was built")
     for line in (dist / "SHA256SUMS").read_text().splitlines():
         wanted, _, name = line.partition("  ")
-        if hashlib.sha256((dist / name).read_bytes()).hexdigest() != wanted:
+        if digest(dist / name) != wanted:
             raise ReleaseError(f"{name} isn't the file that dist/SHA256SUMS was written for")
     with tempfile.TemporaryDirectory() as name:
         place, uv = Path(name), str(Path(sys.executable).parent / "uv")

@@ -7,7 +7,7 @@ under way or that members are on their way, *Stalled* that nothing will happen u
 ===================================== =================== ============ ====================== ========
 where                                 Synced              Healthy      Ready                  Stalled
 ===================================== =================== ============ ====================== ========
-all is in sync                      True                as judged    as Healthy             False
+all is in sync                        True                as judged    as Healthy             False
 members are in progress               True                False        False, InProgress      False
 a member has failed                   True                False        False, Failed          True
 deletions are held; an emptied path   False, Held         as judged    False, Held            True

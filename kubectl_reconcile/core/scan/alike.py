@@ -20,6 +20,7 @@ from kubectl_reconcile.core.scan.findings import (
     PODS,
     ScanFinding,
     ScanSeverity,
+    below,
     controls_broken,
     findings_of,
     findings_of_containers,
@@ -46,10 +47,9 @@ class AlikePods:
         """Return what `findings.findings_of` yields for a live object, each finding once."""
         ref = ObjectRef.of(manifest)
         place = PODS.get(ref.group_kind)
-        pod = map_at(manifest, *place) if place else manifest
-        if place is None or "spec" not in pod:
+        if place is None or "spec" not in (pod := map_at(manifest, *place)):
             return tuple(dict.fromkeys(findings_of(manifest, self._profile)))
-        paths = ["".join(f".{name}" for name in place) + each for each in _container_paths(map_at(pod, "spec"))]
+        paths = [below(place, each) for each in _container_paths(map_at(pod, "spec"))]
         counted = [ref.kind, ref.group, _counted(pod), [paths.index(each) for each in paths]]
         key = hashlib.blake2b(orjson.dumps(counted), digest_size=32).digest()
         if (found := self._known.get(key)) is None:

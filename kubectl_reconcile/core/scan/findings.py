@@ -94,7 +94,7 @@ def findings_of(manifest: Manifest, profile: Profile) -> Iterator[ScanFinding]:
     """Yield what a scan by *profile* finds in *manifest*; nothing for kinds that it has no checks for."""
     ref = ObjectRef.of(manifest)
     if (place := PODS.get(ref.group_kind)) is not None:
-        if place and "spec" not in map_at(manifest, *place):
+        if "spec" not in map_at(manifest, *place):
             return  # a Checkup that makes no pods of its own
         yield from controls_broken(manifest, ref, profile)
         yield from findings_of_containers(manifest, ref, profile)
@@ -106,16 +106,16 @@ def findings_of(manifest: Manifest, profile: Profile) -> Iterator[ScanFinding]:
 def controls_broken(manifest: Manifest, ref: ObjectRef, profile: Profile) -> Iterator[ScanFinding]:
     """Yield what of the pods of an object the Pod Security Standards forbid; images and variables don't count there."""
     place = PODS[ref.group_kind]
-    for each, is_baseline in weighed_violations(map_at(manifest, *place) if place else manifest, profile):
+    for each, is_baseline in weighed_violations(map_at(manifest, *place), profile):
         severity = ScanSeverity.HIGH if is_baseline else ScanSeverity.MEDIUM
-        yield ScanFinding(ref, f"{POD_SECURITY}{each.control}", _below(place, each.path), each.demand, severity)
+        yield ScanFinding(ref, f"{POD_SECURITY}{each.control}", below(place, each.path), each.demand, severity)
 
 
 def findings_of_containers(manifest: Manifest, ref: ObjectRef, profile: Profile) -> Iterator[ScanFinding]:
     """Yield what is found in the containers of the pods of an object besides."""
     place = PODS[ref.group_kind]
     for check, path, demand in _of_containers(map_at(manifest, *place, "spec"), ref.kind, profile):
-        yield ScanFinding(ref, check, _below(place, path), demand, _SEVERITIES[check])
+        yield ScanFinding(ref, check, below(place, path), demand, _SEVERITIES[check])
 
 
 def endpoints_finding(ref: ObjectRef, path: str, demand: str) -> ScanFinding:
@@ -123,7 +123,8 @@ def endpoints_finding(ref: ObjectRef, path: str, demand: str) -> ScanFinding:
     return ScanFinding(ref, "endpoints", path, demand, _SEVERITIES["endpoints"])
 
 
-def _below(place: tuple[str, ...], path: str) -> str:
+def below(place: tuple[str, ...], path: str) -> str:
+    """Return how a path of a pod is written in the object that has the pod at *place*."""
     return "".join(f".{name}" for name in place) + path
 
 

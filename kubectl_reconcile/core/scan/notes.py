@@ -51,7 +51,7 @@ def note_of(manifest: Manifest) -> ScanNote:
         ref=ref,
         goes=bool(manifest["metadata"].get("deletionTimestamp")),
         maker=maker_of(ref, manifest),
-        pod=_pod(map_at(manifest, *place) if place else manifest) if place is not None else None,
+        pod=_pod(map_at(manifest, *place)) if place is not None else None,
         service=_service(map_at(manifest, "spec")) if ref.group_kind == SERVICE else None,
     )
 

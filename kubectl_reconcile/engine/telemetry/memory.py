@@ -10,7 +10,7 @@ import asyncio
 import ctypes
 import gc
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 _YOUNG: Final = 5_000
 """After so many new objects the new ones are looked through: most of what is needed no more is among them."""
@@ -37,10 +37,7 @@ def _keep_one_heap() -> None:
 
     Python holds its lock while it takes memory, mostly, so that threads hardly wait for each other here.
     """
-    try:
-        set_option = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
-        return  # another C library, which has no such options
+    set_option = _of_glibc("mallopt")
     for option, value in ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, _LARGE), (_M_TRIM_THRESHOLD, _LARGE)):
         set_option(option, value)
 
@@ -68,8 +65,13 @@ def _was_busy() -> bool:
 
 def _trimmer() -> Callable[[], object]:
     """Return what gives memory that is free back to the system: glibc keeps it; others do it by themselves, or have no way."""
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError):
-        return lambda: None
+    trim = _of_glibc("malloc_trim")
     return lambda: trim(0)
+
+
+def _of_glibc(name: str) -> Callable[..., object]:
+    """Return a function of the C library; one that does nothing where it is another library, which has no such function."""
+    try:
+        return cast("Callable[..., object]", getattr(ctypes.CDLL(None), name))
+    except (AttributeError, OSError):
+        return lambda *_: None
