@@ -351,6 +351,12 @@ def test_brokers_that_arent_there_are_told_before_any_broker_answers():
     assert found.message == ".spec.brokers: brokers 7 aren't there (hint: there are 0, 1, 2, 3)"
 
 
+def test_a_kafka_that_says_to_have_more_brokers_than_there_can_be_counts_as_one_with_the_most():
+    world = Rebalanced(brokers=4).wish("one", mode="add-brokers", brokers=[5000])
+    world.cr["spec"]["brokers"] = 10_000
+    assert condition(world.of("one"), "Degraded").message.startswith(".spec.brokers: brokers 5000 aren't there")
+
+
 def test_a_config_map_of_somebody_else_says_nothing():
     world = lopsided().wish()
     world.until("ProposalReady")

@@ -35,6 +35,7 @@ from kubectl_reconcile.modules.kafka.rebalance.decision import RebalancePhase
 from kubectl_reconcile.modules.kafka.rebalance.kept import summary
 from kubectl_reconcile.modules.kafka.rebalance.record import RebalanceRecord, approval_key, map_name, record_of
 from kubectl_reconcile.modules.kafka.rebalance.spec import RebalanceSpec, rebalance_spec
+from kubectl_reconcile.modules.kafka.spec import BROKERS_MAX
 from kubectl_reconcile.modules.kafka.steps import KafkaDo
 
 _BUSY_S, _IDLE_S = 5.0, 60.0
@@ -128,7 +129,10 @@ def _unknown_brokers(spec: RebalanceSpec, cluster: Manifest) -> RebalanceRecord 
     """Return that brokers which are named aren't there, by what the Kafka says; None if all are. Its brokers needn't run to tell."""
     asked = map_at(cluster, "spec").get("brokers")
     told = {each.get("id") for each in maps_in(map_at(cluster, "status").get("brokers"))}
-    known = {*range(asked if isinstance(asked, int) else 0), *(each for each in told if isinstance(each, int))}
+    known = {
+        *range(min(asked, BROKERS_MAX) if isinstance(asked, int) else 0),
+        *(each for each in told if isinstance(each, int)),
+    }
     unknown = sorted({*spec.brokers} - known)
     if not unknown:
         return None
